@@ -1,0 +1,53 @@
+# Needs make and python3 (3.11 or newer); all else is installed into .venv, Java with apt where it is missing.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint type bench docs lock clean java
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: java $(INSTALLED) ## run the emergency application until Ctrl-C, or for DEMO_SECONDS=60
+	@$(BIN)/tocsin demo $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
+
+test: java $(INSTALLED) ## run all tests
+	@$(BIN)/python -m pytest
+
+lint: $(INSTALLED) ## check style and format
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+type: $(INSTALLED) ## check types
+	@$(BIN)/mypy
+
+bench: java $(INSTALLED) ## measure the data cluster
+	@$(BIN)/tocsin bench data
+
+docs: $(INSTALLED) ## make the generated pages again
+	@$(BIN)/tocsin settings --toml > tocsin.example.toml
+	@$(BIN)/tocsin settings --markdown > docs/settings.md
+
+lock: ## pin the newest versions that pyproject.toml allows
+	@scripts/ensure-python $(PYTHON)
+	@scripts/renew-lock $(PYTHON)
+
+clean: ## remove the environment and all caches; data stay
+	@rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+java:
+	@scripts/ensure-java
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@scripts/ensure-python $(PYTHON)
+	@echo "Installing into $(VENV) (once; a minute or two) ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/pip install --quiet --requirement requirements.lock
+	@$(BIN)/pip install --quiet --no-deps --editable .
+	@touch $@

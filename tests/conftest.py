@@ -1,0 +1,31 @@
+"""What every test may rely on: no settings leak in from outside, and Spark's workers run this interpreter."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+
+from tocsin.settings import Data, Settings
+
+# A shared machine may stall any example; slow code is for the benchmarks to find.
+hypothesis_settings.register_profile("tocsin", deadline=None)
+hypothesis_settings.load_profile("tocsin")
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in [name for name in os.environ if name.startswith("TOCSIN_")]:
+        monkeypatch.delenv(variable)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Defaults, with a data directory of the test's own and any free port."""
+    return Settings(data=Data(directory=tmp_path / "data", port=0))

@@ -1,0 +1,29 @@
+"""A feed log in a directory of its own, and what a reader finds in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tocsin.data.feeds.log import FeedLog
+
+OpenLog = Callable[..., FeedLog]
+
+
+@pytest.fixture
+def feed(tmp_path: Path) -> Path:
+    return tmp_path / "reports"
+
+
+@pytest.fixture
+def open_log(feed: Path) -> Iterator[OpenLog]:
+    """Opens the log at ``feed``, of one slice and large segments unless told otherwise; closes it in the end."""
+    with ExitStack() as stack:
+
+        def open_one(slices: int = 1, segment_bytes: int = 1 << 20, read: tuple[int, ...] = ()) -> FeedLog:
+            return stack.enter_context(FeedLog(feed, slices, segment_bytes, read))
+
+        yield open_one

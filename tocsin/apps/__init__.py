@@ -1,0 +1,1 @@
+"""Example applications: each is one SQL file, with whatever world it needs to be seen working."""

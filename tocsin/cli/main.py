@@ -1,0 +1,72 @@
+"""The ``tocsin`` program: global options, the commands, and how errors reach a person.
+
+Importing this must stay quick: a command imports what is heavy (Spark, pandas, servers) in its function.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from tocsin import __version__
+from tocsin.cli import Invocation, messages, settings
+from tocsin.errors import TocsinError
+
+app = typer.Typer(
+    name="tocsin",
+    help="Tocsin: subscribe to queries over big data, and be told what is new.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command("settings")(settings.show)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tocsin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="PATH", help="The settings file; else tocsin.toml, if there is one"),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; may be repeated")
+    ] = None,
+    version: Annotated[  # noqa: ARG001  (the callback acts on it)
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit")
+    ] = False,
+) -> None:
+    """Options before the command hold for every command."""
+    context.obj = Invocation(config, overrides or ())
+
+
+def main() -> None:
+    """Run the program. Errors are one line on standard error; ``TOCSIN_DEBUG=1`` shows their tracebacks."""
+    try:
+        app()
+    except Exception as error:
+        if os.environ.get("TOCSIN_DEBUG") == "1":
+            raise
+        messages.print(Text.assemble(("error: ", "bold red"), _sentence(error)), soft_wrap=True)
+        sys.exit(1)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, TocsinError):
+        return " ".join(str(error).splitlines())
+    what = " ".join(f"{type(error).__name__}: {error}".splitlines())
+    return f"{what} (this is a fault in Tocsin; TOCSIN_DEBUG=1 shows where)"
+
+
+if __name__ == "__main__":
+    main()

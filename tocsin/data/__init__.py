@@ -1,0 +1,1 @@
+"""The data cluster: feeds, datasets, channels and results, computed on by Spark."""

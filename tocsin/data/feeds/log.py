@@ -1,0 +1,201 @@
+"""The feed log as its one writer sees it: append, know the ends, release what has been read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tocsin.data.feeds.ends import EndsFile, read_ends
+from tocsin.data.feeds.frame import encode
+from tocsin.data.feeds.layout import settle_slices, slice_directory, sync_directory
+from tocsin.data.feeds.lock import take_lock
+from tocsin.data.feeds.writer import SliceWriter
+from tocsin.errors import StorageError, UnavailableError
+
+_SYNC_THREADS = 8
+
+
+class FeedLog:
+    """The durable, sliced log of one feed.
+
+    One process writes at a time; within it, one thread may append while others ask and release. What can go wrong:
+
+    - the process dies while appending: the next ``open`` cuts off what is not whole. Records of that append were
+      never acknowledged and may be there or not;
+    - the disk is full or fails: ``append`` takes back what it wrote and raises; it may simply be called again;
+    - acknowledged data is damaged: it stays where it is, for the reader to report, and positions go on behind it.
+
+    Args:
+        path: the log's own directory, made if missing.
+        slices: how many slices; fixed for the life of the log.
+        segment_bytes: a segment file at least this long is followed by a new one.
+        read: positions up to which the log is known to have been read. Normally below the ends; should the log's
+            files have been lost, new records are placed behind these positions, where they will be seen.
+    """
+
+    def __init__(self, path: Path, slices: int, segment_bytes: int, read: Sequence[int] = ()) -> None:
+        if slices < 1 or segment_bytes < 1:
+            raise ValueError("a feed log needs at least one slice and segments of at least one byte")
+        if read and len(read) != slices:
+            raise ValueError(f"{len(read)} positions given for a feed log of {slices} slices")
+        self.path = path
+        self.records = 0
+        """Records appended since the log was opened."""
+        self.bytes = 0
+        """Bytes appended since the log was opened, frames included."""
+        self._slices = slices
+        self._segment_bytes = segment_bytes
+        self._read = read or [0] * slices
+        self._lock = threading.Lock()
+        self._held = ExitStack()
+        self._writers: list[SliceWriter] = []
+        self._ends: tuple[int, ...] = ()
+
+    def open(self) -> Self:
+        """Take the lock and recover; every whole frame found is durable, and seen by readers, afterwards.
+
+        Raises:
+            ConflictError: another process writes this log, or it was made with another number of slices.
+            StorageError: the disk refused.
+        """
+        if self._writers:
+            return self
+        try:
+            self._recover()
+        except OSError as error:
+            self.close()
+            raise StorageError(
+                f"the feed log at {self.path} cannot be opened ({error.strerror or error}): "
+                "make sure that the directory is writable and the disk has room, and start again"
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Let go of files and lock, after an append that is under way. A closed log may be opened again."""
+        with self._lock:
+            self._writers, self._ends = [], ()
+            self._held.close()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def append(self, batches: Mapping[int, Sequence[bytes]]) -> list[int]:
+        """Make the records of each slice durable, all or nothing, and return the new ends.
+
+        Raises:
+            StorageError: the disk refused; nothing was accepted, and the same call may be made again.
+        """
+        frames = {index: encode(records) for index, records in batches.items() if records}
+        if not all(0 <= index < self._slices for index in frames):
+            raise ValueError(f"slices are numbered 0 to {self._slices - 1}, not {sorted(frames)}")
+        with self._lock:
+            self._require_open()
+            if frames:
+                self._commit(frames)
+                self.records += sum(len(records) for records in batches.values())
+                self.bytes += sum(len(frame) for frame in frames.values())
+            return list(self._ends)
+
+    def ends(self) -> list[int]:
+        """Up to where each slice is durable."""
+        ends = self._ends
+        self._require_open()
+        return list(ends)
+
+    def backlog(self, positions: Sequence[int]) -> int:
+        """How many bytes lie between ``positions`` and the ends."""
+        return sum(max(end - position, 0) for position, end in zip(positions, self.ends(), strict=True))
+
+    def release(self, positions: Sequence[int]) -> None:
+        """Remove the segments that lie wholly below ``positions``; what was not read yet is never touched."""
+        with self._lock:
+            self._require_open()
+            pairs = zip(self._writers, positions, strict=True)
+            unneeded = [file for writer, position in pairs for file in writer.forget(position)]
+        try:
+            for file in unneeded:
+                file.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(f"{error.filename} was read but cannot be removed ({error.strerror})") from error
+
+    def _require_open(self) -> None:
+        if not self._writers:
+            raise UnavailableError(f"the feed log at {self.path} is closed: try again when its server has started")
+
+    def _recover(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._held.callback(os.close, take_lock(self.path / "lock"))
+        settle_slices(self.path, self._slices)
+        writers = [self._recover_slice(index, end) for index, end in enumerate(self._acknowledged())]
+        sync_directory(self.path)
+        ends = tuple(writer.end for writer in writers)
+        self._ends_file = EndsFile(self.path, ends)
+        self._held.callback(self._ends_file.close)
+        self._pool = self._held.enter_context(ThreadPoolExecutor(_SYNC_THREADS, "feed-sync"))
+        self._ends, self._writers = ends, writers
+
+    def _acknowledged(self) -> list[int]:
+        known = read_ends(self.path) or []
+        if len(known) != self._slices:
+            return list(self._read)
+        return [max(pair) for pair in zip(known, self._read, strict=True)]
+
+    def _recover_slice(self, index: int, acknowledged: int) -> SliceWriter:
+        directory = slice_directory(self.path, index)
+        directory.mkdir(exist_ok=True)
+        writer = SliceWriter(directory, self._segment_bytes, acknowledged)
+        self._held.callback(writer.close)
+        return writer
+
+    def _commit(self, frames: Mapping[int, bytes]) -> None:
+        writers = [self._writers[index] for index in frames]
+        try:
+            for index, frame in frames.items():
+                self._writers[index].stage(frame)
+            self._sync(writers)
+            ends = self._ends_with(frames)
+            self._ends_file.write(ends)
+        except OSError as error:
+            for writer in writers:
+                writer.undo()
+            raise _refusal(self.path, error) from error
+        for writer in writers:
+            writer.accept()
+        self._ends = ends
+
+    def _ends_with(self, frames: Mapping[int, bytes]) -> tuple[int, ...]:
+        return tuple(end + len(frames.get(index, b"")) for index, end in enumerate(self._ends))
+
+    def _sync(self, writers: Sequence[SliceWriter]) -> None:
+        if len(writers) == 1:
+            writers[0].sync()
+            return
+        # The disk merges syncs that wait at the same time; one after the other each would cost a flush of its own.
+        syncs = [self._pool.submit(writer.sync) for writer in writers]
+        wait(syncs)
+        for sync in syncs:
+            sync.result()
+
+
+def _refusal(path: Path, error: OSError) -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageError(f"the disk is full: nothing was accepted; free space at {path} and publish again")
+    reason = error.strerror or str(error)
+    return StorageError(
+        f"the disk refused ({reason}): nothing was accepted; check the disk at {path} and publish again"
+    )

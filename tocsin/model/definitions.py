@@ -1,0 +1,78 @@
+"""What an application consists of: datasets, the feeds that fill them, and the channels over them.
+
+These are the parsed, checked forms of the statements in an application file. Two definitions that compare equal
+mean the same thing, which is how re-applying a file is recognised as no change.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+import msgspec
+
+from tocsin.model.types import ColumnType
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A named, typed column of a dataset, or a parameter of a channel."""
+
+    name: str
+    type: ColumnType
+
+
+class DatasetKind(StrEnum):
+    """How a dataset changes: *append* grows, *keyed* keeps the newest record per key, *reference* is loaded."""
+
+    APPEND = "append"
+    KEYED = "keyed"
+    REFERENCE = "reference"
+
+
+class Dataset(msgspec.Struct, frozen=True):
+    """A table of records. ``primary_key`` is optional for append datasets, where it makes records unique."""
+
+    name: str
+    kind: DatasetKind
+    columns: tuple[Column, ...]
+    primary_key: str | None = None
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, case-insensitively as in SQL, or None."""
+        folded = name.casefold()
+        return next((c for c in self.columns if c.name.casefold() == folded), None)
+
+
+class Feed(msgspec.Struct, frozen=True):
+    """The durable, sliced log through which publishers fill ``dataset``."""
+
+    name: str
+    dataset: str
+    sliced_by: str
+    slices: int = 16
+
+
+class ChannelKind(StrEnum):
+    """When a channel runs: every period, or as soon as publications are in."""
+
+    REPETITIVE = "repetitive"
+    CONTINUOUS = "continuous"
+
+
+class Channel(msgspec.Struct, frozen=True):
+    """A named, parameterised query; ``body`` is Spark SQL exactly as its author wrote it."""
+
+    name: str
+    kind: ChannelKind
+    parameters: tuple[Column, ...]
+    body: str
+    period: float | None = None
+
+    def same_as(self, other: Self) -> bool:
+        """Equal but for white space at the ends of the body."""
+        return msgspec.structs.replace(self, body=self.body.strip()) == msgspec.structs.replace(
+            other, body=other.body.strip()
+        )
+
+
+Definition = Dataset | Feed | Channel

@@ -1,0 +1,188 @@
+"""Publications on their way in: JSON decoded, checked against the dataset's columns and made canonical.
+
+A record is an object whose names are the declared columns, exactly. Columns it leaves out are null, except those a
+record cannot be without: the primary key and the slicing column. Good records are accepted whatever the others in
+the same request are; each refused one is answered with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from tocsin.errors import InvalidError
+from tocsin.model import names
+from tocsin.model.definitions import Dataset
+from tocsin.model.json_types import attribute, record_type
+from tocsin.model.normal import normaliser
+from tocsin.model.refusals import UNDECODABLE, malformed, refusal
+
+MAX_RECORD_BYTES: Final = 1 << 20
+_LINES_TYPES: Final = frozenset(
+    {"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
+)
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why the record at ``index`` of a request, counted from 0, was not accepted."""
+
+    index: int
+    reason: str
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What one request brought: for each accepted record its canonical JSON ``lines[i]``, without a newline, the
+    value of the slicing column ``slicing[i]`` and of the primary key ``keys[i]`` (None where there is none)."""
+
+    lines: list[bytes]
+    slicing: list[Any]
+    keys: list[Any]
+    refusals: list[Refusal]
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """Checked records, each with its index in the request; column ``n`` is their attribute ``attribute(n)``."""
+
+    records: list[Any]
+    indexes: Sequence[int]
+    refusals: list[Refusal]
+
+
+class RecordDecoder:
+    """Decodes publications for one dataset, sliced by one of its columns (by default the primary key)."""
+
+    def __init__(
+        self, dataset: Dataset, sliced_by: str | None = None, *, max_record_bytes: int = MAX_RECORD_BYTES
+    ) -> None:
+        self._columns = [(column.name, column.type) for column in dataset.columns]
+        self._slicing = self._position(dataset, sliced_by or dataset.primary_key)
+        self._key = self._position(dataset, dataset.primary_key)
+        self._required = {self._columns[n][0] for n in (self._slicing, self._key) if n is not None}
+        self._max_record_bytes = max_record_bytes
+        record = record_type(self._columns, self._required)
+        self._one = msgspec.json.Decoder(record)
+        self._many: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[record])  # type: ignore[valid-type]
+        self._encode = msgspec.json.Encoder(decimal_format="number").encode
+        self._normalisers = [
+            (attribute(number), normalise)
+            for number, (_, type_) in enumerate(self._columns)
+            if (normalise := normaliser(type_))
+        ]
+
+    def decode(self, body: bytes, content_type: str = "") -> Batch:
+        """The records of a request: an object, an array of objects, or NDJSON (declared, or recognised).
+
+        Raises InvalidError when the body as a whole cannot be read; a bad line of NDJSON is refused alone.
+        """
+        decoded = self.read(body, content_type)
+        lines = list(map(self._encode, decoded.records))
+        if lines and max(map(len, lines)) > self._max_record_bytes:
+            decoded = self._without_oversized(decoded, lines)
+            lines = list(map(self._encode, decoded.records))
+        return Batch(lines, self._values(decoded, self._slicing), self._values(decoded, self._key), decoded.refusals)
+
+    def read(self, body: bytes, content_type: str = "") -> Decoded:
+        """As :meth:`decode`, but gives the records themselves, of any size."""
+        body = body.removeprefix(_BYTE_ORDER_MARK).strip()
+        if not body:
+            raise InvalidError("the body is empty; send a JSON object, an array of objects, or NDJSON")
+        lined = content_type.partition(";")[0].strip().lower() in _LINES_TYPES or _looks_lined(body)
+        try:
+            records = self._all_at_once(body, lined)
+        except (*UNDECODABLE, ValueError):
+            return self._one_by_one(_pieces(body, lined))
+        return Decoded(records, range(len(records)), [])
+
+    def _all_at_once(self, body: bytes, lined: bool) -> list[Any]:
+        if lined:
+            records = self._one.decode_lines(body)
+            # decode_lines takes any white space between records; here a record is a line.
+            if len(records) != body.count(b"\n") + 1:
+                raise ValueError("not one record per line")
+        elif body.startswith(b"["):
+            records = self._many.decode(body)
+        else:
+            records = [self._one.decode(body)]
+        self._normalise(records)
+        return records
+
+    def _one_by_one(self, pieces: Iterable[bytes | Raw]) -> Decoded:
+        decoded = Decoded([], [], [])
+        indexes: list[int] = []
+        for index, piece in enumerate(pieces):
+            try:
+                record = self._one.decode(piece)
+                self._normalise([record])
+            except (*UNDECODABLE, ValueError):
+                decoded.refusals.append(Refusal(index, refusal(piece, self._columns, self._required)))
+            else:
+                decoded.records.append(record)
+                indexes.append(index)
+        return msgspec.structs.replace(decoded, indexes=indexes)
+
+    def _normalise(self, records: list[Any]) -> None:
+        for name, normalise in self._normalisers:
+            for record in records:
+                value = getattr(record, name)
+                if value is not None:
+                    normal = normalise(value)
+                    if normal is not value:
+                        setattr(record, name, normal)
+
+    def _without_oversized(self, decoded: Decoded, lines: list[bytes]) -> Decoded:
+        limit = self._max_record_bytes
+        kept: list[tuple[Any, int]] = []
+        refusals = list(decoded.refusals)
+        for record, index, line in zip(decoded.records, decoded.indexes, lines, strict=True):
+            if len(line) <= limit:
+                kept.append((record, index))
+            else:
+                refusals.append(Refusal(index, f"record of {len(line)} bytes; at most {limit} are taken"))
+        refusals.sort(key=lambda refused: refused.index)
+        return Decoded([record for record, _ in kept], [index for _, index in kept], refusals)
+
+    @staticmethod
+    def _values(decoded: Decoded, position: int | None) -> list[Any]:
+        if position is None:
+            return [None] * len(decoded.records)
+        return list(map(attrgetter(attribute(position)), decoded.records))
+
+    @staticmethod
+    def _position(dataset: Dataset, name: str | None) -> int | None:
+        if name is None:
+            return None
+        column = dataset.column(name)
+        if column is None:
+            hint = names.suggestion(name, [known.name for known in dataset.columns])
+            raise InvalidError(f"dataset {dataset.name} has no column '{name}'{hint}")
+        return dataset.columns.index(column)
+
+
+def _looks_lined(body: bytes) -> bool:
+    """Whether the first of several lines is an object by itself, as in NDJSON and never in one spread-out object."""
+    first, _, rest = body.partition(b"\n")
+    if not rest or not first.startswith(b"{"):
+        return False
+    try:
+        msgspec.json.decode(first, type=Raw)
+    except UNDECODABLE:
+        return False
+    return True
+
+
+def _pieces(body: bytes, lined: bool) -> Sequence[bytes | Raw]:
+    """The text of each record; a body that is not JSON is refused as a whole, unless its lines stand for themselves."""
+    if lined:
+        return [stripped for line in body.split(b"\n") if (stripped := line.strip())]
+    try:
+        if body.startswith(b"["):
+            return msgspec.json.decode(body, type=list[Raw])
+        msgspec.json.decode(body, type=Raw)
+    except UNDECODABLE as error:
+        raise InvalidError(f"the body is {malformed(error)}") from None
+    return [body]

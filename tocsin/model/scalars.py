@@ -1,0 +1,136 @@
+"""Single values given from outside, such as a subscription's parameters: brought to their type's normal form.
+
+Strict but sensible: nothing is guessed from text (``"5"`` is no INT), yet numbers that are equal are one value
+(5.0 is the INT 5, and 5 is the DOUBLE 5.0).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import msgspec
+
+from tocsin.model import normal
+from tocsin.model.types import INTEGER_BITS, ColumnType, Kind, integer_range
+
+_LONGEST_SHOWN: Final = 60
+_EXAMPLES: Final = {
+    Kind.DATE: 'text such as "2026-01-31"',
+    Kind.TIMESTAMP: 'RFC 3339 text such as "2026-01-31T12:00:00Z"',
+}
+
+
+def scalar(type_: ColumnType, value: object) -> object:
+    """``value`` as its type's canonical Python object; ValueError says what was expected and what was given."""
+    convert = _CONVERSIONS.get(type_.kind)
+    if convert is None:
+        raise ValueError(f"{type_.ddl} is not a single value")
+    try:
+        return convert(type_, value)
+    except (TypeError, ValueError, OverflowError, InvalidOperation):
+        raise ValueError(mismatch(type_, shown(value))) from None
+
+
+def mismatch(type_: ColumnType, found: str) -> str:
+    """The sentence for a value, shown as JSON text, that is not of its type."""
+    expected = type_.ddl
+    if type_.kind in INTEGER_BITS and found.lstrip("-").isdecimal():
+        lowest, highest = integer_range(type_.kind)
+        expected += f" ({lowest} to {highest})"
+    elif type_.kind in _EXAMPLES:
+        expected += f" ({_EXAMPLES[type_.kind]})"
+    return f"expected {expected}, got {found}"
+
+
+def shown(value: object) -> str:
+    """``value`` as JSON text for a message, shortened, and safe to send whatever it holds."""
+    if isinstance(value, str):
+        value = value[: _LONGEST_SHOWN + 1]
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError):
+        text = f"a value of type {type(value).__name__}"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """The beginning of ``text``, with what cannot be encoded escaped."""
+    safe = text.encode("utf-8", "backslashreplace").decode()
+    return safe if len(safe) <= _LONGEST_SHOWN else safe[: _LONGEST_SHOWN - 1] + "…"
+
+
+def _string(_: ColumnType, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    if not value.isascii():
+        value.encode()  # half a surrogate pair is no character: UnicodeEncodeError is a ValueError
+    return value
+
+
+def _boolean(_: ColumnType, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _number(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    return value
+
+
+def _integer(type_: ColumnType, value: object) -> int:
+    number = _number(value)
+    whole = int(number)
+    lowest, highest = integer_range(type_.kind)
+    if whole != number or not lowest <= whole <= highest:
+        raise ValueError
+    return whole
+
+
+def _double(_: ColumnType, value: object) -> float:
+    number = float(_number(value))
+    if not math.isfinite(number):
+        raise ValueError
+    return number + 0.0  # -0.0 becomes 0.0
+
+
+def _float(type_: ColumnType, value: object) -> float:
+    narrowed: float = struct.unpack("<f", struct.pack("<f", _double(type_, value)))[0]
+    return narrowed
+
+
+def _decimal(type_: ColumnType, value: object) -> Decimal:
+    if not isinstance(value, Decimal | str):
+        value = repr(_number(value))
+    return normal.quantised(Decimal(value), type_.precision, type_.scale)
+
+
+def _date(_: ColumnType, value: object) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    return msgspec.convert(_string(_, value), date)
+
+
+def _timestamp(_: ColumnType, value: object) -> datetime:
+    if isinstance(value, datetime):
+        return normal.utc(value)
+    return normal.utc(msgspec.convert(_string(_, value), datetime))
+
+
+_CONVERSIONS: Final[dict[Kind, Callable[[ColumnType, Any], object]]] = {
+    Kind.STRING: _string,
+    Kind.BOOLEAN: _boolean,
+    **dict.fromkeys(INTEGER_BITS, _integer),
+    Kind.FLOAT: _float,
+    Kind.DOUBLE: _double,
+    Kind.DECIMAL: _decimal,
+    Kind.DATE: _date,
+    Kind.TIMESTAMP: _timestamp,
+}

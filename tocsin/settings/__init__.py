@@ -1,0 +1,38 @@
+"""Settings: one file, ``tocsin.toml``, and what may override it.
+
+``load`` lays the sources over each other, the later winning: defaults, the settings file, environment variables
+(``TOCSIN_DATA_PORT``), ``--set data.port=8801`` flags. A key nobody knows and a value that is not allowed are refused,
+whichever source they come from. ``sections`` holds every key with its default.
+"""
+
+from tocsin.settings.loading import Resolved, load, resolve
+from tocsin.settings.sections import (
+    Channels,
+    Data,
+    Feeds,
+    Lake,
+    Log,
+    LogFormat,
+    LogLevel,
+    Rates,
+    Results,
+    Settings,
+    Spark,
+)
+
+__all__ = [
+    "Channels",
+    "Data",
+    "Feeds",
+    "Lake",
+    "Log",
+    "LogFormat",
+    "LogLevel",
+    "Rates",
+    "Resolved",
+    "Results",
+    "Settings",
+    "Spark",
+    "load",
+    "resolve",
+]

@@ -1,0 +1,150 @@
+"""Every setting: its type, its default, its limits and what it means.
+
+This is the one place where a default lives. The commented example file and ``docs/settings.md`` are made from here, so
+a new setting is a field with a description, and nothing else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+Size = Annotated[int, Meta(ge=KIB)]
+# The upper bound is there to refuse infinity.
+Seconds = Annotated[float, Meta(gt=0, le=1_000_000_000)]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "text", "json"]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of the sections. A section's docstring is its description in the documentation."""
+
+
+class Data(Section, frozen=True, kw_only=True):
+    """The data cluster: where it keeps its state, and where it listens."""
+
+    directory: Annotated[
+        Path, Meta(description="Where feeds, datasets, results and subscriptions are kept; created when missing.")
+    ] = Path("tocsin-data")
+    host: Annotated[str, Meta(min_length=1, description="The address to listen on; 0.0.0.0 for all of them.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, Meta(ge=0, le=65_535, description="The port to listen on; 0 takes any free one.")] = 8800
+    max_request_bytes: Annotated[Size, Meta(description="A larger request body is refused with status 413.")] = 8 * MIB
+
+
+class Spark(Section, frozen=True, kw_only=True):
+    """The Spark session that datasets and channels are computed on."""
+
+    master: Annotated[
+        str,
+        Meta(
+            pattern=r"^(local(\[[^\]]+\])?|local-cluster\[[^\]]+\]|yarn|(spark|k8s)://.+)$",
+            examples=["local[*]", "local[2]", "spark://host:7077"],
+            description="The cluster to run on: a Spark master URL. local[*] uses every core of this machine.",
+        ),
+    ] = "local[*]"
+    driver_memory: Annotated[
+        str,
+        Meta(
+            pattern=r"^[1-9][0-9]*[kmgt]$",
+            examples=["512m", "2g"],
+            description="Heap of Spark's driver; with a local master, of all of Spark.",
+        ),
+    ] = "2g"
+    shuffle_partitions: Annotated[
+        int, Meta(ge=1, le=100_000, description="Partitions of a join or aggregation; a few per core are enough.")
+    ] = 4
+    extra: Annotated[
+        dict[str, str],
+        Meta(description='Further Spark configuration, passed on as it is: "spark.sql.ansi.enabled" = "true".'),
+    ] = msgspec.field(default_factory=dict)
+
+
+class Feeds(Section, frozen=True, kw_only=True):
+    """The feed logs: what publishers may send, and how much waits for its dataset."""
+
+    slices: Annotated[
+        int, Meta(ge=1, le=4096, description="Slices of a feed whose CREATE FEED does not say INTO n SLICES.")
+    ] = 16
+    segment_bytes: Annotated[Size, Meta(description="A slice's log starts a new file at this size.")] = 64 * MIB
+    max_backlog_bytes: Annotated[
+        Size,
+        Meta(description="With more than this not yet in its dataset, a feed answers publishers with status 429."),
+    ] = GIB
+    max_batch_bytes: Annotated[Size, Meta(description="Most of a feed's log that one micro-batch takes.")] = 16 * MIB
+    group_commit_ms: Annotated[
+        float,
+        Meta(
+            ge=0, le=1000, description="How long, in milliseconds, a publication waits for others to share its fsync."
+        ),
+    ] = 2.0
+    retry_after_seconds: Annotated[Seconds, Meta(description="The Retry-After of a 429 answer.")] = 1.0
+
+
+class Channels(Section, frozen=True, kw_only=True):
+    """How channels are executed."""
+
+    workers: Annotated[int, Meta(ge=1, le=256, description="Executions of different channels at the same time.")] = 2
+    retry_seconds: Annotated[
+        Seconds, Meta(description="First wait before a failed execution is tried again; doubled at each failure.")
+    ] = 5.0
+    max_retry_seconds: Annotated[
+        Seconds, Meta(description="Longest wait before a failed execution is tried again.")
+    ] = 60.0
+
+
+class Results(Section, frozen=True, kw_only=True):
+    """What executions found, until brokers have pulled it."""
+
+    retention_seconds: Annotated[
+        Seconds, Meta(description="How long results can be pulled; then they are removed.")
+    ] = 3600.0
+    cache_bytes: Annotated[int, Meta(ge=0, description="Newest results kept in memory for brokers; 0 keeps none.")] = (
+        64 * MIB
+    )
+
+
+class Lake(Section, frozen=True, kw_only=True):
+    """Upkeep of the Delta tables."""
+
+    maintenance_seconds: Annotated[Seconds, Meta(description="How often tables are looked after.")] = 60.0
+    vacuum_after_seconds: Annotated[
+        Seconds, Meta(description="How long a file no longer in a table stays on disk, for those still reading it.")
+    ] = 600.0
+    compact_files: Annotated[
+        int, Meta(ge=2, le=1_000_000, description="A table with this many small files is compacted.")
+    ] = 64
+
+
+class Rates(Section, frozen=True, kw_only=True):
+    """The measured data rate of each subscription."""
+
+    window_seconds: Annotated[Seconds, Meta(description="The span of the moving average.")] = 60.0
+
+
+class Log(Section, frozen=True, kw_only=True):
+    """What is logged, and how it looks."""
+
+    level: Annotated[LogLevel, Meta(description="The least severe messages that are logged.")] = "info"
+    format: Annotated[LogFormat, Meta(description="auto is text on a terminal, else json: one object per line.")] = (
+        "auto"
+    )
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings. ``Settings()`` has every default; ``tocsin.settings.load`` is how a running system gets its own."""
+
+    data: Data = Data()
+    spark: Spark = Spark()
+    feeds: Feeds = Feeds()
+    channels: Channels = Channels()
+    results: Results = Results()
+    lake: Lake = Lake()
+    rates: Rates = Rates()
+    log: Log = Log()
