@@ -84,6 +84,17 @@ class Feeds(Section, frozen=True, kw_only=True):
             ge=0, le=1000, description="How long, in milliseconds, a publication waits for others to share its fsync."
         ),
     ] = 2.0
+    keyed_commit_ms: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=60_000,
+            description=(
+                "Shortest time, in milliseconds, between two commits to a keyed dataset. Each rewrites the records' "
+                "file, so that fewer and larger ones are cheaper."
+            ),
+        ),
+    ] = 500.0
     retry_after_seconds: Annotated[Seconds, Meta(description="The Retry-After of a 429 answer.")] = 1.0
 
 
@@ -116,7 +127,7 @@ class Lake(Section, frozen=True, kw_only=True):
     maintenance_seconds: Annotated[Seconds, Meta(description="How often tables are looked after.")] = 60.0
     vacuum_after_seconds: Annotated[
         Seconds, Meta(description="How long a file no longer in a table stays on disk, for those still reading it.")
-    ] = 600.0
+    ] = 120.0
     compact_files: Annotated[
         int, Meta(ge=2, le=1_000_000, description="A table with this many small files is compacted.")
     ] = 64

@@ -1,0 +1,130 @@
+"""``tocsin apply``: an application file to a running data cluster, with the files it loads."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from tocsin.cli import invocation, messages, output
+from tocsin.cli.connection import Server, ServerOption, TokenOption, connect
+from tocsin.errors import InvalidError, NotFoundError, StatementError
+
+if TYPE_CHECKING:
+    from tocsin.cli.parts import Part
+    from tocsin.data.sql.forms import LoadDataset
+    from tocsin.model.messages import Outcome
+
+_MEDIA: Final = {
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".ndjson": "application/x-ndjson",
+    ".jsonl": "application/x-ndjson",
+    ".parquet": "application/vnd.apache.parquet",
+}
+_STYLES: Final = {"created": "green", "replaced": "yellow", "dropped": "yellow", "changed": "red", "loaded": "green"}
+
+
+def apply(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="The application file; - for standard input.")],
+    server: ServerOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Apply an application file: create what is new, say what differs, load the files it names.
+
+    The status is 1 when a statement is refused, or a definition differs from the existing one without OR REPLACE.
+    """
+    from tocsin.cli.parts import parts
+
+    text = _read(file)
+    outcomes: list[Outcome] = []
+    refused: StatementError | None = None
+    try:
+        with connect(invocation(context).settings, server, token) as data:
+            for part in parts(text):
+                outcomes += _carried_out(part, data, file.parent)
+    except StatementError as error:
+        refused = error
+    finally:
+        _print(outcomes)
+    if refused:
+        messages.print(_pointed(refused, text, str(file)), soft_wrap=True)
+        raise typer.Exit(1)
+    if any(outcome.action == "changed" for outcome in outcomes):
+        messages.print("some definitions differ and were left as they are; say CREATE OR REPLACE to replace them")
+        raise typer.Exit(1)
+
+
+def _read(file: Path) -> str:
+    try:
+        return (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise NotFoundError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def _carried_out(part: Part, data: Server, directory: Path) -> list[Outcome]:
+    import msgspec
+
+    from tocsin.model.messages import Applied
+
+    if isinstance(part, str):
+        return msgspec.json.decode(data.post("/apply", part.encode(), "text/sql"), type=Applied).outcomes
+    return [_loaded(part, data, directory)]
+
+
+def _loaded(statement: LoadDataset, data: Server, directory: Path) -> Outcome:
+    """Sends the file along: the server may run elsewhere, and reads no paths."""
+    import msgspec
+
+    from tocsin.cli.connection import RemoteError
+    from tocsin.model.messages import Loaded, Outcome
+
+    path = directory / statement.path
+    media = _MEDIA.get(path.suffix.lower())
+    if media is None:
+        raise statement.error(f"cannot load '{path}': the name must end in {', '.join(_MEDIA)}")
+    try:
+        with path.open("rb") as file:
+            answer = data.post(f"/datasets/{statement.dataset}/load", file, media)
+    except OSError as error:
+        raise statement.error(f"'{path}' cannot be read: {error.strerror}") from None
+    except RemoteError as error:
+        raise statement.error(str(error)) from None
+    rows = msgspec.json.decode(answer, type=Loaded).rows
+    return Outcome(f"dataset {statement.dataset}", "loaded", f"{rows} rows from {statement.path}")
+
+
+def _print(outcomes: list[Outcome]) -> None:
+    from tocsin.cli.show import rows
+
+    if not outcomes:
+        return
+    table = Table("statement", "what happened", "", box=None, header_style="bold", pad_edge=False)
+    for outcome in outcomes:
+        style = _STYLES.get(outcome.action, "dim")
+        table.add_row(Text(outcome.statement), Text(outcome.action, style=style), Text(outcome.detail))
+    output.print(table)
+    for outcome in outcomes:
+        if outcome.rows:
+            output.print(Text(f"\n{outcome.statement}", style="bold"), rows(outcome.rows), sep="\n")
+
+
+def _pointed(error: StatementError, text: str, file: str) -> Text:
+    """``file:line:column: reason``, and below it the line with a caret at the column."""
+    if not error.line:
+        return Text.assemble((f"{file}: ", "bold"), error.reason)
+    head = Text.assemble((f"{file}:{error.line}:{error.column}: ", "bold"), error.reason)
+    lines = text.split("\n")
+    if error.line > len(lines):
+        return head
+    line = lines[error.line - 1].rstrip("\r")
+    # Tabs are kept before the caret, so that it stands under its column however wide they are shown.
+    indent = "".join("\t" if character == "\t" else " " for character in line[: error.column - 1])
+    return Text.assemble(head, "\n  ", line, "\n  ", indent, ("^", "bold red"))

@@ -1,0 +1,51 @@
+"""``tocsin data``: the data cluster and its server."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tocsin import log
+from tocsin.cli import invocation, messages
+from tocsin.settings import Settings
+
+
+def data(
+    context: typer.Context,
+    demo_token: Annotated[
+        bool, typer.Option("--demo-token", help="Accept the token 'demo' for everything, from this machine only")
+    ] = False,
+) -> None:
+    """Run the data cluster until it is told to stop (Ctrl-C, SIGTERM)."""
+    import asyncio
+
+    import uvloop
+
+    settings = invocation(context).settings
+    log.configure(settings.log.level, settings.log.format)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_run(settings, demo_token))
+
+
+async def _run(settings: Settings, demo: bool) -> None:
+    from tocsin.data.cluster import Cluster
+    from tocsin.data.server.access import DEMO_TOKEN, check_demo
+    from tocsin.data.server.serve import bind, run
+    from tocsin.data.store import Store
+
+    if demo:
+        check_demo(settings.data.host)
+    # A port that is taken, or a store that cannot be opened, is found out before Spark starts.
+    with bind(settings) as listener, Store(settings.data.directory) as store:
+        cluster = Cluster(settings)
+        try:
+            await cluster.start()
+            token = DEMO_TOKEN if demo else None
+            await run(cluster, store.tokens, settings, demo_token=token, listener=listener, listening=_say)
+        finally:
+            await cluster.stop()
+
+
+def _say(url: str) -> None:
+    messages.print(f"The data cluster listens on {url} (its calls: {url}/docs)", soft_wrap=True)

@@ -1,0 +1,37 @@
+"""An application file in the parts that are sent one after the other: statements, and the files to load between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+
+from tocsin.data.sql.forms import LoadDataset, Statement
+from tocsin.data.sql.statements import parse
+
+Part = str | LoadDataset
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+def parts(text: str) -> Iterator[Part]:
+    """The parts in order. All but its own statements is blank in each, so that places are those of the whole file.
+
+    Raises StatementError, before the first part, when any statement of the file cannot be read.
+    """
+    statements = parse(text)
+    return _parts(text, statements)
+
+
+def _parts(text: str, statements: list[Statement]) -> Iterator[Part]:
+    for is_load, group in groupby(statements, key=lambda statement: isinstance(statement, LoadDataset)):
+        run = list(group)
+        if is_load:
+            yield from (statement for statement in run if isinstance(statement, LoadDataset))
+        else:
+            start, end = _offset(text, run[0]), _offset(text, run[-1]) + len(run[-1].text)
+            yield _NOT_NEWLINE.sub(" ", text[:start]) + text[start:end]
+
+
+def _offset(text: str, statement: Statement) -> int:
+    before = text.split("\n")[: statement.line - 1]
+    return sum(len(line) + 1 for line in before) + statement.column - 1

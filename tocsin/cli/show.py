@@ -1,0 +1,77 @@
+"""``tocsin show``: what a running data cluster has, and how it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from tocsin.cli import invocation, messages, output
+from tocsin.cli.connection import Server, ServerOption, TokenOption, connect
+
+What = Literal["datasets", "feeds", "channels", "subscriptions", "brokers", "health"]
+
+
+def show(
+    context: typer.Context,
+    what: Annotated[What, typer.Argument(help="What to look at.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The most rows to show.")] = 1000,
+    server: ServerOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Show the datasets, feeds, channels, subscriptions or brokers, or how the data cluster is."""
+    with connect(invocation(context).settings, server, token) as data:
+        if what == "health":
+            _health(data)
+        else:
+            _listing(data, what, limit)
+
+
+def _listing(data: Server, what: str, limit: int) -> None:
+    import msgspec
+
+    from tocsin.model.messages import Listed
+
+    listed = msgspec.json.decode(data.get(f"/{what}", limit=limit), type=Listed)
+    if not listed.items:
+        messages.print(f"there are no {what}")
+        return
+    output.print(rows(listed.items))
+    if listed.total > len(listed.items):
+        messages.print(f"… and {listed.total - len(listed.items)} more; --limit shows more of them")
+
+
+def _health(data: Server) -> None:
+    import msgspec
+
+    from tocsin.model.messages import Health
+
+    health = msgspec.json.decode(data.get("/health"), type=Health)
+    style = "green" if health.status == "ok" else "yellow"
+    output.print(Text.assemble("status ", (health.status, f"bold {style}"), f", up {health.uptime_seconds:.0f} s"))
+    for problem in health.problems:
+        output.print(Text(f"• {problem}"))
+    for things in (health.feeds, health.channels):
+        if things:
+            output.print(rows(msgspec.to_builtins(things)))
+
+
+def rows(items: Iterable[Mapping[str, Any]]) -> Table:
+    """A table of objects, with a column for each name that occurs in one."""
+    items = list(items)
+    names = list(dict.fromkeys(name for item in items for name in item))
+    table = Table(*names, box=None, header_style="bold", pad_edge=False)
+    for item in items:
+        table.add_row(*(Text(_shown(item.get(name))) for name in names))
+    return table
+
+
+def _shown(value: object) -> str:
+    import msgspec
+
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

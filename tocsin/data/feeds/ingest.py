@@ -1,0 +1,234 @@
+"""From the feed log into the dataset: one Structured Streaming query per feed.
+
+Each micro-batch becomes one Delta commit that carries, per slice, the log position it reached. Spark may run a batch
+again (after an error of ours), and a restart begins anew from the markers; rows below a slice's marker are
+therefore dropped, whatever Spark believes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming import StreamingQuery
+
+from tocsin.data.feeds.identity import SeenIds
+from tocsin.data.feeds.source import FORMAT, FeedSource
+from tocsin.data.lake.table import VERSION, Table
+from tocsin.errors import StorageError
+from tocsin.log import get_logger
+from tocsin.model.definitions import Dataset, DatasetKind, Feed
+from tocsin.settings import Feeds
+
+log = get_logger(__name__)
+
+_CORRUPT = "__corrupt"
+_ROW = "__row"
+DEAD_LETTERS = pa.schema(
+    [("slice", pa.int32()), ("position", pa.int64()), ("line", pa.string()), ("reason", pa.string())]
+)
+
+
+def marker(index: int) -> str:
+    """The name of a slice's marker in the dataset's commits."""
+    return f"slice-{index}"
+
+
+class Ingestion:
+    """Keeps one dataset filled from one feed's log.
+
+    What can go wrong: the disk is full (the batch is tried again after a pause, and the log keeps what is accepted);
+    a line does not fit the columns, as after a change of the dataset, or part of the log cannot be read (it goes to the
+    dead letters, and the rest goes on); Spark ends the query (it is started again from the markers).
+
+    Args:
+        committed: called after each commit, from a thread of Spark's.
+        reported: called with a sentence when something needs a person's attention.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        feed: Feed,
+        dataset: Dataset,
+        table: Table,
+        dead_letters: Table,
+        *,
+        log_path: Path,
+        scratch: Path,
+        seen: SeenIds | None,
+        settings: Feeds,
+        committed: Callable[[], None],
+        reported: Callable[[str], None],
+    ) -> None:
+        self.feed, self.dataset, self.table = feed, dataset, table
+        self._spark, self._dead_letters = spark, dead_letters
+        self._log_path, self._scratch, self._seen = log_path, scratch / f"checkpoint-{feed.name}", seen
+        self._settings, self._committed, self._reported = settings, committed, reported
+        self._query: StreamingQuery | None = None
+        self._stopping = threading.Event()
+        self._columns = pa.schema([f for f in table.schema if f.name != VERSION])
+        self.problem: str | None = None
+
+    @property
+    def positions(self) -> list[int]:
+        """The log position that each slice has reached in the dataset."""
+        return [self.table.marker(marker(index)) for index in range(self.feed.slices)]
+
+    def start(self) -> None:
+        """Starts the streaming query, from the positions that the dataset is known to have."""
+        self._catch_up()
+        self._start_query()
+        threading.Thread(target=self._watch, name=f"ingest-{self.feed.name}", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stops after the batch at hand."""
+        self._stopping.set()
+        if self._query is not None:
+            self._query.stop()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _start_query(self) -> None:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._spark.dataSource.register(FeedSource)
+        keyed = self.dataset.kind is DatasetKind.KEYED
+        pause = self._settings.keyed_commit_ms if keyed else 0
+        stream = (
+            self._spark.readStream.format(FORMAT)
+            .option("path", str(self._log_path))
+            .option("positions", msgspec.json.encode(self.positions).decode())
+            .option("maxBytes", str(self._settings.max_batch_bytes))
+            .option("readers", str(self._spark.sparkContext.defaultParallelism))
+            .load()
+        )
+        self._query = (
+            stream.writeStream.foreachBatch(self._commit)
+            .queryName(f"feed-{self.feed.name}")
+            .option("checkpointLocation", self._scratch.as_uri())
+            .trigger(processingTime=f"{int(pause)} milliseconds")
+            .start()
+        )
+
+    def _watch(self) -> None:
+        """Starts the query again when it ends without being asked to."""
+        while not self._stopping.is_set():
+            query = self._query
+            error = query.exception() if query is not None and not query.isActive else None
+            if query is not None and query.isActive:
+                try:
+                    query.awaitTermination(1)
+                except Exception as ended:  # noqa: BLE001
+                    error = ended  # type: ignore[assignment]
+                continue
+            if self._stopping.is_set():
+                return
+            self._report(f"feed {self.feed.name}: ingestion ended ({_first_line(error)}); starting it again")
+            self._stopping.wait(self._settings.retry_after_seconds)
+            if not self._stopping.is_set():
+                self._start_query()
+
+    def _catch_up(self) -> None:
+        """Teaches the index of seen ids what the dataset has and the index has not."""
+        if self._seen is None or self.dataset.primary_key is None or self._seen.version >= self.table.version:
+            return
+        missing = self.table.read(pc.field(VERSION) > self._seen.version, [self.dataset.primary_key])
+        self._seen.add(missing.column(0).to_pylist(), self.table.version)
+
+    def _commit(self, batch: DataFrame, batch_id: int) -> None:  # noqa: ARG002
+        rows = self._parsed(batch).toArrow()
+        while not self._stopping.is_set():
+            try:
+                self._commit_rows(self._above_markers(rows))
+            except StorageError as error:
+                self._report(f"feed {self.feed.name}: {error}")
+                self._stopping.wait(self._settings.retry_after_seconds)
+            else:
+                self.problem = None
+                self._committed()
+                return
+        raise InterruptedError("stopping")
+
+    def _parsed(self, batch: DataFrame) -> DataFrame:
+        columns = ", ".join(f"`{c.name}` {c.type.ddl}" for c in self.dataset.columns)
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+        row = F.from_json("line", f"{columns}, `{_CORRUPT}` STRING", options).alias(_ROW)
+        fields = [F.col(f"{_ROW}.`{name}`").alias(name) for name in (*self._columns.names, _CORRUPT)]
+        return batch.select("slice", "position", "damage", row).select(
+            F.col("slice").alias("__slice"), F.col("position").alias("__position"), F.col("damage").alias("__damage"),
+            *fields,
+        )
+
+    def _above_markers(self, rows: pa.Table) -> pa.Table:
+        floor = np.array(self.positions, dtype=np.int64)[rows["__slice"].to_numpy()]
+        return rows.filter(pa.array(rows["__position"].to_numpy() > floor))
+
+    def _commit_rows(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
+        reached = rows.group_by("__slice").aggregate([("__position", "max")])
+        markers = {
+            marker(index): position
+            for index, position in zip(
+                reached["__slice"].to_pylist(), reached["__position_max"].to_pylist(), strict=True
+            )
+        }
+        whole = pc.and_(pc.is_null(rows["__damage"]), pc.is_null(rows[_CORRUPT]))
+        self._bury(rows.filter(pc.invert(whole)), markers)
+        self._store(rows.filter(whole).select(self._columns.names).cast(self._columns), markers)
+
+    def _store(self, rows: pa.Table, markers: dict[str, int]) -> None:
+        if self.dataset.kind is DatasetKind.KEYED:
+            rows = _newest(rows, str(self.dataset.primary_key))
+        elif self._seen is not None:
+            rows = rows.filter(pa.array(self._seen.unseen(rows[str(self.dataset.primary_key)].to_pylist())))
+        if not rows.num_rows:
+            self.table.mark(markers)
+        elif self.dataset.kind is DatasetKind.KEYED:
+            self.table.merge(rows, str(self.dataset.primary_key), markers)
+        else:
+            self.table.append(rows, markers)
+        if self._seen is not None:
+            self._seen.add(rows[str(self.dataset.primary_key)].to_pylist(), self.table.version)
+
+    def _bury(self, rows: pa.Table, markers: dict[str, int]) -> None:
+        """Keeps what cannot be stored, with the reason, once."""
+        if not rows.num_rows:
+            return
+        damage = rows["__damage"].combine_chunks()
+        reasons = pc.if_else(pc.is_null(damage), f"does not fit the columns of {self.dataset.name}", damage)
+        letters = pa.table(
+            [rows["__slice"], rows["__position"], rows[_CORRUPT], reasons], schema=DEAD_LETTERS
+        )
+        floor = np.array([self._dead_letters.marker(marker(i)) for i in range(self.feed.slices)], dtype=np.int64)
+        new = letters["position"].to_numpy() > floor[letters["slice"].to_numpy()]
+        letters = letters.filter(pa.array(new))
+        for sentence in dict.fromkeys(damage.drop_null().to_pylist()):
+            self._report(f"feed {self.feed.name}: {sentence}")
+        if letters.num_rows:
+            self._dead_letters.append(letters, markers)
+            log.warning("dead letters", feed=self.feed.name, records=letters.num_rows, reason=reasons[0].as_py())
+
+    def _report(self, sentence: str) -> None:
+        self.problem = sentence
+        self._reported(sentence)
+        log.error(sentence, feed=self.feed.name)
+
+
+def _newest(rows: pa.Table, key: str) -> pa.Table:
+    """The last row of each key, in the order of arrival."""
+    numbered = rows.select([key]).append_column("__n", pa.array(np.arange(rows.num_rows)))
+    last = numbered.group_by(key).aggregate([("__n", "max")])["__n_max"]
+    return rows.take(last.combine_chunks().sort())
+
+
+def _first_line(error: object) -> str:
+    return str(error).splitlines()[0] if error is not None else "no reason given"
+

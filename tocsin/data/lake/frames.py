@@ -1,0 +1,120 @@
+"""Between Spark and the tables: snapshots as DataFrames, and DataFrames committed as rows.
+
+On one machine the rows of a result come to this process in Arrow and delta-rs writes them. On a cluster the executors
+write the files, and only their names come here for the commit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from tocsin.data.lake.table import VERSION, AddAction, Snapshot, Table
+from tocsin.data.session import is_local
+
+_SPARK_SCHEMAS: dict[pa.Schema, StructType] = {}
+_WRITTEN = "path string, size bigint, rows bigint, summary binary"
+
+
+def whole(spark: SparkSession, table: Table, snapshot: Snapshot) -> DataFrame:
+    """All rows of a snapshot, without ``_v``."""
+    return _read(spark, table, snapshot.paths()).drop(VERSION)
+
+
+def fresh(spark: SparkSession, table: Table, snapshot: Snapshot, since: int) -> DataFrame:
+    """The rows of a snapshot that came after version ``since``, without ``_v``."""
+    return _read(spark, table, snapshot.paths(since)).where(F.col(VERSION) > since).drop(VERSION)
+
+
+def empty(spark: SparkSession, schema: pa.Schema) -> DataFrame:
+    """No rows of these columns; Spark's optimizer knows that there are none."""
+    return spark.createDataFrame([], from_arrow_schema(schema))
+
+
+def append(table: Table, frame: DataFrame, markers: Mapping[str, int], summary: list[str]) -> pa.Table:
+    """Computes ``frame`` and commits its rows; the ``summary`` columns of them, which are small, are given back."""
+    if is_local(frame.sparkSession):
+        rows = frame.toArrow().cast(_without_version(table))
+        if rows.num_rows:
+            table.append(rows, markers)
+        else:
+            table.mark(markers)
+        return rows.select(summary)
+    return append_from_executors(table, frame, markers, summary)
+
+
+def append_from_executors(table: Table, frame: DataFrame, markers: Mapping[str, int], summary: list[str]) -> pa.Table:
+    """As :func:`append`, with the files written where the rows are computed."""
+    version = table.version + 1
+    writer = _Writer(table.path, table.schema, version, summary)
+    written = frame.mapInArrow(writer, _WRITTEN).collect()
+    actions = [writer.action(row.path, row.size, row.rows) for row in written]
+    table.adopt(actions, version, markers)
+    schema = pa.schema([table.schema.field(name) for name in summary])
+    parts = [pa.ipc.open_stream(bytes(row.summary)).read_all() for row in written]
+    return pa.concat_tables([schema.empty_table(), *parts])
+
+
+class _Writer:
+    """Writes the rows of one partition into one Parquet file; runs in the executors."""
+
+    def __init__(self, path: Path, schema: pa.Schema, version: int, summary: list[str]) -> None:
+        self._path, self._schema, self._version, self._summary = path, schema, version, summary
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        name = f"part-{uuid.uuid4()}.parquet"
+        kept: list[pa.Table] = []
+        writer = None
+        for batch in batches:
+            rows = self._stamped(batch)
+            if rows.num_rows == 0:
+                continue
+            writer = writer or pq.ParquetWriter(self._path / name, self._schema, compression="snappy")
+            writer.write_table(rows)
+            kept.append(rows.select(self._summary))
+        if writer is not None:
+            writer.close()
+            yield self._report(name, pa.concat_tables(kept))
+
+    def action(self, name: str, size: int, rows: int) -> AddAction:
+        """What the commit says of a file."""
+        bound = {VERSION: self._version}
+        stats = {"numRecords": rows, "minValues": bound, "maxValues": bound, "nullCount": {VERSION: 0}}
+        return AddAction(name, size, {}, int(time.time() * 1000), True, json.dumps(stats))
+
+    def _stamped(self, batch: pa.RecordBatch) -> pa.Table:
+        rows = pa.Table.from_batches([batch])
+        return rows.append_column(VERSION, pa.array([self._version] * len(batch), pa.int64())).cast(self._schema)
+
+    def _report(self, name: str, kept: pa.Table) -> pa.RecordBatch:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, kept.schema) as stream:
+            stream.write_table(kept)
+        size = (self._path / name).stat().st_size
+        values = {"path": [name], "size": [size], "rows": [kept.num_rows], "summary": [sink.getvalue().to_pybytes()]}
+        return pa.RecordBatch.from_pydict(values)
+
+
+def _read(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
+    if not paths:
+        return empty(spark, table.schema)
+    schema = _SPARK_SCHEMAS.get(table.schema)
+    if schema is None:
+        schema = _SPARK_SCHEMAS[table.schema] = from_arrow_schema(table.schema)
+    return spark.read.schema(schema).parquet(*paths)
+
+
+def _without_version(table: Table) -> pa.Schema:
+    return pa.schema([field for field in table.schema if field.name != VERSION])
+
+

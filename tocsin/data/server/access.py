@@ -1,0 +1,85 @@
+"""Who may do what: bearer tokens, their roles, and what each call asks for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from ipaddress import ip_address
+from typing import Final
+
+import msgspec
+
+from tocsin.data.server.cluster import Tokens
+from tocsin.errors import ForbiddenError, SettingsError, UnauthorizedError
+
+DEMO_TOKEN: Final = "demo"
+ADMIN: Final = "admin"
+
+
+class Access(StrEnum):
+    """What a call asks of its caller. An admin may do everything."""
+
+    OPEN = "open"
+    ANY = "any"
+    PUBLISHER = "publisher"
+    BROKER = "broker"
+    ADMIN = "admin"
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Someone with a known token."""
+
+    name: str
+    role: str
+
+    def require(self, access: Access) -> None:
+        """Raises ForbiddenError, naming the role that is needed, unless the caller has it."""
+        if access in (Access.OPEN, Access.ANY) or self.role in (access, ADMIN):
+            return
+        raise ForbiddenError(
+            f"this needs a token with the role {access}; the token of {self.name} has the role {self.role}"
+        )
+
+
+class Gate:
+    """Turns an ``Authorization`` header into its :class:`Caller`."""
+
+    def __init__(self, tokens: Tokens, demo_token: str | None = None) -> None:
+        self._tokens, self._demo_token = tokens, demo_token
+
+    def caller(self, authorization: str | None) -> Caller:
+        """Whoever sent the header; UnauthorizedError when there is none, or it is of nobody known."""
+        if not authorization:
+            raise UnauthorizedError("no token: send the header 'Authorization: Bearer TOKEN'")
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise UnauthorizedError("the Authorization header must be 'Bearer TOKEN'")
+        return self.holder(token.strip())
+
+    def holder(self, token: str) -> Caller:
+        """Whoever holds the token; UnauthorizedError when nobody known does."""
+        if self._demo_token is not None and token == self._demo_token:
+            return Caller("demo", ADMIN)
+        found = self._tokens.role_of(token)
+        if found is None:
+            raise UnauthorizedError("this token is not known here; 'tocsin token add' makes one")
+        name, role = found
+        return Caller(name, str(role))
+
+
+def check_demo(host: str) -> None:
+    """Raises SettingsError unless ``host`` can be reached from this machine only: a demo token is no secret."""
+    if not is_loopback(host):
+        raise SettingsError(
+            f"the demo token is known to everyone, and data.host = {host} can be reached from other machines: "
+            "listen on 127.0.0.1, or make tokens with 'tocsin token add'"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens on ``host``."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

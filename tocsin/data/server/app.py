@@ -1,0 +1,90 @@
+"""The ASGI application: routes from the table of operations, access checked, errors answered in one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import groupby
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+
+from tocsin.data.server.access import Access, Caller, Gate, check_demo
+from tocsin.data.server.call import Call, Operation
+from tocsin.data.server.cluster import DataCluster, Tokens
+from tocsin.data.server.control import Control
+from tocsin.data.server.envelope import CALLER, Envelope
+from tocsin.data.server.failures import failure, unrouted
+from tocsin.data.server.openapi import document
+from tocsin.data.server.operations import OPERATIONS
+from tocsin.settings import Settings
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def create_app(cluster: DataCluster, tokens: Tokens, settings: Settings, demo_token: str | None = None) -> Starlette:
+    """The server of a data cluster, not yet listening.
+
+    ``demo_token`` may do everything; SettingsError if others than this machine could use it.
+    """
+    if demo_token is not None:
+        check_demo(settings.data.host)
+    gate = Gate(tokens, demo_token)
+    app = Starlette(
+        routes=[
+            *_routes(OPERATIONS, lambda operation: _endpoint(operation, cluster, gate, settings)),
+            WebSocketRoute("/control", Control(cluster, gate).endpoint),
+        ],
+        middleware=[Middleware(Envelope)],
+        exception_handlers={HTTPException: unrouted, Exception: lambda _, error: failure(error)},
+    )
+    app.router.redirect_slashes = False
+    app.state.openapi = msgspec.json.encode(document(OPERATIONS))
+    return app
+
+
+def _routes(operations: Iterable[Operation], endpoint: Callable[[Operation], Endpoint]) -> list[BaseRoute]:
+    """One route per path, so that a wrong method is answered with all that are allowed."""
+    by_path = groupby(sorted(operations, key=_path), key=_path)
+    routes = []
+    for path, group in by_path:
+        endpoints = {operation.method: endpoint(operation) for operation in group}
+        routes.append(Route(path, _by_method(endpoints), methods=list(endpoints)))
+    return [*routes]
+
+
+def _path(operation: Operation) -> str:
+    return operation.path
+
+
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    async def called(request: Request) -> Response:
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+
+    return called
+
+
+def _endpoint(operation: Operation, cluster: DataCluster, gate: Gate, settings: Settings) -> Endpoint:
+    async def called(request: Request) -> Response:
+        try:
+            caller = _caller(request, gate, operation.access)
+            return await operation.handler(Call(request, cluster, settings, caller))
+        except Exception as error:
+            return failure(error)
+
+    return called
+
+
+def _caller(request: Request, gate: Gate, access: Access) -> Caller | None:
+    """Who makes a call, if that is known and allowed."""
+    authorization = request.headers.get("authorization")
+    if access is Access.OPEN and not authorization:
+        return None
+    caller = gate.caller(authorization)
+    caller.require(access)
+    request.scope[CALLER] = caller.name
+    return caller

@@ -1,0 +1,84 @@
+"""What the server needs of the data cluster and of the tokens, and nothing more."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from tocsin.model.control import Notice
+from tocsin.model.messages import Health, Outcome, Published, Result
+
+
+class Notices(Protocol):
+    """What a broker is to be told, as it happens; an ``asyncio.Queue`` is one."""
+
+    async def get(self) -> Notice:
+        """The next notice, when there is one."""
+        ...
+
+
+class DataCluster(Protocol):
+    """A running data cluster. Every method leaves the event loop free while it works.
+
+    What a client may see is raised as a :class:`~tocsin.errors.TocsinError`; anything else is a fault.
+    """
+
+    async def apply(self, text: str, directory: Path | None) -> list[Outcome]:
+        """Carries the statements out, in order. LOAD reads paths relative to ``directory``; None refuses LOAD.
+
+        A definition that differs from the existing one without OR REPLACE is left alone: its outcome is "changed".
+        DROP IF EXISTS of what does not exist is "unchanged".
+        """
+        ...
+
+    async def load(self, dataset: str, path: Path) -> int:
+        """Fills the dataset with the rows of a file, told apart by its ending, and says how many."""
+        ...
+
+    async def publish(self, feed: str, body: bytes, content_type: str) -> Published:
+        """Takes records; the accepted ones are on disk when it returns."""
+        ...
+
+    async def register_broker(self, name: str, url: str) -> None:
+        """Makes a broker known, or its new URL."""
+        ...
+
+    async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
+        """The BE subscriptions for these parameters, in their order, now wanted by the broker."""
+        ...
+
+    async def unsubscribe(self, broker: str, bes: list[int]) -> int:
+        """The broker wants these no longer; how many of them it did want."""
+        ...
+
+    async def results(self, channel: str, first: int, last: int, bes: list[int] | None) -> list[Result]:
+        """Results of executions ``first`` to ``last``, by execution, then BE subscription; None means of all."""
+        ...
+
+    async def rates(self, bes: list[int]) -> list[float]:
+        """Bytes per second of each."""
+        ...
+
+    async def show(self, what: str) -> list[dict[str, Any]]:
+        """The datasets, feeds, channels, subscriptions or brokers, each with at least its ``name``.
+
+        A dataset, feed or channel also has the ``statement`` that creates it, a feed the name of its ``dataset``.
+        """
+        ...
+
+    async def health(self) -> Health:
+        """How it is; answers at once whatever it is busy with."""
+        ...
+
+    def listen(self, broker: str) -> AbstractAsyncContextManager[Notices]:
+        """While entered, collects what the broker is to be told."""
+        ...
+
+
+class Tokens(Protocol):
+    """The known bearer tokens."""
+
+    def role_of(self, token: str) -> tuple[str, str] | None:
+        """The name and the role of a token's holder, or None if nobody holds it."""
+        ...

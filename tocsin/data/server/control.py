@@ -1,0 +1,192 @@
+"""The brokers' control socket: notices go out, subscriptions and pulls come in.
+
+A connection is closed with 4000 plus the HTTP status when it may not be (4401 without a known token, 4403 with a wrong
+role, 4404 for a broker nobody registered), with 1003 for a binary message, 1009 for one that is too large and 1012 when
+the server stops. Any other message that makes no sense is answered with an error, and the connection stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from tocsin.data.server import failures
+from tocsin.data.server.access import Access, Gate
+from tocsin.data.server.body import UNDECODABLE, decoded, undecodable
+from tocsin.data.server.cluster import DataCluster, Notices
+from tocsin.data.server.pending import Pending
+from tocsin.errors import InvalidError, UnauthorizedError
+from tocsin.log import get_logger
+from tocsin.model import control
+from tocsin.model.messages import BrokerName
+
+log = get_logger(__name__)
+
+TOKEN_SECONDS: Final = 10.0
+UNSUPPORTED: Final = 1003
+
+_REQUEST: Final[msgspec.json.Decoder[control.Request]] = msgspec.json.Decoder(control.Request)
+
+
+class _OnlyId(msgspec.Struct):
+    id: int | None = None
+
+
+class Control:
+    """Serves ``/control`` for one data cluster."""
+
+    def __init__(self, cluster: DataCluster, gate: Gate) -> None:
+        self._cluster, self._gate = cluster, gate
+
+    async def endpoint(self, websocket: WebSocket) -> None:
+        """One connection, from its handshake to its end."""
+        try:
+            broker = _broker(websocket)
+            named = self._named(websocket)
+        except Exception as error:
+            await websocket.send_denial_response(failures.failure(error))
+            return
+        with suppress(WebSocketDisconnect):
+            await websocket.accept()
+            try:
+                if not named:
+                    self._gate.holder(await _token(websocket)).require(Access.BROKER)
+                await Conversation(websocket, self._cluster, broker).hold()
+            except WebSocketDisconnect:
+                raise
+            except Exception as error:
+                await _refuse(websocket, error)
+
+    def _named(self, websocket: WebSocket) -> bool:
+        """Whether the handshake came with a token; one that does not do is refused."""
+        authorization = websocket.headers.get("authorization")
+        if authorization:
+            self._gate.caller(authorization).require(Access.BROKER)
+        return bool(authorization)
+
+
+class Conversation:
+    """An open connection: one task forwards notices, one collects them, and the caller's answers requests in turn."""
+
+    def __init__(self, websocket: WebSocket, cluster: DataCluster, broker: str) -> None:
+        self._websocket, self._cluster, self._broker = websocket, cluster, broker
+        self._pending = Pending()
+        self._something = asyncio.Event()
+
+    async def hold(self) -> None:
+        """Talks until one side closes."""
+        async with self._cluster.listen(self._broker) as notices:
+            await self._send(control.Welcome(self._broker))
+            log.info("broker connected", broker=self._broker)
+            try:
+                await _until_one_ends(self._collect(notices), self._forward(), self._answer())
+            finally:
+                log.info("broker disconnected", broker=self._broker)
+
+    async def _collect(self, notices: Notices) -> None:
+        """Never waits for the broker, so what is waiting for it stays in bounded space."""
+        while True:
+            self._pending.add(await notices.get())
+            self._something.set()
+
+    async def _forward(self) -> None:
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            while notice := self._pending.take():
+                await self._send(notice)
+
+    async def _answer(self) -> None:
+        while True:
+            text = await _text(self._websocket)
+            if text is None:
+                return
+            await self._send(await self._reply(text))
+
+    async def _reply(self, text: str) -> control.Message:
+        """The answer to one message, whatever it is."""
+        try:
+            return await self._act(_REQUEST.decode(text))
+        except UNDECODABLE as error:
+            return control.Error.of(failures.problem(undecodable(error, "message")), _id(text))
+        except Exception as error:
+            return control.Error.of(failures.problem(error), _id(text))
+
+    async def _act(self, request: control.Request) -> control.Message:
+        match request:
+            case control.Attach(id=id, channel=channel, parameters=parameters):
+                return control.Attached(id, await self._cluster.subscribe(self._broker, channel, parameters))
+            case control.Detach(id=id, bes=bes):
+                return control.Detached(id, await self._cluster.unsubscribe(self._broker, bes))
+            case control.Pull(id=id, channel=channel, first=first, last=last, bes=bes):
+                return control.Results(id, await self._cluster.results(channel, first, last, bes))
+            case control.Ping(id=id):
+                return control.Pong(id)
+
+    async def _send(self, message: control.Message) -> None:
+        await self._websocket.send_text(msgspec.json.encode(message).decode())
+
+
+async def _until_one_ends(*parts: Coroutine[Any, Any, None]) -> None:
+    """Runs all, ends all when one does, and raises what ended it."""
+    tasks = [asyncio.create_task(part) for part in parts]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in ended:
+        task.result()
+
+
+async def _refuse(websocket: WebSocket, error: Exception) -> None:
+    """Tells why, and closes."""
+    problem = failures.problem(error)
+    await websocket.send_text(msgspec.json.encode(control.Error.of(problem)).decode())
+    await websocket.close(4000 + failures.status(error), problem.code)
+
+
+def _broker(websocket: WebSocket) -> str:
+    try:
+        return msgspec.convert(websocket.query_params.get("broker", ""), BrokerName)
+    except msgspec.ValidationError:
+        raise InvalidError("name the broker: /control?broker=NAME, of letters, digits and . _ : -") from None
+
+
+async def _token(websocket: WebSocket) -> str:
+    """The token in the first message, which must come soon."""
+    try:
+        text = await asyncio.wait_for(_text(websocket), TOKEN_SECONDS)
+    except TimeoutError:
+        raise UnauthorizedError(f"no token came within {TOKEN_SECONDS:g} seconds") from None
+    if text is None:
+        raise WebSocketDisconnect(UNSUPPORTED)
+    try:
+        return decoded(text, control.Token).token
+    except InvalidError:
+        raise UnauthorizedError('send {"type": "token", "token": ...} first, or an Authorization header') from None
+
+
+async def _text(websocket: WebSocket) -> str | None:
+    """The next message; None when it is binary, and the connection therefore closed."""
+    message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1005))
+    text: str | None = message.get("text")
+    if text is None:
+        await websocket.close(UNSUPPORTED, "messages are JSON text")
+    return text
+
+
+def _id(text: str) -> int | None:
+    """The id of a message that may be wrong in every other way."""
+    try:
+        return msgspec.json.decode(text, type=_OnlyId).id
+    except UNDECODABLE:
+        return None

@@ -1,0 +1,94 @@
+"""Errors as answers: one JSON shape, and nothing in it that a client should not see."""
+
+from __future__ import annotations
+
+import math
+import secrets
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from tocsin.data.server.answers import answer
+from tocsin.errors import BusyError, InvalidError, StatementError, TocsinError, TooLargeError, UnauthorizedError
+from tocsin.log import get_logger
+from tocsin.model.messages import Failure, Problem
+from tocsin.model.records import Refusal
+
+log = get_logger(__name__)
+
+_CLIENT_LEFT = 499
+
+
+class RefusedError(InvalidError):
+    """None of a publication's records was accepted."""
+
+    code = "refused"
+
+    def __init__(self, refused: list[Refusal]) -> None:
+        self.refused = refused
+        first = refused[0]
+        super().__init__(f"none of the {len(refused)} records was accepted; record {first.index}: {first.reason}")
+
+
+def problem(error: Exception) -> Problem:
+    """What a client is told of the error being handled. A fault is logged with its traceback, and only referred to."""
+    match error:
+        case StatementError():
+            return Problem(error.code, _safe(error.reason), line=error.line or None, column=error.column or None)
+        case BusyError():
+            return Problem(error.code, _safe(error), retry_after=error.retry_after)
+        case RefusedError():
+            return Problem(error.code, _safe(error), refused=error.refused)
+        case TocsinError():
+            return Problem(error.code, _safe(error))
+    return _fault()
+
+
+def status(error: Exception) -> int:
+    """The HTTP status of an error."""
+    return error.status if isinstance(error, TocsinError) else 500
+
+
+def failure(error: Exception) -> Response:
+    """The answer to a call that ended in ``error``."""
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=_CLIENT_LEFT)
+    return answer(Failure(problem(error)), status(error), _headers(error))
+
+
+def unrouted(request: Request, error: Exception) -> Response:
+    """The answer to a call that does not exist."""
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    called = f"{request.method} {request.url.path}"
+    if error.status_code == 405:
+        told = Problem("method-not-allowed", f"{called}: allowed here are {headers.get('Allow', 'other methods')}")
+    elif error.status_code == 404:
+        told = Problem("not-found", f"there is no call {called}; GET /docs shows those there are")
+    else:
+        told = Problem("error", error.detail)
+    return answer(Failure(told), error.status_code, headers)
+
+
+def _headers(error: Exception) -> dict[str, str]:
+    match error:
+        case UnauthorizedError():
+            return {"WWW-Authenticate": 'Bearer realm="tocsin"'}
+        case BusyError():
+            return {"Retry-After": str(max(1, math.ceil(error.retry_after)))}
+        case TooLargeError():
+            # The rest of the body is still on its way, and nobody is going to read it.
+            return {"Connection": "close"}
+    return {}
+
+
+def _safe(message: object) -> str:
+    """The message as text that can be encoded, whatever a file name or a value in it was."""
+    return str(message).encode("utf-8", "backslashreplace").decode()
+
+
+def _fault() -> Problem:
+    reference = secrets.token_hex(6)
+    log.exception("fault while answering a call", reference=reference)
+    return Problem("internal", f"a fault in the server: see its log, reference {reference}", reference=reference)

@@ -1,0 +1,65 @@
+"""What a broker has yet to be told, in bounded space however slowly it reads.
+
+Notices wait in order. When those waiting hold too many BE subscriptions, they are folded into one
+:class:`~tocsin.model.control.Behind` per channel, which grows with the channel's further executions until it is taken:
+the broker then pulls that range of executions, so nothing is lost but the lists.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from tocsin.model.control import Behind, Executed, Notice
+
+MOST_IDS: Final = 100_000
+
+
+class Pending:
+    """The notices waiting for one broker: never more than ``most`` BE subscriptions, and one notice per channel.
+
+    A notice weighs as many as it lists, plus one for itself, so empty lists fill it up too.
+    """
+
+    def __init__(self, most: int = MOST_IDS) -> None:
+        self._most = most
+        self._weight = 0
+        self._waiting: deque[Executed] = deque()
+        self._behind: dict[str, Behind] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._behind or self._waiting)
+
+    def add(self, notice: Notice) -> None:
+        """Notes what happened; a channel's executions must come in order."""
+        if isinstance(notice, Behind) or notice.channel in self._behind:
+            self._fold(notice)
+            return
+        self._waiting.append(notice)
+        self._weight += 1 + len(notice.bes)
+        if self._weight > self._most:
+            self._fold_all()
+
+    def take(self) -> Notice | None:
+        """The next notice to send, or None."""
+        if self._behind:
+            # Of a channel that is behind nothing else waits, so order within each channel is kept.
+            return self._behind.pop(next(iter(self._behind)))
+        if not self._waiting:
+            return None
+        notice = self._waiting.popleft()
+        self._weight -= 1 + len(notice.bes)
+        return notice
+
+    def _fold_all(self) -> None:
+        for notice in self._waiting:
+            self._fold(notice)
+        self._waiting.clear()
+        self._weight = 0
+
+    def _fold(self, notice: Notice) -> None:
+        first, last = (notice.first, notice.last) if isinstance(notice, Behind) else (notice.execution,) * 2
+        before = self._behind.get(notice.channel)
+        if before:
+            first, last = min(first, before.first), max(last, before.last)
+        self._behind[notice.channel] = Behind(notice.channel, first, last)

@@ -1,0 +1,61 @@
+"""Calls that look: lists, health, and the documentation itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import Final
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from tocsin.data.server.answers import answer
+from tocsin.data.server.call import Call, Query
+from tocsin.data.sql.forms import Listing
+from tocsin.errors import InvalidError
+from tocsin.model import messages
+from tocsin.model.scalars import shown
+
+LIMIT: Final = Query(
+    "limit", "The most items to give; default 1000.", {"type": "integer", "minimum": 0, "default": 1000}
+)
+_POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
+
+
+def listing(what: Listing) -> Callable[[Call], Awaitable[Response]]:
+    """The call that lists things of one kind."""
+
+    async def listed(call: Call) -> Response:
+        limit = _limit(call.request.query_params.get("limit", "1000"))
+        items = await call.cluster.show(what.value)
+        return answer(messages.Listed(items[:limit], len(items)))
+
+    return listed
+
+
+async def health(call: Call) -> Response:
+    """How the data cluster is: its bare status for anyone, all of it for a caller with a token."""
+    found = await call.cluster.health()
+    told = found if call.caller else messages.BareHealth(found.status)
+    return answer(told, 503 if found.status == "starting" else 200)
+
+
+async def openapi(call: Call) -> Response:
+    """The OpenAPI document."""
+    return Response(call.request.app.state.openapi, media_type="application/json")
+
+
+async def page(_: Call) -> Response:
+    """The page that shows it."""
+    text = files("tocsin.data.server").joinpath("page.html").read_text(encoding="utf-8")
+    return HTMLResponse(text, headers={"Content-Security-Policy": _POLICY})
+
+
+async def home(_: Call) -> Response:
+    """Leads to the page."""
+    return RedirectResponse("/docs")
+
+
+def _limit(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise InvalidError(f"limit is {shown(text)}: it must be a whole number from 0")
+    return int(text)

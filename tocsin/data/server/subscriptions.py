@@ -1,0 +1,45 @@
+"""The calls brokers make, for those that do not use the control socket."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from tocsin.data.server.answers import answer
+from tocsin.data.server.call import Call
+from tocsin.log import get_logger
+from tocsin.model import messages
+
+log = get_logger(__name__)
+
+
+async def register(call: Call) -> Response:
+    """Makes a broker known."""
+    broker = await call.decode(messages.Broker)
+    await call.cluster.register_broker(broker.name, broker.url)
+    log.info("broker registered", broker=broker.name, url=broker.url)
+    return answer(broker, 201)
+
+
+async def subscribe(call: Call) -> Response:
+    """Attaches a broker to subscriptions."""
+    wanted = await call.decode(messages.Subscribe)
+    return answer(messages.Subscribed(await call.cluster.subscribe(wanted.broker, wanted.channel, wanted.parameters)))
+
+
+async def unsubscribe(call: Call) -> Response:
+    """Detaches a broker from subscriptions."""
+    unwanted = await call.decode(messages.Unsubscribe)
+    return answer(messages.Unsubscribed(await call.cluster.unsubscribe(unwanted.broker, unwanted.ids)))
+
+
+async def results(call: Call) -> Response:
+    """What executions found."""
+    wanted = await call.decode(messages.ResultsWanted)
+    found = await call.cluster.results(wanted.channel, wanted.first, wanted.last, wanted.ids)
+    return answer(messages.ResultsFound(found))
+
+
+async def rates(call: Call) -> Response:
+    """How many bytes per second subscriptions bring."""
+    wanted = await call.decode(messages.RatesWanted)
+    return answer(messages.Rates(await call.cluster.rates(wanted.ids)))

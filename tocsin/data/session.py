@@ -1,0 +1,76 @@
+"""The Spark session of a data cluster, set for many small jobs rather than few large ones."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tocsin.errors import UnavailableError
+from tocsin.settings import Spark
+
+_FIXED = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.scheduler.mode": "FAIR",
+    # A stage of an execution is small and its sizes are known; re-planning after each costs more than it gains.
+    "spark.sql.adaptive.enabled": "false",
+    # New records are a few megabytes: always the side to broadcast, so that a million subscriptions are only streamed.
+    "spark.sql.autoBroadcastJoinThreshold": "64m",
+    # File listings and schema look-ups as Spark jobs would take longer than the reading itself.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The streaming checkpoint is disposable (the Delta markers are the progress): the cheapest way to write it.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.pollingDelay": "5ms",
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.cleaner.periodicGC.interval": "5min",
+}
+
+
+def start(settings: Spark, scratch: Path) -> SparkSession:
+    """Starts Spark, or connects to the cluster that ``spark.master`` names; ``scratch`` is for temporary files."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName("tocsin").master(settings.master)
+    configured = {
+        **_FIXED,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        **settings.extra,
+    }
+    for key, value in configured.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:
+        raise UnavailableError(
+            f"Spark did not start with master {settings.master!r} ({type(error).__name__}: {error}); "
+            "check that java -version prints 17 or newer and that spark.master is right"
+        ) from error
+    spark.sparkContext.setLogLevel("ERROR")
+    # Errors of a query are reported by whoever asked for it.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    return spark
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether everything runs in this machine's driver process."""
+    return spark.sparkContext.master.startswith("local")

@@ -1,0 +1,43 @@
+"""``near(x1, y1, x2, y2, radius)`` in SQL: as a plain condition, and as an equality of grid cells.
+
+Points at most ``radius`` apart lie in the same or in neighbouring cells of a grid whose cells are at least that wide. So
+one side of a join is put into its own cell and all eight around it, the other only into its own, and the join becomes
+an equality that Spark can hash, with the exact condition checked on what is left. Each pair meets in exactly one cell,
+so no row comes twice. Where the radius differs from row to row, cells have the next power of two as their width, and
+the first side is put into the cells of every width in use.
+"""
+
+from __future__ import annotations
+
+# Cells a little wider than the radius: rounding in x / width can then not push two points two cells apart.
+_MARGIN = "1.000001D"
+_NARROWEST = "0.001D"
+
+
+def condition(x1: str, y1: str, x2: str, y2: str, radius: str) -> str:
+    """The exact condition: within ``radius`` in the plane, the border included; false for a negative radius."""
+    dx, dy = f"(({x1}) - ({x2}))", f"(({y1}) - ({y2}))"
+    return f"({dx} * {dx} + {dy} * {dy} <= ({radius}) * ({radius}) AND ({radius}) >= 0)"
+
+
+def width(radius: str) -> str:
+    """The cell width for one fixed radius."""
+    return f"(greatest(CAST({radius} AS DOUBLE), {_NARROWEST}) * {_MARGIN})"
+
+
+def width_class(radius: str) -> str:
+    """The cell width for radii that vary: few different widths, each at least the radius."""
+    power = f"pow(2D, ceil(log2(CAST({radius} AS DOUBLE))))"
+    return f"(CASE WHEN ({radius}) > 0 THEN greatest({power}, {_NARROWEST}) * {_MARGIN} ELSE 1D END)"
+
+
+def neighbourhood(x: str, y: str, widths: str) -> str:
+    """An array of the cells around a point, for each of the ``widths`` (an SQL array)."""
+    cell = f"struct(w AS w, floor(({x}) / w) + i AS i, floor(({y}) / w) + j AS j)"
+    rows = f"flatten(transform(array(-1L, 0L, 1L), i -> transform(array(-1L, 0L, 1L), j -> {cell})))"
+    return f"flatten(transform({widths}, w -> {rows}))"
+
+
+def same_cell(cell: str, x: str, y: str, width: str) -> str:
+    """Whether ``cell``, one of a neighbourhood, is the cell in which the point (x, y) lies."""
+    return f"{cell}.w = {width} AND {cell}.i = floor(({x}) / {width}) AND {cell}.j = floor(({y}) / {width})"

@@ -1,0 +1,125 @@
+"""The BE subscriptions and which brokers hold them, as rows.
+
+The channel is given by name and must have been defined, the broker must have been registered. A subscription exists
+while at least one broker holds it; its id is never used again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tocsin.data.store.brokers import broker_id
+from tocsin.data.store.database import Database
+from tocsin.data.store.definitions import defined_channel, remove_subscriptions
+from tocsin.model.definitions import Channel
+
+_PAGE: Final = 100_000
+
+
+class SubscriptionTable:
+    """All BE subscriptions. A change of any size is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        with database.changing() as connection:
+            connection.execute("CREATE TEMP TABLE wanted (position INTEGER PRIMARY KEY, key TEXT NOT NULL)")
+            connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY)")
+
+    def attach(self, channel: Channel, broker: str, keys: Sequence[str]) -> list[int]:
+        """Let the broker hold the subscriptions of these keys, made where missing; their ids in the keys' order.
+
+        The keys are of the channel's parameters; refused when it has meanwhile been created anew with others.
+        """
+        with self._database.changing() as connection:
+            target, holder = defined_channel(connection, channel), broker_id(connection, broker)
+            connection.executemany("INSERT INTO wanted VALUES (?, ?)", enumerate(keys))
+            connection.execute(
+                "INSERT INTO subscriptions (channel, key) SELECT ?, key FROM wanted WHERE true ORDER BY position "
+                "ON CONFLICT (channel, key) DO NOTHING",
+                (target,),
+            )
+            ids = _ids_of_wanted(connection, target)
+            # In the order of the table, which is what makes a million of them quick.
+            connection.executemany(
+                "INSERT INTO holders VALUES (?, ?) ON CONFLICT DO NOTHING", ((be, holder) for be in sorted(ids))
+            )
+            connection.execute("DELETE FROM wanted")
+        return ids
+
+    def detach(self, broker: str, bes: Iterable[int]) -> dict[str, list[int]]:
+        """The broker lets go of these; returns, by case-folded channel name, the ones removed as nobody holds them.
+
+        What the broker does not hold is passed over.
+        """
+        with self._database.changing() as connection:
+            holder = broker_id(connection, broker)
+            connection.executemany("INSERT INTO chosen VALUES (?) ON CONFLICT DO NOTHING", ((be,) for be in bes))
+            connection.execute("DELETE FROM holders WHERE broker = ? AND be IN (SELECT id FROM chosen)", (holder,))
+            rows = connection.execute(
+                "DELETE FROM subscriptions WHERE id IN (SELECT id FROM chosen) "
+                "AND NOT EXISTS (SELECT 1 FROM holders WHERE be = subscriptions.id) RETURNING channel, id"
+            ).fetchall()
+            connection.execute("DELETE FROM chosen")
+            names = dict(connection.execute("SELECT id, name FROM definitions"))
+        removed: dict[str, list[int]] = {}
+        for channel, be in rows:
+            removed.setdefault(names[channel], []).append(be)
+        return removed
+
+    def drop(self, channel: str) -> None:
+        """Remove all subscriptions of the channel, if there is such a channel."""
+        with self._database.changing() as connection:
+            remove_subscriptions(connection, channel)
+
+    def find(self, be: int) -> tuple[str, str] | None:
+        """The case-folded channel name and the key of a subscription, or None."""
+        with self._database.looking() as connection:
+            row: tuple[str, str] | None = connection.execute(
+                "SELECT d.name, s.key FROM subscriptions s JOIN definitions d ON d.id = s.channel WHERE s.id = ?", (be,)
+            ).fetchone()
+        return row
+
+    def pages(self, channel: str) -> Iterator[list[tuple[int, str]]]:
+        """Ids and keys of all subscriptions of the channel, in the order of their keys, many at a time."""
+        after = ""
+        while page := self._page(
+            "SELECT id, key FROM subscriptions "
+            "WHERE channel = (SELECT id FROM definitions WHERE kind = 'channel' AND name = ?) AND key > ? "
+            "ORDER BY key LIMIT ?",
+            (channel.casefold(), after, _PAGE),
+        ):
+            yield page
+            after = page[-1][1]
+
+    def holdings(self) -> dict[str, npt.NDArray[np.int64]]:
+        """What each broker holds, ascending; every registered broker is there."""
+        with self._database.looking() as connection:
+            names = dict(connection.execute("SELECT id, name FROM brokers"))
+        pairs = [np.empty((0, 2), np.int64)]
+        after = (0, 0)
+        while page := self._page(
+            "SELECT be, broker FROM holders WHERE (be, broker) > (?, ?) ORDER BY be, broker LIMIT ?", (*after, _PAGE)
+        ):
+            pairs.append(np.fromiter(chain.from_iterable(page), np.int64, 2 * len(page)).reshape(-1, 2))
+            after = page[-1]
+        bes, brokers = np.concatenate(pairs).T
+        return {name: bes[brokers == number] for number, name in names.items()}
+
+    def _page(self, query: str, arguments: tuple[int | str, ...]) -> list[tuple[int, ...]]:
+        with self._database.looking() as connection:
+            return connection.execute(query, arguments).fetchall()
+
+
+def _ids_of_wanted(connection: sqlite3.Connection, channel: int) -> list[int]:
+    # CROSS JOIN keeps SQLite from walking the channel's whole index for a few keys.
+    rows = connection.execute(
+        "SELECT s.id FROM wanted w CROSS JOIN subscriptions s ON s.channel = ? AND s.key = w.key ORDER BY w.position",
+        (channel,),
+    )
+    return [be for (be,) in rows]

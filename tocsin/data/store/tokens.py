@@ -1,0 +1,83 @@
+"""Bearer tokens and the roles they give. Only a token's SHA-256 is kept: who reads the store cannot use what is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from tocsin.data.store.database import Database
+from tocsin.data.store.labels import checked
+from tocsin.errors import ConflictError, InvalidError
+from tocsin.model.scalars import shown
+
+
+class Role(StrEnum):
+    """What the bearer of a token may do."""
+
+    ADMIN = "admin"
+    PUBLISHER = "publisher"
+    BROKER = "broker"
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A token as it can be shown: everything but the token itself."""
+
+    name: str
+    role: Role
+    created_at: datetime
+
+
+class Tokens:
+    """The tokens that are accepted."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database, self._clock = database, clock
+
+    def add(self, name: str, role: str) -> str:
+        """Make a token and return its text, which cannot be had again; refused when the name is taken."""
+        row = (checked(name), _role(role), self._clock().isoformat())
+        token = f"tcs_{secrets.token_urlsafe(32)}"
+        with self._database.changing() as connection:
+            try:
+                connection.execute(
+                    "INSERT INTO tokens (name, role, created_at, hash) VALUES (?, ?, ?, ?)", (*row, _hash(token))
+                )
+            except sqlite3.IntegrityError:
+                raise ConflictError(f"there is a token {name} already: revoke it first, or choose another name") from None
+        return token
+
+    def revoke(self, name: str) -> bool:
+        """Accept the token no longer; False when there was none of that name."""
+        with self._database.changing() as connection:
+            return connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount > 0
+
+    def all(self) -> list[Token]:
+        with self._database.looking() as connection:
+            rows = connection.execute("SELECT name, role, created_at FROM tokens ORDER BY created_at, name").fetchall()
+        return [Token(name, Role(role), datetime.fromisoformat(created_at)) for name, role, created_at in rows]
+
+    def role_of(self, token: str) -> tuple[str, Role] | None:
+        """The name and role behind a token's text, or None.
+
+        How long the look-up takes depends on the hash of what was sent, so it tells a guesser nothing about tokens.
+        """
+        with self._database.looking() as connection:
+            row = connection.execute("SELECT name, role FROM tokens WHERE hash = ?", (_hash(token),)).fetchone()
+        return (row[0], Role(row[1])) if row else None
+
+
+def _role(text: str) -> Role:
+    try:
+        return Role(text)
+    except ValueError:
+        raise InvalidError(f"unknown role {shown(text)}; roles are {', '.join(Role)}") from None
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,93 @@
+"""Sets of ids as sorted arrays: eight bytes an id, and a million met with a million in some hundredths of a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sized
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tocsin.errors import InvalidError
+
+IdArray: TypeAlias = npt.NDArray[np.int64]
+NONE: Final[IdArray] = np.empty(0, np.int64)
+NONE.flags.writeable = False
+
+_FEWEST_WAITING: Final = 4096
+
+
+def ascending(ids: Iterable[int]) -> IdArray:
+    """The ids in order, each once; refused when one cannot be an id."""
+    given = ids if isinstance(ids, np.ndarray | Sized) else list(ids)
+    try:
+        array = np.asarray(given, dtype=np.int64) if len(given) else NONE
+    except (OverflowError, TypeError, ValueError):
+        raise InvalidError("subscription ids are whole numbers of at most 64 bits") from None
+    return array if bool(np.all(array[1:] > array[:-1])) else np.unique(array)
+
+
+def among(ids: IdArray, others: IdArray) -> npt.NDArray[np.bool_]:
+    """For each of the ids, in any order, whether it is one of ``others``, which are ascending."""
+    if not len(others):
+        return np.zeros(len(ids), np.bool_)
+    places = np.searchsorted(others, ids)
+    places[places == len(others)] = 0
+    return others[places] == ids
+
+
+def common(left: IdArray, right: IdArray) -> IdArray:
+    """The ids in both of two ascending arrays."""
+    few, many = (left, right) if len(left) <= len(right) else (right, left)
+    return few[among(few, many)]
+
+
+def without(ids: IdArray, others: IdArray) -> IdArray:
+    """The ids that are not among ``others``; both ascending."""
+    if len(others) > len(ids):
+        return ids[~among(ids, others)]
+    return np.delete(ids, np.searchsorted(ids, common(ids, others)))
+
+
+def together(ids: IdArray, others: IdArray) -> IdArray:
+    """The ids in either of two ascending arrays."""
+    new = without(others, ids)
+    return np.insert(ids, np.searchsorted(ids, new), new)
+
+
+class Ids:
+    """A changing set of ids. A change costs what is changed; the next look at the whole puts it in its place."""
+
+    def __init__(self, ids: IdArray = NONE) -> None:
+        self._settled = ids
+        self._changes: list[tuple[IdArray, bool]] = []
+        self._waiting = 0
+
+    def add(self, ids: IdArray) -> None:
+        self._change(ids, True)
+
+    def discard(self, ids: IdArray) -> None:
+        self._change(ids, False)
+
+    def array(self) -> IdArray:
+        """All ids, ascending. The array is never changed afterwards."""
+        if self._changes:
+            self._settle()
+        return self._settled
+
+    def _change(self, ids: IdArray, present: bool) -> None:
+        self._changes.append((ids, present))
+        self._waiting += len(ids)
+        if self._waiting > max(_FEWEST_WAITING, len(self._settled) // 8):
+            self._settle()
+
+    def _settle(self) -> None:
+        # Newest first, so that unique, which finds the first of equals, finds what was last said about an id.
+        ids = np.concatenate([ids for ids, _ in reversed(self._changes)])
+        present = np.repeat(
+            [present for _, present in reversed(self._changes)], [len(ids) for ids, _ in reversed(self._changes)]
+        )
+        changed, newest = np.unique(ids, return_index=True)
+        self._settled = together(without(self._settled, changed), changed[present[newest]])
+        self._changes.clear()
+        self._waiting = 0

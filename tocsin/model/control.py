@@ -1,0 +1,125 @@
+"""The messages of the control socket between a broker and the data cluster: one JSON object each, told by its ``type``.
+
+A request carries an ``id`` of the broker's choice, and so does its answer. Notices come unasked, and one about a new
+subscription may come before the answer that gives its number.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from tocsin.model.messages import LARGEST, ChannelName, Execution, Ids, Parameters, Problem, Result
+
+RequestId = Annotated[int, Meta(ge=0, le=LARGEST, description="Chosen by the broker; the answer carries it.")]
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="type"):
+    """Base of all messages."""
+
+
+class Token(Message, frozen=True, tag="token"):
+    """The first message of a broker that could not send an ``Authorization`` header."""
+
+    token: str
+
+
+class Attach(Message, frozen=True, tag="attach"):
+    """Asks for subscriptions to a channel, one per object of parameters."""
+
+    id: RequestId
+    channel: ChannelName
+    parameters: Parameters
+
+
+class Detach(Message, frozen=True, tag="detach"):
+    """Gives subscriptions up."""
+
+    id: RequestId
+    bes: Ids
+
+
+class Pull(Message, frozen=True, tag="pull"):
+    """Asks for all results of executions ``first`` to ``last``; without ``bes``, those of every subscription."""
+
+    id: RequestId
+    channel: ChannelName
+    first: Execution
+    last: Execution
+    bes: Ids | None = None
+
+
+class Ping(Message, frozen=True, tag="ping"):
+    """Asks for a :class:`Pong`."""
+
+    id: RequestId
+
+
+class Welcome(Message, frozen=True, tag="welcome"):
+    """The first message to a broker: what is executed from now on, it is told of."""
+
+    broker: str
+
+
+class Attached(Message, frozen=True, tag="attached"):
+    """The answer to :class:`Attach`: BE subscriptions in the order of the parameters."""
+
+    id: int
+    bes: list[int]
+
+
+class Detached(Message, frozen=True, tag="detached"):
+    """The answer to :class:`Detach`: how many of them the broker held."""
+
+    id: int
+    count: int
+
+
+class Results(Message, frozen=True, tag="results"):
+    """The answer to :class:`Pull`, ordered by execution, then by BE subscription."""
+
+    id: int
+    results: list[Result]
+
+
+class Pong(Message, frozen=True, tag="pong"):
+    """The answer to :class:`Ping`."""
+
+    id: int
+
+
+class Error(Message, frozen=True, tag="error", omit_defaults=True):
+    """A message could not be acted on. ``id`` is that of the request, if it had a readable one."""
+
+    code: str
+    message: str
+    id: int | None = None
+    retry_after: float | None = None
+    reference: str | None = None
+
+    @classmethod
+    def of(cls, problem: Problem, id: int | None = None) -> Error:
+        """The same problem as a REST call would have been told."""
+        return cls(problem.code, problem.message, id, problem.retry_after, problem.reference)
+
+
+class Executed(Message, frozen=True, tag="executed"):
+    """A channel has been executed, and found something for these BE subscriptions of the broker."""
+
+    channel: str
+    execution: int
+    bes: list[int]
+
+
+class Behind(Message, frozen=True, tag="behind"):
+    """In place of :class:`Executed` for a broker that reads too slowly: pull executions ``first`` to ``last``."""
+
+    channel: str
+    first: int
+    last: int
+
+
+Request = Attach | Detach | Pull | Ping
+Notice = Executed | Behind

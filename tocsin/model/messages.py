@@ -1,0 +1,207 @@
+"""What crosses the data cluster's boundary: the bodies of its REST calls and the messages of its control socket.
+
+Servers and clients share these structs, so a field is named, typed and bounded in one place. A payload is the JSON text
+that Spark made of a result; it is carried as :class:`msgspec.Raw` and never parsed on its way.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw
+
+from tocsin.model.records import Refusal
+
+LARGEST = 2**63 - 1
+
+BeId = Annotated[int, Meta(ge=0, le=LARGEST, description="The number of a BE subscription.")]
+Execution = Annotated[int, Meta(ge=0, le=LARGEST, description="The number of an execution of a channel, from 1.")]
+BrokerName = Annotated[
+    str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$", description="A broker's name.")
+]
+BrokerUrl = Annotated[
+    str,
+    Meta(max_length=2048, pattern=r"^(http|https|ws|wss)://[^\s]+$", description="Where subscribers reach the broker."),
+]
+ChannelName = Annotated[str, Meta(min_length=1, max_length=128, description="The name of a channel.")]
+Parameters = Annotated[
+    list[dict[str, Any]], Meta(description="One object per subscription: the channel's parameters with their values.")
+]
+Ids = Annotated[list[BeId], Meta(description="Numbers of BE subscriptions.")]
+
+Action = Literal["created", "unchanged", "changed", "replaced", "dropped", "loaded", "shown"]
+Status = Literal["ok", "degraded", "starting"]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a statement did. ``changed`` means that it exists with another definition, and nothing was done.
+
+    ``statement`` is a short title such as ``channel EmergenciesOfType``; ``rows`` is what SHOW and DESCRIBE found.
+    """
+
+    statement: str
+    action: Action
+    detail: str = ""
+    rows: list[dict[str, Any]] = msgspec.field(default_factory=list)
+
+
+class Published(msgspec.Struct, frozen=True):
+    """How many records of a request are now on disk, and which were not accepted."""
+
+    accepted: int
+    refused: list[Refusal] = msgspec.field(default_factory=list)
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What one execution found for one BE subscription: ``payload`` is a JSON array of ``rows`` rows."""
+
+    execution: int
+    be: int
+    rows: int
+    bytes: int
+    payload: Raw
+
+
+class FeedHealth(msgspec.Struct, frozen=True):
+    """A feed: what is accepted but not yet in its dataset, and for how long the oldest of it has waited."""
+
+    name: str
+    backlog_bytes: int = 0
+    lag_seconds: float = 0.0
+    error: str = ""
+
+
+class ChannelHealth(msgspec.Struct, frozen=True):
+    """A channel: what it is doing, the number of its last execution, and why that failed if it did."""
+
+    name: str
+    state: str
+    execution: int = 0
+    error: str = ""
+
+
+class Health(msgspec.Struct, frozen=True):
+    """How the data cluster is. ``problems`` are sentences for an operator, empty when all is well."""
+
+    status: Status
+    problems: list[str] = msgspec.field(default_factory=list)
+    uptime_seconds: float = 0.0
+    spark: bool = True
+    feeds: list[FeedHealth] = msgspec.field(default_factory=list)
+    channels: list[ChannelHealth] = msgspec.field(default_factory=list)
+    details: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class BareHealth(msgspec.Struct, frozen=True):
+    """What anyone may know."""
+
+    status: Status
+
+
+class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One statement of an application file."""
+
+    statement: Annotated[str, Meta(description="CREATE ...; the semicolon may be left out.")]
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What each statement did, in order."""
+
+    outcomes: list[Outcome]
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """How many rows a dataset has been given."""
+
+    rows: int
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """The first of ``total`` things, as many as were asked for."""
+
+    items: list[dict[str, Any]]
+    total: int
+
+
+class Broker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A broker, as it makes itself known."""
+
+    name: BrokerName
+    url: BrokerUrl
+
+
+class Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A broker wants these subscriptions to a channel."""
+
+    broker: BrokerName
+    channel: ChannelName
+    parameters: Parameters
+
+
+class Subscribed(msgspec.Struct, frozen=True):
+    """The BE subscriptions, in the order of the parameters; equal parameters have one number."""
+
+    ids: list[int]
+
+
+class Unsubscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A broker no longer wants these subscriptions."""
+
+    broker: BrokerName
+    ids: Ids
+
+
+class Unsubscribed(msgspec.Struct, frozen=True):
+    """How many of them the broker held."""
+
+    detached: int
+
+
+class ResultsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Results of a channel's executions ``first`` to ``last``; without ``ids``, those of every subscription."""
+
+    channel: ChannelName
+    first: Execution
+    last: Execution
+    ids: Ids | None = None
+
+
+class ResultsFound(msgspec.Struct, frozen=True):
+    """Results ordered by execution, then by BE subscription."""
+
+    results: list[Result]
+
+
+class RatesWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Asks for the data rates of these subscriptions."""
+
+    ids: Ids
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """Bytes per second, in the order asked for."""
+
+    rates: list[float]
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a call was refused. ``code`` is for programs, ``message`` for people.
+
+    A refused statement has its line and column; ``retry_after`` is in seconds; ``refused`` are the records of a
+    publication none of which was accepted; ``reference`` finds a fault in the server's log.
+    """
+
+    code: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    retry_after: float | None = None
+    refused: list[Refusal] | None = None
+    reference: str | None = None
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The body of every answer that is not a success."""
+
+    error: Problem
