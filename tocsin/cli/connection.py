@@ -71,7 +71,7 @@ class Server(AbstractContextManager["Server"]):
             raise UnavailableError(f"{self.url} is not a URL: {error}") from None
         except httpx.HTTPError as error:
             raise UnavailableError(
-                f"no answer from {self.url} ({error or type(error).__name__}); "
+                f"no answer from {self.url} ({str(error) or type(error).__name__}); "
                 "is 'tocsin data' running there? --server names another"
             ) from error
         if response.is_success:

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from tocsin import __version__
-from tocsin.cli import Invocation, messages, settings
+from tocsin.cli import Invocation, apply, data, messages, publish, settings, show, token
 from tocsin.errors import TocsinError
 
 app = typer.Typer(
@@ -23,6 +23,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("data")(data.data)
+app.command("apply")(apply.apply)
+app.command("publish")(publish.publish)
+app.command("show")(show.show)
+app.add_typer(token.app, name="token")
 app.command("settings")(settings.show)
 
 

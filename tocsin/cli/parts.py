@@ -1,4 +1,4 @@
-"""An application file in the parts that are sent one after the other: statements, and the files to load between them."""
+"""An application file as the parts that are sent one after the other: statements, and files to load between them."""
 
 from __future__ import annotations
 

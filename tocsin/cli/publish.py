@@ -124,7 +124,7 @@ class _Bar:
 
     def advance(self, stream: io.BufferedReader, tally: Tally) -> None:
         """Shows how far the file is read, and what became of its records."""
-        completed = 0 if self._length is None or stream.closed else stream.tell()
+        completed = 0 if self._length is None else stream.tell()
         refused = f", {tally.refused:,} refused" if tally.refused else ""
         self._progress.update(self._task, completed=completed, accepted=tally.accepted, refused=refused, note="")
 

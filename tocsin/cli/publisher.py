@@ -13,7 +13,6 @@ from tocsin.cli.connection import RemoteError, Server
 from tocsin.cli.records import Record
 from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
 from tocsin.model.messages import Published
-from tocsin.model.records import Refusal
 
 MOST_BATCH_BYTES: Final = 4 << 20
 REASONS_KEPT: Final = 10
@@ -108,9 +107,7 @@ class Publisher:
         texts = [record.text for record in batch]
         body = b"[" + b",".join(texts) + b"]" if self._joined else b"\n".join(texts)
         try:
-            answer = self._server.post(
-                self._path, body, "application/json" if self._joined else "application/x-ndjson"
-            )
+            answer = self._server.post(self._path, body, "application/json" if self._joined else "application/x-ndjson")
         except RemoteError as error:
             if error.problem.refused is None:
                 raise
@@ -120,6 +117,3 @@ class Publisher:
     def _pause(self, seconds: float, reason: TocsinError) -> None:
         self._waiting(f"waiting {seconds:g} s: {reason}")
         self._sleep(seconds)
-
-
-__all__ = ["Batch", "Pace", "Publisher", "Refusal", "Tally", "batches"]

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple, NoReturn
 
 import msgspec
@@ -55,7 +55,8 @@ def lines(stream: io.BufferedReader) -> Iterator[Record]:
 
 def rows(stream: io.BufferedReader, dataset: Dataset) -> Iterator[Record]:
     """The rows of a CSV file whose first row names columns of ``dataset``; an empty field is null."""
-    reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    reader = csv.reader(text)
     try:
         header = next(reader, None)
         if not header:
@@ -68,6 +69,8 @@ def rows(stream: io.BufferedReader, dataset: Dataset) -> Iterator[Record]:
             begin = reader.line_num + 1
     except (csv.Error, UnicodeDecodeError) as error:
         raise InvalidError(f"line {reader.line_num + 1}: not CSV in UTF-8: {error}") from None
+    finally:
+        text.detach()  # or the stream would be closed with it
 
 
 def _object(header: list[str], kinds: list[Kind], row: list[str], line: int) -> bytes:
@@ -100,22 +103,26 @@ def _is_json(text: bytes) -> bool:
 def values(stream: io.BufferedReader) -> Iterator[Record]:
     """The elements of a JSON array, or objects one after the other."""
     scanner = _Scanner(stream)
-    in_array = scanner.skip("[")
-    if in_array and scanner.skip("]"):
-        return scanner.end()
-    while not (scanner.finished and not in_array):
+    if scanner.skip("["):
+        yield from _elements(scanner)
+    else:
+        while not scanner.finished:
+            yield scanner.value()
+
+
+def _elements(scanner: _Scanner) -> Iterator[Record]:
+    if not scanner.skip("]"):
         yield scanner.value()
-        if in_array and not scanner.skip(","):
-            scanner.expect("]")
-            return scanner.end()
-    return None
+        while scanner.skip(","):
+            yield scanner.value()
+        scanner.expect("]")
+    scanner.end()
 
 
 class _Scanner:
     """Reads JSON values off a stream, keeping no more of it than the value at hand."""
 
-    def __init__(self, stream: Iterable[bytes]) -> None:
-        assert isinstance(stream, io.BufferedReader)
+    def __init__(self, stream: io.BufferedReader) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._json = json.JSONDecoder(parse_constant=_no_constant)

@@ -35,7 +35,7 @@ def listing(context: typer.Context) -> None:
     from tocsin.data.store import Store
 
     with Store(invocation(context).settings.data.directory) as store:
-        tokens = store.tokens.list()
+        tokens = store.tokens.all()
     table = Table("name", "role", "created", box=None, header_style="bold", pad_edge=False)
     for token in tokens:
         table.add_row(Text(token.name), token.role.value, f"{token.created_at:%Y-%m-%d %H:%M} UTC")

@@ -42,6 +42,11 @@ def marker(index: int) -> str:
     return f"slice-{index}"
 
 
+def positions(table: Table, feed: Feed) -> list[int]:
+    """The log position that each slice has reached in the dataset."""
+    return [table.marker(marker(index)) for index in range(feed.slices)]
+
+
 class Ingestion:
     """Keeps one dataset filled from one feed's log.
 
@@ -78,11 +83,6 @@ class Ingestion:
         self._columns = pa.schema([f for f in table.schema if f.name != VERSION])
         self.problem: str | None = None
 
-    @property
-    def positions(self) -> list[int]:
-        """The log position that each slice has reached in the dataset."""
-        return [self.table.marker(marker(index)) for index in range(self.feed.slices)]
-
     def start(self) -> None:
         """Starts the streaming query, from the positions that the dataset is known to have."""
         self._catch_up()
@@ -104,7 +104,7 @@ class Ingestion:
         stream = (
             self._spark.readStream.format(FORMAT)
             .option("path", str(self._log_path))
-            .option("positions", msgspec.json.encode(self.positions).decode())
+            .option("positions", msgspec.json.encode(positions(self.table, self.feed)).decode())
             .option("maxBytes", str(self._settings.max_batch_bytes))
             .option("readers", str(self._spark.sparkContext.defaultParallelism))
             .load()
@@ -167,7 +167,7 @@ class Ingestion:
         )
 
     def _above_markers(self, rows: pa.Table) -> pa.Table:
-        floor = np.array(self.positions, dtype=np.int64)[rows["__slice"].to_numpy()]
+        floor = np.array(positions(self.table, self.feed), dtype=np.int64)[rows["__slice"].to_numpy()]
         return rows.filter(pa.array(rows["__position"].to_numpy() > floor))
 
     def _commit_rows(self, rows: pa.Table) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,20 +37,32 @@ def fresh(spark: SparkSession, table: Table, snapshot: Snapshot, since: int) -> 
 
 
 def empty(spark: SparkSession, schema: pa.Schema) -> DataFrame:
-    """No rows of these columns; Spark's optimizer knows that there are none."""
-    return spark.createDataFrame([], from_arrow_schema(schema))
+    """No rows of these columns, known to Spark's optimizer to be none."""
+    columns = [f"CAST(NULL AS {f.dataType.simpleString()}) AS `{f.name}`" for f in from_arrow_schema(schema).fields]
+    return spark.range(0).selectExpr(*columns).where("false")
 
 
-def append(table: Table, frame: DataFrame, markers: Mapping[str, int], summary: list[str]) -> pa.Table:
-    """Computes ``frame`` and commits its rows; the ``summary`` columns of them, which are small, are given back."""
-    if is_local(frame.sparkSession):
-        rows = frame.toArrow().cast(_without_version(table))
-        if rows.num_rows:
-            table.append(rows, markers)
-        else:
-            table.mark(markers)
-        return rows.select(summary)
-    return append_from_executors(table, frame, markers, summary)
+def append(
+    table: Table,
+    frame: DataFrame,
+    markers: Mapping[str, int],
+    summary: list[str],
+    passing: Callable[[pa.Table], None] | None = None,
+) -> pa.Table:
+    """Computes ``frame`` and commits its rows; the ``summary`` columns of them, which are small, are given back.
+
+    Where the rows come through this process anyway, they are shown to ``passing`` once they are committed.
+    """
+    if not is_local(frame.sparkSession):
+        return append_from_executors(table, frame, markers, summary)
+    rows = frame.toArrow().cast(_without_version(table))
+    if rows.num_rows:
+        table.append(rows, markers)
+    else:
+        table.mark(markers)
+    if passing is not None:
+        passing(rows)
+    return rows.select(summary)
 
 
 def append_from_executors(table: Table, frame: DataFrame, markers: Mapping[str, int], summary: list[str]) -> pa.Table:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
+from pyarrow import dataset
 
 from tocsin.errors import StorageError
 
@@ -157,13 +158,10 @@ class Table:
             self._snapshot = self._take_snapshot()
         return len(removed)
 
-    def read(self, filter: pc.Expression | None = None, columns: list[str] | None = None) -> pa.Table:
-        """Rows read here, without Spark: for the small answers."""
-        from pyarrow import dataset
-
-        snapshot = self._snapshot
-        source = dataset.dataset(snapshot.paths(), schema=self.schema, format="parquet")
-        return source.to_table(filter=filter, columns=columns)
+    def read(self, where: pc.Expression | None = None, columns: list[str] | None = None, since: int = -1) -> pa.Table:
+        """Rows read here, without Spark: for the small answers. Files with nothing after ``since`` are passed over."""
+        source = dataset.dataset(self._snapshot.paths(since), schema=self.schema, format="parquet")
+        return source.to_table(filter=where, columns=columns)
 
     @contextmanager
     def _committing(self) -> Iterator[int]:

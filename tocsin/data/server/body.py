@@ -1,4 +1,8 @@
-"""Request bodies: never more of one in memory than the server was told to take, whatever the client announces."""
+"""Request bodies: never more of one in memory than the server was told to take, whatever the client announces.
+
+A body that is too large is answered at once. What is still on its way is thrown away as it arrives, rather than the
+connection closed: most clients read an answer only once they have sent everything.
+"""
 
 from __future__ import annotations
 

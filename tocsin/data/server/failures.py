@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from tocsin.data.server.answers import answer
-from tocsin.errors import BusyError, InvalidError, StatementError, TocsinError, TooLargeError, UnauthorizedError
+from tocsin.errors import BusyError, InvalidError, StatementError, TocsinError, UnauthorizedError
 from tocsin.log import get_logger
 from tocsin.model.messages import Failure, Problem
 from tocsin.model.records import Refusal
@@ -77,9 +77,6 @@ def _headers(error: Exception) -> dict[str, str]:
             return {"WWW-Authenticate": 'Bearer realm="tocsin"'}
         case BusyError():
             return {"Retry-After": str(max(1, math.ceil(error.retry_after)))}
-        case TooLargeError():
-            # The rest of the body is still on its way, and nobody is going to read it.
-            return {"Connection": "close"}
     return {}
 
 

@@ -16,28 +16,32 @@ MOST_IDS: Final = 100_000
 
 
 class Pending:
-    """The notices waiting for one broker: never more than ``most`` BE subscriptions, and one notice per channel.
-
-    A notice weighs as many as it lists, plus one for itself, so empty lists fill it up too.
-    """
+    """The notices waiting for one broker; their :attr:`size` never exceeds ``most`` by more than one per channel."""
 
     def __init__(self, most: int = MOST_IDS) -> None:
         self._most = most
-        self._weight = 0
+        self._size = 0
         self._waiting: deque[Executed] = deque()
         self._behind: dict[str, Behind] = {}
 
     def __bool__(self) -> bool:
         return bool(self._behind or self._waiting)
 
+    @property
+    def size(self) -> int:
+        """What waits: every notice counts one, and one for each BE subscription it lists."""
+        return self._size + len(self._behind)
+
     def add(self, notice: Notice) -> None:
         """Notes what happened; a channel's executions must come in order."""
+        if isinstance(notice, Behind):
+            self._fold_all()
         if isinstance(notice, Behind) or notice.channel in self._behind:
             self._fold(notice)
             return
         self._waiting.append(notice)
-        self._weight += 1 + len(notice.bes)
-        if self._weight > self._most:
+        self._size += 1 + len(notice.bes)
+        if self._size > self._most:
             self._fold_all()
 
     def take(self) -> Notice | None:
@@ -48,14 +52,14 @@ class Pending:
         if not self._waiting:
             return None
         notice = self._waiting.popleft()
-        self._weight -= 1 + len(notice.bes)
+        self._size -= 1 + len(notice.bes)
         return notice
 
     def _fold_all(self) -> None:
         for notice in self._waiting:
             self._fold(notice)
         self._waiting.clear()
-        self._weight = 0
+        self._size = 0
 
     def _fold(self, notice: Notice) -> None:
         first, last = (notice.first, notice.last) if isinstance(notice, Behind) else (notice.execution,) * 2

@@ -20,10 +20,11 @@ _PRAGMAS: Final = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
-    "PRAGMA cache_size = -32768",
     # After a batch of a million the log is cut back to this size.
     "PRAGMA journal_size_limit = 67108864",
 )
+# In KiB: room for the index that a large batch of subscriptions goes into.
+_WRITER_CACHE: Final = 32_768
 _BUSY_SECONDS: Final = 10.0
 _PRIMARY_CODE: Final = 0xFF
 _REFUSALS: Final = {
@@ -46,6 +47,7 @@ class Database:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._writer = _connected(file)
             try:
+                self._writer.execute(f"PRAGMA cache_size = -{_WRITER_CACHE}")
                 self._migrate()
                 self._reader = _connected(file)
             except BaseException:

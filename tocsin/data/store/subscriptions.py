@@ -7,9 +7,9 @@ while at least one broker holds it; its id is never used again.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from tocsin.data.store.definitions import defined_channel, remove_subscriptions
 from tocsin.model.definitions import Channel
 
 _PAGE: Final = 100_000
+# What a transaction works on at a time waits in memory.
+_CHUNK: Final = 50_000
 
 
 class SubscriptionTable:
@@ -38,34 +40,25 @@ class SubscriptionTable:
         """
         with self._database.changing() as connection:
             target, holder = defined_channel(connection, channel), broker_id(connection, broker)
-            connection.executemany("INSERT INTO wanted VALUES (?, ?)", enumerate(keys))
-            connection.execute(
-                "INSERT INTO subscriptions (channel, key) SELECT ?, key FROM wanted WHERE true ORDER BY position "
-                "ON CONFLICT (channel, key) DO NOTHING",
-                (target,),
-            )
-            ids = _ids_of_wanted(connection, target)
+            ids: list[int] = []
+            for start in range(0, len(keys), _CHUNK):
+                ids += _made(connection, target, keys[start : start + _CHUNK])
             # In the order of the table, which is what makes a million of them quick.
             connection.executemany(
                 "INSERT INTO holders VALUES (?, ?) ON CONFLICT DO NOTHING", ((be, holder) for be in sorted(ids))
             )
-            connection.execute("DELETE FROM wanted")
         return ids
 
-    def detach(self, broker: str, bes: Iterable[int]) -> dict[str, list[int]]:
+    def detach(self, broker: str, bes: Sequence[int]) -> dict[str, list[int]]:
         """The broker lets go of these; returns, by case-folded channel name, the ones removed as nobody holds them.
 
         What the broker does not hold is passed over.
         """
         with self._database.changing() as connection:
             holder = broker_id(connection, broker)
-            connection.executemany("INSERT INTO chosen VALUES (?) ON CONFLICT DO NOTHING", ((be,) for be in bes))
-            connection.execute("DELETE FROM holders WHERE broker = ? AND be IN (SELECT id FROM chosen)", (holder,))
-            rows = connection.execute(
-                "DELETE FROM subscriptions WHERE id IN (SELECT id FROM chosen) "
-                "AND NOT EXISTS (SELECT 1 FROM holders WHERE be = subscriptions.id) RETURNING channel, id"
-            ).fetchall()
-            connection.execute("DELETE FROM chosen")
+            rows: list[tuple[int, int]] = []
+            for start in range(0, len(bes), _CHUNK):
+                rows += _released(connection, holder, bes[start : start + _CHUNK])
             names = dict(connection.execute("SELECT id, name FROM definitions"))
         removed: dict[str, list[int]] = {}
         for channel, be in rows:
@@ -111,15 +104,35 @@ class SubscriptionTable:
         bes, brokers = np.concatenate(pairs).T
         return {name: bes[brokers == number] for number, name in names.items()}
 
-    def _page(self, query: str, arguments: tuple[int | str, ...]) -> list[tuple[int, ...]]:
+    def _page(self, query: str, arguments: tuple[int | str, ...]) -> list[tuple[int, Any]]:
         with self._database.looking() as connection:
             return connection.execute(query, arguments).fetchall()
 
 
-def _ids_of_wanted(connection: sqlite3.Connection, channel: int) -> list[int]:
+def _made(connection: sqlite3.Connection, channel: int, keys: Sequence[str]) -> list[int]:
+    """The ids of the subscriptions of these keys, made where missing."""
+    connection.executemany("INSERT INTO wanted VALUES (?, ?)", enumerate(keys))
+    connection.execute(
+        "INSERT INTO subscriptions (channel, key) SELECT ?, key FROM wanted WHERE true ORDER BY position "
+        "ON CONFLICT (channel, key) DO NOTHING",
+        (channel,),
+    )
     # CROSS JOIN keeps SQLite from walking the channel's whole index for a few keys.
     rows = connection.execute(
         "SELECT s.id FROM wanted w CROSS JOIN subscriptions s ON s.channel = ? AND s.key = w.key ORDER BY w.position",
         (channel,),
-    )
+    ).fetchall()
+    connection.execute("DELETE FROM wanted")
     return [be for (be,) in rows]
+
+
+def _released(connection: sqlite3.Connection, holder: int, bes: Sequence[int]) -> list[tuple[int, int]]:
+    """Channel and id of those that nobody holds any more after this broker let go of them, and that are removed."""
+    connection.executemany("INSERT INTO chosen VALUES (?) ON CONFLICT DO NOTHING", ((be,) for be in bes))
+    connection.execute("DELETE FROM holders WHERE broker = ? AND be IN (SELECT id FROM chosen)", (holder,))
+    rows = connection.execute(
+        "DELETE FROM subscriptions WHERE id IN (SELECT id FROM chosen) "
+        "AND NOT EXISTS (SELECT 1 FROM holders WHERE be = subscriptions.id) RETURNING channel, id"
+    ).fetchall()
+    connection.execute("DELETE FROM chosen")
+    return rows

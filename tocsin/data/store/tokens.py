@@ -1,4 +1,4 @@
-"""Bearer tokens and the roles they give. Only a token's SHA-256 is kept: who reads the store cannot use what is in it."""
+"""Bearer tokens and the roles they give. Only a token's SHA-256 is kept, which is of no use to who reads the store."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class Tokens:
                     "INSERT INTO tokens (name, role, created_at, hash) VALUES (?, ?, ?, ?)", (*row, _hash(token))
                 )
             except sqlite3.IntegrityError:
-                raise ConflictError(f"there is a token {name} already: revoke it first, or choose another name") from None
+                raise ConflictError(
+                    f"there is a token {name} already: revoke it first, or choose another name"
+                ) from None
         return token
 
     def revoke(self, name: str) -> bool:

@@ -43,7 +43,9 @@ class Base:
             draft.replace(path)
         except OSError as error:
             draft.unlink(missing_ok=True)
-            raise StorageError(f"{path} cannot be written ({error}): make room or writable, and it is tried again") from error
+            raise StorageError(
+                f"{path} cannot be written ({error}): make room or writable, and it is tried again"
+            ) from error
         return cls(path, rows.num_rows, int(_ids(rows)[-1]))
 
     @classmethod

@@ -33,7 +33,7 @@ def among(ids: IdArray, others: IdArray) -> npt.NDArray[np.bool_]:
         return np.zeros(len(ids), np.bool_)
     places = np.searchsorted(others, ids)
     places[places == len(others)] = 0
-    return others[places] == ids
+    return np.equal(others[places], ids)
 
 
 def common(left: IdArray, right: IdArray) -> IdArray:

@@ -44,7 +44,7 @@ class Subscriptions:
         self._generations = count(1)
         # Changes come one at a time, so that memory learns of new ids in the order in which the store gave them out.
         self._changing = Lock()
-        # Guards the fields below, and is never held while the disk is waited for.
+        # Guards the fields below, and is never held while something is being written.
         self._state = Lock()
         self._rebasing = Lock()
         self._channels = self._recovered()
@@ -102,9 +102,10 @@ class Subscriptions:
         with self._changing:
             with self._state:
                 live = self._channels.get(channel.casefold())
-            if live is None:
-                return NONE
-            ids = live.snapshot().ids()
+                if live is None:
+                    return NONE
+                segments = live.snapshot()
+            ids = segments.ids()
             self._store.subscriptions.drop(channel)
             with self._state:
                 del self._channels[channel.casefold()]
@@ -169,6 +170,8 @@ class Subscriptions:
                     live.adopt(base, segments)
                 elif base:
                     base.supersede()
+        # Arrow would keep the room that the whole table took.
+        pa.default_memory_pool().release_unused()
         return True
 
     def _recovered(self) -> dict[str, Live]:
@@ -190,6 +193,7 @@ class Subscriptions:
             if live:
                 live.dismiss()
             live = self._channels[name] = Live(channel, self._generations)
+        live.channel = channel
         return live
 
     def _known(self, channel: str) -> Live:

@@ -1,0 +1,163 @@
+"""A data cluster in memory: as little as the server's tests need, behind the protocol the real one satisfies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tocsin.data.server.cluster import Notices
+from tocsin.data.sql.forms import CreateChannel, CreateDataset, CreateFeed, Drop, LoadDataset, Show, Statement
+from tocsin.data.sql.render import render
+from tocsin.data.sql.statements import parse
+from tocsin.errors import InvalidError, NotFoundError
+from tocsin.model.control import Executed, Notice
+from tocsin.model.definitions import Channel, Dataset, Definition, Feed
+from tocsin.model.messages import ChannelHealth, Health, Outcome, Published, Result
+from tocsin.model.records import RecordDecoder
+
+
+class MemoryTokens:
+    """Tokens called like the roles they give."""
+
+    def role_of(self, token: str) -> tuple[str, str] | None:
+        return (f"{token}-holder", token) if token in ("admin", "publisher", "broker") else None
+
+
+class MemoryCluster:
+    """``failing`` is raised by whatever is called next, until it is None again."""
+
+    def __init__(self) -> None:
+        self.failing: Exception | None = None
+        self.definitions: dict[str, Definition] = {}
+        self.published: dict[str, list[bytes]] = {}
+        self.loaded: dict[str, bytes] = {}
+        self.brokers: dict[str, str] = {}
+        self.subscriptions: list[tuple[str, dict[str, Any]]] = []
+        self.found: list[Result] = []
+        self.left = asyncio.Event()
+        self.listeners: dict[str, asyncio.Queue[Notice]] = {}
+        self.status = Health("ok", channels=[ChannelHealth("Of", "waiting", 3)])
+
+    async def apply(self, text: str, directory: Path | None) -> list[Outcome]:
+        self._fail()
+        return [await self._outcome(statement) for statement in parse(text)]
+
+    async def _outcome(self, statement: Statement) -> Outcome:
+        match statement:
+            case CreateDataset(definition=definition) | CreateChannel(definition=definition):
+                return self._created(definition, statement)
+            case CreateFeed(dataset=name):
+                dataset = self.definitions.get(name)
+                if not isinstance(dataset, Dataset):
+                    raise statement.error(f"there is no dataset {name}")
+                return self._created(statement.feed(dataset, 16), statement)
+            case Drop(what=what, name=name):
+                known = self.definitions.pop(name, None)
+                return Outcome(f"{what} {name}", "dropped" if known else "unchanged")
+            case Show(what=what):
+                return Outcome(f"show {what}", "shown", rows=await self.show(what.value))
+            case LoadDataset():
+                raise AssertionError("the server must not let it through")
+        raise InvalidError("not here")
+
+    def _created(self, definition: Definition, statement: CreateDataset | CreateFeed | CreateChannel) -> Outcome:
+        before = self.definitions.get(definition.name)
+        title = f"{type(definition).__name__.lower()} {definition.name}"
+        if before == definition:
+            return Outcome(title, "unchanged")
+        if before and not statement.or_replace:
+            return Outcome(title, "changed", "it differs")
+        self.definitions[definition.name] = definition
+        return Outcome(title, "replaced" if before else "created")
+
+    async def load(self, dataset: str, path: Path) -> int:
+        self._fail()
+        if dataset not in self.definitions:
+            raise NotFoundError(f"there is no dataset {dataset}")
+        self.loaded[path.name] = await asyncio.to_thread(path.read_bytes)
+        return self.loaded[path.name].count(b"\n")
+
+    async def publish(self, feed: str, body: bytes, content_type: str) -> Published:
+        self._fail()
+        definition = self.definitions.get(feed)
+        if not isinstance(definition, Feed):
+            raise NotFoundError(f"there is no feed {feed}")
+        dataset = self.definitions[definition.dataset]
+        assert isinstance(dataset, Dataset)
+        batch = RecordDecoder(dataset, definition.sliced_by).decode(body, content_type)
+        self.published.setdefault(feed, []).extend(batch.lines)
+        return Published(len(batch.lines), batch.refusals)
+
+    async def register_broker(self, name: str, url: str) -> None:
+        self._fail()
+        self.brokers[name] = url
+
+    async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
+        self._fail()
+        if channel not in self.definitions:
+            raise NotFoundError(f"there is no channel {channel}")
+        ids = []
+        for one in parameters:
+            if (channel, one) not in self.subscriptions:
+                self.subscriptions.append((channel, one))
+            ids.append(self.subscriptions.index((channel, one)))
+        return ids
+
+    async def unsubscribe(self, broker: str, bes: list[int]) -> int:
+        self._fail()
+        return sum(be < len(self.subscriptions) for be in bes)
+
+    async def results(self, channel: str, first: int, last: int, bes: list[int] | None) -> list[Result]:
+        self._fail()
+        return [one for one in self.found if first <= one.execution <= last and (bes is None or one.be in bes)]
+
+    async def rates(self, bes: list[int]) -> list[float]:
+        self._fail()
+        return [1.5 * be for be in bes]
+
+    async def show(self, what: str) -> list[dict[str, Any]]:
+        self._fail()
+        kinds: dict[str, type] = {"datasets": Dataset, "feeds": Feed, "channels": Channel}
+        if what == "brokers":
+            return [{"name": name, "url": url} for name, url in self.brokers.items()]
+        if what == "subscriptions":
+            return [{"name": str(be), "channel": one[0]} for be, one in enumerate(self.subscriptions)]
+        shown = [each for each in self.definitions.values() if isinstance(each, kinds[what])]
+        return [
+            {"name": each.name, "statement": render(each)}
+            | ({"dataset": each.dataset} if isinstance(each, Feed) else {})
+            for each in shown
+        ]
+
+    async def health(self) -> Health:
+        self._fail()
+        return self.status
+
+    @asynccontextmanager
+    async def listen(self, broker: str) -> AsyncIterator[Notices]:
+        self._fail()
+        if broker not in self.brokers:
+            raise NotFoundError(f"there is no broker {broker}")
+        self.listeners[broker] = asyncio.Queue()
+        try:
+            yield self.listeners[broker]
+        finally:
+            del self.listeners[broker]
+            self.left.set()
+
+    def execute(self, broker: str, channel: str, execution: int, bes: list[int]) -> None:
+        """Lets the broker be told of an execution."""
+        self.listeners[broker].put_nowait(Executed(channel, execution, bes))
+
+    def find(self, execution: int, be: int, payload: bytes) -> None:
+        """Has an execution find something."""
+        self.found.append(Result(execution, be, 1, len(payload), msgspec.Raw(payload)))
+
+    def _fail(self) -> None:
+        if self.failing:
+            raise self.failing

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import httpx
+import msgspec
+import pytest
+
+from tests.data.server.memory import MemoryCluster, MemoryTokens
+from tocsin.data.server.access import Access, is_loopback
+from tocsin.data.server.app import create_app
+from tocsin.data.server.call import Operation
+from tocsin.data.server.operations import OPERATIONS
+from tocsin.errors import SettingsError
+from tocsin.settings import Settings
+
+MAY: dict[Access, set[str | None]] = {
+    Access.OPEN: {None, "admin", "publisher", "broker"},
+    Access.ANY: {"admin", "publisher", "broker"},
+    Access.PUBLISHER: {"admin", "publisher"},
+    Access.BROKER: {"admin", "broker"},
+    Access.ADMIN: {"admin"},
+}
+
+
+async def call(client: httpx.AsyncClient, operation: Operation, token: str | None) -> httpx.Response:
+    client.headers.pop("Authorization", None)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    content = operation.body.example if operation.body else None
+    return await client.request(
+        operation.method, operation.path.replace("{name}", "thing"), headers=headers, content=content
+    )
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("role", [None, "admin", "publisher", "broker"])
+async def test_a_call_can_be_made_by_those_roles_only_that_it_names(
+    client: httpx.AsyncClient, operation: Operation, role: str | None
+) -> None:
+    answer = await call(client, operation, role)
+    if role in MAY[operation.access]:
+        assert answer.status_code not in (401, 403, 500)
+    elif role is None:
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+    else:
+        assert answer.status_code == 403
+        assert f"the role {operation.access}" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_an_unknown_token_is_no_token_even_where_none_is_needed(
+    client: httpx.AsyncClient, operation: Operation
+) -> None:
+    answer = await call(client, operation, "guess")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
+
+
+@pytest.mark.parametrize("header", ["admin", "Basic admin", "Bearer", "Bearer admin admin", "Bearer \xff"])
+async def test_a_header_that_is_no_bearer_token_is_refused(client: httpx.AsyncClient, header: str) -> None:
+    answer = await client.get("/datasets", headers={b"Authorization": header.encode("latin-1")})
+    assert answer.status_code == 401
+
+
+async def test_the_demo_token_is_accepted_only_when_asked_for(cluster: MemoryCluster, settings: Settings) -> None:
+    for demo_token, status in ((None, 401), ("demo", 200)):
+        transport = httpx.ASGITransport(app=create_app(cluster, MemoryTokens(), settings, demo_token))
+        async with httpx.AsyncClient(transport=transport, base_url="http://tocsin") as client:
+            answer = await client.get("/datasets", headers={"Authorization": "Bearer demo"})
+            assert answer.status_code == status
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org"])
+def test_the_demo_token_is_refused_where_other_machines_could_use_it(
+    cluster: MemoryCluster, settings: Settings, host: str
+) -> None:
+    open_to_others = msgspec.structs.replace(settings, data=msgspec.structs.replace(settings.data, host=host))
+    with pytest.raises(SettingsError, match="can be reached from other machines"):
+        create_app(cluster, MemoryTokens(), open_to_others, "demo")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_loopback_is_told_by_address_or_name(host: str) -> None:
+    assert is_loopback(host)

@@ -1,0 +1,44 @@
+"""A store in a directory of its own, and a channel to subscribe to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tocsin.data.store import Store
+from tocsin.model.definitions import Channel, ChannelKind, Column
+from tocsin.model.types import parse_type
+
+OpenStore = Callable[[], Store]
+
+
+@pytest.fixture
+def open_store(tmp_path: Path) -> Iterator[OpenStore]:
+    """Opens the store of this test, each time as another process would; its clock ticks once a look."""
+    ticks = count()
+
+    def clock() -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(ticks))
+
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(Store(tmp_path / "data", clock))
+
+
+@pytest.fixture
+def store(open_store: OpenStore) -> Store:
+    return open_store()
+
+
+@pytest.fixture
+def channel(store: Store) -> Channel:
+    """A channel that is defined, and brokers "a" and "b" that are registered."""
+    channel = Channel("OfType", ChannelKind.REPETITIVE, (Column("event", parse_type("STRING")),), "SELECT 1", 10.0)
+    store.definitions.put(channel)
+    store.brokers.register("a", "http://a")
+    store.brokers.register("b", "http://b")
+    return channel

@@ -1,0 +1,111 @@
+"""The relations that one round of executions reads, all of the same moment, each read once.
+
+Channels that are due together make a round. What is new in a dataset since a version, if several channels of the round
+want it, is read once and kept in Spark's memory until the round is over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.data.lake import frames
+from tocsin.data.lake.table import Snapshot, Table
+from tocsin.data.sql.rewrite import BE
+from tocsin.data.subscriptions import Segments
+
+_NUMBERS = itertools.count(1)
+
+
+class Round:
+    """The datasets as they are now. ``wanted`` tells which news, ``(dataset, since)``, will be asked for how often."""
+
+    def __init__(self, spark: SparkSession, tables: Mapping[str, Table], wanted: Iterable[tuple[str, int]]) -> None:
+        self._spark, self._tables = spark, tables
+        self._snapshots = {name: table.snapshot for name, table in tables.items()}
+        self._shared = {key for key, times in Counter(wanted).items() if times > 1}
+        self._views: dict[tuple[str, int | None], str] = {}
+        self._kept: list[DataFrame] = []
+        self._lock = threading.Lock()
+
+    def snapshot(self, dataset: str) -> Snapshot:
+        """The state of a dataset in this round."""
+        return self._snapshots[dataset]
+
+    def whole(self, dataset: str) -> str:
+        """A view of all records."""
+        return self._view((dataset, None))
+
+    def fresh(self, dataset: str, since: int) -> str:
+        """A view of the records that are new since a version."""
+        return self._view((dataset, since))
+
+    def close(self) -> None:
+        """Lets go of what was kept in memory."""
+        for frame in self._kept:
+            frame.unpersist()
+        for view in self._views.values():
+            self._spark.catalog.dropTempView(view)
+
+    def _view(self, key: tuple[str, int | None]) -> str:
+        with self._lock:
+            if key not in self._views:
+                self._views[key] = register(self._frame(*key))
+            return self._views[key]
+
+    def _frame(self, dataset: str, since: int | None) -> DataFrame:
+        table, snapshot = self._tables[dataset], self._snapshots[dataset]
+        if since is None:
+            return frames.whole(self._spark, table, snapshot)
+        frame = frames.fresh(self._spark, table, snapshot, since)
+        if (dataset, since) in self._shared:
+            frame = frame.persist()
+            self._kept.append(frame)
+        return frame
+
+
+def register(frame: DataFrame) -> str:
+    """Makes a frame a view of its own name."""
+    name = f"__view{next(_NUMBERS)}"
+    frame.createOrReplaceTempView(name)
+    return name
+
+
+class SubscriptionFrames:
+    """A channel's subscriptions as a view, made again only when they have changed, and then only from the change."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        # The segments are held with the view: their files stay for as long as somebody has them.
+        self._views: dict[str, tuple[Segments, str]] = {}
+
+    def view(self, channel: str, segments: Segments) -> str:
+        """A view of the subscriptions; valid until the next call for the same channel."""
+        held = self._views.get(channel)
+        if held is not None and held[0].generation == segments.generation:
+            return held[1]
+        self.drop(channel)
+        view = register(self._frame(segments))
+        self._views[channel] = (segments, view)
+        return view
+
+    def drop(self, channel: str) -> None:
+        """Forgets a channel."""
+        held = self._views.pop(channel, None)
+        if held is not None:
+            self._spark.catalog.dropTempView(held[1])
+
+    def _frame(self, segments: Segments) -> DataFrame:
+        added = self._spark.createDataFrame(segments.added)
+        if segments.base is None:
+            return added
+        base = self._spark.read.schema(added.schema).parquet(str(segments.base))
+        if len(segments.removed):
+            removed = self._spark.createDataFrame(pa.table({BE: segments.removed}))
+            base = base.join(removed.hint("broadcast"), BE, "left_anti")
+        return base.unionByName(added) if segments.added.num_rows else base

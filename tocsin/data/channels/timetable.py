@@ -1,0 +1,104 @@
+"""When each channel runs next. Pure: told the time, and what happened.
+
+A repetitive channel is due at the multiples of its period, counted from the epoch, so that it never drifts and channels of
+the same period are due together. One that is still running when its time comes runs again at the next multiple
+after it ends; the times it missed are counted. A continuous channel is due as soon as a dataset it looks for news in has
+some. A failed execution is tried again after a wait that doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """What a channel is doing."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    FAILING = "failing"
+
+
+@dataclass
+class Entry:
+    """A channel's place in the timetable. ``due`` is infinite for a continuous channel without news."""
+
+    name: str
+    period: float | None
+    due: float
+    state: State = State.WAITING
+    poked: bool = False
+    failures: int = 0
+    missed: int = 0
+    error: str = ""
+
+
+class Timetable:
+    """The channels and when they are due. Not thread-safe: the runner owns it."""
+
+    def __init__(self, retry: float, longest_retry: float) -> None:
+        self._retry, self._longest_retry = retry, longest_retry
+        self._entries: dict[str, Entry] = {}
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._entries[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def add(self, name: str, period: float | None, now: float) -> None:
+        """Enters a channel; a continuous one (no period) runs at once, for it may have been away."""
+        self._entries[name] = Entry(name, period, now if period is None else _next(period, now))
+
+    def remove(self, name: str) -> None:
+        """Takes a channel out."""
+        self._entries.pop(name, None)
+
+    def poke(self, name: str, now: float) -> None:
+        """There is news for a continuous channel."""
+        entry = self._entries[name]
+        if entry.state is State.RUNNING:
+            entry.poked = True
+        elif entry.state is State.WAITING:
+            entry.due = min(entry.due, now)
+
+    def due(self, now: float) -> list[str]:
+        """The channels whose time has come; they count as running until told otherwise."""
+        names = [e.name for e in self._entries.values() if e.state is not State.RUNNING and e.due <= now]
+        for name in names:
+            self._entries[name].state = State.RUNNING
+        return names
+
+    def next(self) -> float:
+        """When the next channel is due; infinite if none is."""
+        return min((e.due for e in self._entries.values() if e.state is not State.RUNNING), default=math.inf)
+
+    def finished(self, name: str, now: float) -> int:
+        """An execution ended well; how many times it should have run meanwhile."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return 0
+        entry.state, entry.failures, entry.error = State.WAITING, 0, ""
+        if entry.period is None:
+            entry.due, entry.poked = (now if entry.poked else math.inf), False
+            return 0
+        missed = max(math.floor(now / entry.period) - round(entry.due / entry.period), 0)
+        entry.due = _next(entry.period, now)
+        entry.missed += missed
+        return missed
+
+    def failed(self, name: str, reason: str, now: float) -> float:
+        """An execution failed; when it will be tried again."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return math.inf
+        entry.state, entry.error, entry.poked = State.FAILING, reason, False
+        entry.due = now + min(self._retry * 2**entry.failures, self._longest_retry)
+        entry.failures = min(entry.failures + 1, 30)
+        return entry.due
+
+
+def _next(period: float, now: float) -> float:
+    return (math.floor(now / period) + 1) * period

@@ -1,0 +1,196 @@
+"""The data cluster as its server sees it: everything behind a few asynchronous calls.
+
+The event loop only admits publications and passes messages on. What waits for Spark, Delta or SQLite runs in threads, so
+that the server answers while they are busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from tocsin.data import session
+from tocsin.data.applying import Applier
+from tocsin.data.catalog import Catalog
+from tocsin.data.channels.execution import Execution
+from tocsin.data.listing import listed
+from tocsin.data.rates import Rates
+from tocsin.data.store import Store
+from tocsin.data.upkeep import Upkeep
+from tocsin.errors import InvalidError, NotFoundError
+from tocsin.log import get_logger
+from tocsin.model import names
+from tocsin.model.control import Executed, Notice
+from tocsin.model.messages import ChannelHealth, Health, Outcome, Published, Result
+from tocsin.settings import Settings
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+
+
+class Cluster:
+    """A data cluster in this process. Publications are accepted as soon as :meth:`start` returns; Spark comes after."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._started = time.monotonic()
+        settings.data.directory.mkdir(parents=True, exist_ok=True)
+        self.store = Store(settings.data.directory)
+        self._spark: Future[SparkSession] = Future()
+        self._threads = ThreadPoolExecutor(16, thread_name_prefix="cluster")
+        self._rates = Rates(settings.rates.window_seconds)
+        self._listeners: dict[str, list[asyncio.Queue[Notice]]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._problem = ""
+
+    async def start(self) -> None:
+        """Opens what is stored and begins to start Spark."""
+        self._loop = asyncio.get_running_loop()
+        self._catalog = await self._in_thread(self._open)
+        self._applier = Applier(self._catalog, self._settings.feeds.slices)
+        self._upkeep = Upkeep(self._catalog, self._settings)
+        self._beginning = asyncio.create_task(self._begin())
+
+    async def ready(self) -> None:
+        """Waits until Spark is there and channels run."""
+        await asyncio.shield(self._beginning)
+
+    async def stop(self) -> None:
+        """Ends what is at hand and lets go of everything."""
+        await asyncio.gather(self._beginning, return_exceptions=True)
+        for pipeline in self._catalog.pipelines.values():
+            await pipeline.admission.close()
+        await self._in_thread(self._close)
+        self._threads.shutdown()
+
+    async def apply(self, text: str, directory: Path | None) -> list[Outcome]:
+        return await self._in_thread(self._applier.apply, text, directory)
+
+    async def load(self, dataset: str, path: Path) -> int:
+        def load() -> int:
+            with self._catalog.changing:
+                return self._catalog.load(dataset, path) or 0
+
+        return await self._in_thread(load)
+
+    async def publish(self, feed: str, body: bytes, content_type: str) -> Published:
+        return await self._catalog.pipeline(feed).admission.publish(body, content_type)
+
+    async def register_broker(self, name: str, url: str) -> None:
+        await self._in_thread(self.store.brokers.register, name, url)
+
+    async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
+        return await self._in_thread(self._catalog.attach, channel, broker, parameters)
+
+    async def unsubscribe(self, broker: str, bes: list[int]) -> int:
+        def detach() -> int:
+            held = np.intersect1d(self._catalog.subscriptions.of(broker), np.array(bes, np.int64)).size
+            gone = self._catalog.subscriptions.detach(broker, bes)
+            self._rates.forget(gone)
+            return int(held)
+
+        return await self._in_thread(detach)
+
+    async def results(self, channel: str, first: int, last: int, bes: list[int] | None) -> list[Result]:
+        if first > last:
+            raise InvalidError(f"executions {first} to {last} are none: first must not be after last")
+        results = self._catalog.results[self._catalog.channel(channel).name]
+        return await self._in_thread(results.pull, first, last, bes)
+
+    async def rates(self, bes: list[int]) -> list[float]:
+        found: list[float] = self._rates.rate(time.time(), np.array(bes, np.int64)).tolist()
+        return found
+
+    async def show(self, what: str) -> list[dict[str, Any]]:
+        return await self._in_thread(listed, self._catalog, what)
+
+    async def health(self) -> Health:
+        feeds = [pipeline.health() for pipeline in list(self._catalog.pipelines.values())]
+        channels = [self._channel_health(name) for name in list(self._catalog.channels)]
+        problems = [self._problem] if self._problem else []
+        problems += [feed.error for feed in feeds if feed.error]
+        problems += [f"channel {c.name}: {c.error}" for c in channels if c.error]
+        ready = self._beginning.done() and not self._problem
+        status = "degraded" if problems else "ok" if ready else "starting"
+        return Health(
+            status=status,  # type: ignore[arg-type]
+            problems=problems,
+            uptime_seconds=round(time.monotonic() - self._started, 3),
+            spark=ready,
+            feeds=feeds,
+            channels=channels,
+        )
+
+    @asynccontextmanager
+    async def listen(self, broker: str) -> AsyncIterator[asyncio.Queue[Notice]]:
+        """While entered, collects what the broker is to be told."""
+        known = [b.name for b in await self._in_thread(self.store.brokers.all)]
+        if broker not in known:
+            raise NotFoundError(
+                f"there is no broker {broker}{names.suggestion(broker, known)}; register it with POST /brokers first"
+            )
+        notices: asyncio.Queue[Notice] = asyncio.Queue()
+        self._listeners.setdefault(broker, []).append(notices)
+        try:
+            yield notices
+        finally:
+            self._listeners[broker].remove(notices)
+
+    def _open(self) -> Catalog:
+        catalog = Catalog(self._settings, self.store, self._spark, self._executed)
+        return catalog
+
+    async def _begin(self) -> None:
+        try:
+            await self._in_thread(self._begin_with_spark)
+        except Exception as error:
+            self._problem = str(error).splitlines()[0]
+            log.exception("the data cluster cannot begin")
+
+    def _begin_with_spark(self) -> None:
+        try:
+            self._spark.set_result(session.start(self._settings.spark, self._catalog.scratch))
+        except Exception as error:
+            self._spark.set_exception(error)
+            raise
+        self._catalog.start()
+        self._upkeep.start()
+        log.info("ready", datasets=len(self._catalog.datasets), channels=len(self._catalog.channels))
+
+    def _close(self) -> None:
+        self._upkeep.stop()
+        self._catalog.stop()
+        if self._spark.done() and self._spark.exception() is None:
+            self._spark.result().stop()
+        self.store.close()
+
+    def _channel_health(self, name: str) -> ChannelHealth:
+        status = self._catalog.status(name)
+        return ChannelHealth(name, status.state, self._catalog.results[name].execution, status.error)
+
+    def _executed(self, execution: Execution) -> None:
+        """Counts an execution and tells the brokers; called from its thread."""
+        self._rates.add(time.time(), execution.channel, execution.bes, execution.bytes)
+        holders = self._catalog.subscriptions.holders(execution.bes)
+        log.debug("executed", channel=execution.channel, execution=execution.number, found=len(execution.bes))
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._tell, execution, holders)
+
+    def _tell(self, execution: Execution, holders: dict[str, Any]) -> None:
+        for broker, bes in holders.items():
+            for notices in self._listeners.get(broker, []):
+                notices.put_nowait(Executed(execution.channel, execution.number, bes.tolist()))
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+

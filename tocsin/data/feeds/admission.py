@@ -1,0 +1,102 @@
+"""Publications into the feed log: checked, assigned to slices, and written in groups that share an fsync."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tocsin.data.feeds.assignment import assignment
+from tocsin.data.feeds.log import FeedLog
+from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
+from tocsin.model.definitions import Dataset, Feed
+from tocsin.model.messages import Published
+from tocsin.model.records import Batch, RecordDecoder
+from tocsin.settings import Feeds
+
+# A body of this size takes about a millisecond to decode: below it, a thread would cost more than it frees.
+_LARGE = 128 * 1024
+
+
+@dataclass
+class _Group:
+    """Publications that are written together."""
+
+    slices: dict[int, list[bytes]] = field(default_factory=dict)
+    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Admission:
+    """The way into one feed. Belongs to the event loop it is used from.
+
+    Args:
+        backlog: bytes of the log that the dataset does not have yet.
+    """
+
+    def __init__(
+        self, feed: Feed, dataset: Dataset, feed_log: FeedLog, settings: Feeds, backlog: Callable[[], int]
+    ) -> None:
+        self._feed, self._log, self._settings, self._backlog = feed, feed_log, settings, backlog
+        self._decoder = RecordDecoder(dataset, feed.sliced_by)
+        self._assign = assignment()
+        self._group: _Group | None = None
+        self._writing = asyncio.Lock()
+        self._writers: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def publish(self, body: bytes, content_type: str) -> Published:
+        """Accepts what can be accepted of a request; that is on disk when this returns."""
+        if self._closed:
+            raise UnavailableError(f"feed {self._feed.name} is being closed; publish again in a moment")
+        self._refuse_when_full()
+        if len(body) > _LARGE:
+            batch, slices = await asyncio.to_thread(self._decoded, body, content_type)
+        else:
+            batch, slices = self._decoded(body, content_type)
+        if batch.lines:
+            await self._written(batch, slices)
+        return Published(len(batch.lines), batch.refusals)
+
+    async def close(self) -> None:
+        """Lets what was taken be written, and takes no more."""
+        self._closed = True
+        while self._writers:
+            await asyncio.wait(self._writers)
+
+    def _refuse_when_full(self) -> None:
+        waiting = self._backlog()
+        if waiting > self._settings.max_backlog_bytes:
+            raise BusyError(
+                f"feed {self._feed.name} has {waiting:,} bytes waiting for its dataset, over its bound of "
+                f"{self._settings.max_backlog_bytes:,}; publish again after the time in Retry-After",
+                retry_after=self._settings.retry_after_seconds,
+            )
+
+    def _decoded(self, body: bytes, content_type: str) -> tuple[Batch, list[int]]:
+        batch = self._decoder.decode(body, content_type)
+        return batch, [self._assign(value, self._feed.slices) for value in batch.slicing]
+
+    async def _written(self, batch: Batch, slices: list[int]) -> None:
+        group = self._group
+        if group is None:
+            group = self._group = _Group()
+            writer = asyncio.create_task(self._write(group))
+            self._writers.add(writer)
+            writer.add_done_callback(self._writers.discard)
+        for index, line in zip(slices, batch.lines, strict=True):
+            group.slices.setdefault(index, []).append(line)
+        await asyncio.shield(group.done)
+
+    async def _write(self, group: _Group) -> None:
+        """Waits for others to join and for the group before, then writes; more join while it waits."""
+        await asyncio.sleep(self._settings.group_commit_ms / 1000)
+        async with self._writing:
+            self._group = None
+            try:
+                await asyncio.to_thread(self._log.append, group.slices)
+            except TocsinError as error:
+                group.done.set_exception(error)
+            except Exception as error:  # noqa: BLE001
+                group.done.set_exception(StorageError(f"feed {self._feed.name} could not be written: {error}"))
+            else:
+                group.done.set_result(None)

@@ -1,0 +1,96 @@
+"""What SHOW and DESCRIBE tell about what there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin.data.catalog import Catalog
+from tocsin.data.sql.forms import Listing, Thing
+from tocsin.data.sql.render import render
+from tocsin.model.definitions import Channel, Dataset
+
+_MOST_SUBSCRIPTIONS = 1000
+
+
+def listed(catalog: Catalog, what: str) -> list[dict[str, Any]]:
+    """The things of one kind, a row each."""
+    match Listing(what):
+        case Listing.DATASETS:
+            return [_dataset(catalog, dataset) for dataset in list(catalog.datasets.values())]
+        case Listing.FEEDS:
+            return [_feed(catalog, name) for name in list(catalog.pipelines)]
+        case Listing.CHANNELS:
+            return [_channel(catalog, channel) for channel in list(catalog.channels.values())]
+        case Listing.SUBSCRIPTIONS:
+            return [row for channel in list(catalog.channels.values()) for row in _subscriptions(catalog, channel)]
+        case Listing.BROKERS:
+            return [_broker(catalog, broker) for broker in catalog.brokers()]
+
+
+def described(catalog: Catalog, what: Thing, name: str) -> list[dict[str, Any]]:
+    """One thing, with all that is known of it."""
+    match what:
+        case Thing.DATASET:
+            return [_dataset(catalog, catalog.dataset(name))]
+        case Thing.FEED:
+            return [_feed(catalog, catalog.pipeline(name).feed.name)]
+        case Thing.CHANNEL:
+            channel = catalog.channel(name)
+            compiled = catalog.compiled.get(channel.name)
+            columns = {name: type_ for name, type_ in compiled.columns} if compiled else {}
+            return [_channel(catalog, channel) | {"columns": columns}]
+
+
+def _dataset(catalog: Catalog, dataset: Dataset) -> dict[str, Any]:
+    table = catalog.tables[dataset.name]
+    return {
+        "name": dataset.name,
+        "kind": dataset.kind,
+        "version": table.version,
+        "files": len(table.snapshot.files),
+        "statement": render(dataset),
+    }
+
+
+def _feed(catalog: Catalog, name: str) -> dict[str, Any]:
+    pipeline = catalog.pipelines[name]
+    health = pipeline.health()
+    return {
+        "name": name,
+        "dataset": pipeline.feed.dataset,
+        "slices": pipeline.feed.slices,
+        "records": pipeline.log.records,
+        "backlog_bytes": health.backlog_bytes,
+        "problem": health.error,
+        "statement": render(pipeline.feed),
+    }
+
+
+def _channel(catalog: Catalog, channel: Channel) -> dict[str, Any]:
+    status = catalog.status(channel.name)
+    return {
+        "name": channel.name,
+        "kind": channel.kind,
+        "period": channel.period,
+        "subscriptions": catalog.subscriptions.count(channel.name),
+        "state": status.state,
+        "execution": catalog.results[channel.name].execution,
+        "seconds": round(status.last_seconds, 3),
+        "missed": status.missed,
+        "error": status.error,
+        "statement": render(channel),
+    }
+
+
+def _subscriptions(catalog: Catalog, channel: Channel) -> list[dict[str, Any]]:
+    ids = catalog.subscriptions.segments(channel.name).ids()[:_MOST_SUBSCRIPTIONS].tolist()
+    rows = []
+    for be in ids:
+        _, values = catalog.subscriptions.values(be)
+        rows.append({"name": str(be), "channel": channel.name, "parameters": values})
+    return rows
+
+
+def _broker(catalog: Catalog, broker: Any) -> dict[str, Any]:
+    held = len(catalog.subscriptions.of(broker.name))
+    return {"name": broker.name, "url": broker.url, "registered_at": broker.registered_at, "subscriptions": held}

@@ -1,0 +1,137 @@
+"""The arithmetic of data rates; the package says what is averaged, and why so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tocsin.data.rates.tracks import Tracks
+
+Floats = npt.NDArray[np.float64]
+
+_YOUNGEST: Final = 0.1
+_FORGOTTEN_AFTER: Final = 40.0
+
+
+@dataclass
+class _Channel:
+    """When a channel was first watched and last executed, the interval before that, and the average of all it found."""
+
+    number: int
+    begun: float
+    last: float
+    span: float = 0.0
+    average: float = 0.0
+
+
+class Rates:
+    """Measured rates. Time is what callers say it is, in seconds from any origin; it is taken not to run backwards.
+
+    May be called from any thread. Memory is for the subscriptions of the last forty windows that were begun or had
+    results, and not forgotten: after that a rate is nothing, to sixteen digits.
+
+    Args:
+        window: the time constant of the average, in seconds.
+    """
+
+    def __init__(self, window: float) -> None:
+        self._window = window
+        self._channels: dict[str, _Channel] = {}
+        self._numbered: list[_Channel] = []
+        self._tracks = Tracks()
+        self._lock = Lock()
+
+    def begin(self, now: float, channel: str, bes: Iterable[int]) -> None:
+        """Tell of subscriptions that are new, when they attach; for those that are known it changes nothing.
+
+        One that was not told of is taken to have been there, without results, since its channel was first heard of.
+        """
+        with self._lock:
+            known = self._channel(channel, now)
+            # Results of the next execution are those since the last one, also for who came in between.
+            self._tracks.begin(np.fromiter(bes, np.int64), known.number, known.last)
+
+    def add(self, now: float, channel: str, bes: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> None:
+        """Tell of an execution: the bytes it found for these subscriptions, and nothing for the channel's others.
+
+        To be called after every execution, also when it found nothing at all. Of a channel never heard of before, the
+        results are taken to be those of one window.
+        """
+        with self._lock:
+            known = self._channel(channel, now - self._window)
+            now = max(now, known.last)
+            known.span = now - known.last
+            gain = _spread(known.span / self._window) / self._window
+            known.average = known.average * self._fading(known.span) + float(sizes.sum()) * gain
+            known.last = now
+            places = self._tracks.places(bes, known.number, known.begun)
+            self._tracks.average[places] *= np.exp((self._tracks.at[places] - now) / self._window)
+            self._tracks.at[places] = now
+            np.add.at(self._tracks.average, places, sizes * gain)
+            self._tracks.forget_before(known.number, now - _FORGOTTEN_AFTER * self._window)
+
+    def rate(self, now: float, bes: npt.NDArray[np.int64]) -> Floats:
+        """Bytes per second of each of these; zero for those never heard of."""
+        with self._lock:
+            found, places = self._tracks.find(bes)
+            last, overdue = self._channel_times(now)
+            numbers = self._tracks.channel[places]
+            fading = np.exp((self._tracks.at[places] - last[numbers] - overdue[numbers]) / self._window)
+            watched = self._watched(last[numbers] - self._tracks.begun[places])
+            rates = np.zeros(len(bes))
+            rates[found] = self._tracks.average[places] * fading / watched
+            return rates
+
+    def channel_total(self, now: float, channel: str) -> float:
+        """Bytes per second of all that the channel finds, including for subscriptions since forgotten."""
+        with self._lock:
+            known = self._channels.get(channel.casefold())
+            if known is None:
+                return 0.0
+            watched = self._watched(np.array([known.last - known.begun]))
+            return known.average * self._fading(_overdue(known, now)) / float(watched[0])
+
+    def forget(self, bes: Iterable[int]) -> None:
+        """Subscriptions that are no more."""
+        with self._lock:
+            self._tracks.forget(np.fromiter(bes, np.int64))
+
+    def drop(self, channel: str) -> None:
+        """A channel that is no more, and all its subscriptions."""
+        with self._lock:
+            known = self._channels.pop(channel.casefold(), None)
+            if known:
+                self._tracks.forget_before(known.number, np.inf)
+
+    def _channel(self, name: str, begun: float) -> _Channel:
+        known = self._channels.get(name.casefold())
+        if known is None:
+            known = self._channels[name.casefold()] = _Channel(len(self._numbered), begun, begun)
+            self._numbered.append(known)
+        return known
+
+    def _channel_times(self, now: float) -> tuple[Floats, Floats]:
+        """By channel number: when it was last executed, and by how much the next execution is late."""
+        last = np.array([channel.last for channel in self._numbered])
+        return last, np.array([_overdue(channel, now) for channel in self._numbered])
+
+    def _fading(self, seconds: float) -> float:
+        return float(np.exp(-seconds / self._window))
+
+    def _watched(self, seconds: Floats) -> Floats:
+        """The sum of the weights of that much time, of the one that all time has."""
+        return -np.expm1(-np.maximum(seconds / self._window, _YOUNGEST))
+
+
+def _spread(windows: float) -> float:
+    """The average weight of the newest so many windows, in relation to that of this moment."""
+    return float(-np.expm1(-windows) / windows) if windows > 0 else 1.0
+
+
+def _overdue(channel: _Channel, now: float) -> float:
+    return max(0.0, now - channel.last - channel.span)
