@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -87,9 +88,10 @@ class Applier:
     def _existing(self, definition: Definition) -> Definition | None:
         catalog = self._catalog
         feeds = {name: pipeline.feed for name, pipeline in catalog.pipelines.items()}
-        known = {"dataset": catalog.datasets, "feed": feeds, "channel": catalog.channels}[_word(definition)]
+        known: dict[str, Mapping[str, Definition]]
+        known = {"dataset": catalog.datasets, "feed": feeds, "channel": catalog.channels}
         folded = definition.name.casefold()
-        return next((cast(Definition, d) for name, d in known.items() if name.casefold() == folded), None)
+        return next((d for name, d in known[_word(definition)].items() if name.casefold() == folded), None)
 
     def _put(self, statement: CreateDataset | CreateFeed | CreateChannel, definition: Definition) -> None:
         match statement:

@@ -184,7 +184,7 @@ class Catalog:
         self._store.definitions.remove(Channel, channel.name)
         self._cache.drop(channel.name)
         for known in (self.channels, self.results, self.compiled):
-            known.pop(channel.name, None)  # type: ignore[attr-defined]
+            known.pop(channel.name, None)
         _discard(self._directory / "results" / channel.name)
 
     def load(self, name: str, path: Path) -> int | None:

@@ -136,7 +136,8 @@ class Results:
         return self._table.delete(f"at < TIMESTAMP '{oldest.astimezone(UTC).isoformat(sep=' ')}'")
 
     def _has_older(self, oldest: datetime) -> bool:
-        return self._table.read(pc.field("at") < pa.scalar(oldest, SCHEMA.field("at").type), ["be"]).num_rows > 0
+        older = self._table.read(pc.field("at") < pa.scalar(oldest, SCHEMA.field("at").type), ["be"])
+        return bool(older.num_rows)
 
     def _stored(self, first: int, last: int) -> pa.Table:
         execution = pc.field("execution")

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tocsin.errors import UnavailableError
 from tocsin.settings import Spark
 
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 _FIXED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -53,6 +54,7 @@ def start(settings: Spark, scratch: Path) -> SparkSession:
         "spark.driver.memory": settings.driver_memory,
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         "spark.local.dir": str(scratch),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **settings.extra,
     }
@@ -73,4 +75,4 @@ def start(settings: Spark, scratch: Path) -> SparkSession:
 
 def is_local(spark: SparkSession) -> bool:
     """Whether everything runs in this machine's driver process."""
-    return spark.sparkContext.master.startswith("local")
+    return str(spark.sparkContext.master).startswith("local")

@@ -70,12 +70,11 @@ def test_a_damaged_base_is_not_trusted(
 ) -> None:
     expected = rows(filled.segments("OfType"))
     (file,) = (tmp_path / "subscriptions").iterdir()
-    content = bytearray(file.read_bytes())
+    content = file.read_bytes()
     column = pq.read_metadata(file).row_group(0).column(1)
-    content[column.data_page_offset + column.total_compressed_size // 2] ^= 0xFF
-    file.write_bytes(
-        {"emptied": b"", "cut": content[: len(content) // 2], "flipped": content, "rubbish": b"x" * 99}[damage]
-    )
+    middle = column.data_page_offset + column.total_compressed_size // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
+    file.write_bytes({"emptied": b"", "cut": content[:middle], "flipped": flipped, "rubbish": b"x" * 99}[damage])
     assert rows(reopen().segments("OfType")) == expected
     assert file.name not in files(tmp_path)
 

@@ -48,7 +48,7 @@ class SeenIds:
         self._open()
 
     def __len__(self) -> int:
-        return len(self._recent) + sum(run.shape[1] for _, run in self._runs)
+        return len(self._recent) + sum(int(run.shape[1]) for _, run in self._runs)
 
     def unseen(self, ids: Sequence[object]) -> npt.NDArray[np.bool_]:
         """For each id whether it is new: in none of the runs, and not earlier in ``ids``."""

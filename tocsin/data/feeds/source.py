@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
 
 from tocsin.data.feeds.batch import bounded_ends
 from tocsin.data.feeds.quarantine import quarantine
@@ -56,17 +57,16 @@ class FeedReader(DataSourceStreamReader):
 
     def __init__(self, path: Path, positions: list[int], max_bytes: int, readers: int) -> None:
         self._path, self._max_bytes, self._readers = path, max_bytes, readers
-        self._planned = list(positions)
+        self._begin = list(positions)
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return _offset(self._planned)
+        return _offset(self._begin)
 
-    def latestOffset(self) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002, N802
         ends = durable_ends(self._path)
-        return _offset(bounded_ends(self._path, self._planned, ends, self._max_bytes))
+        return _offset(bounded_ends(self._path, _positions(start), ends, self._max_bytes))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        self._planned = _positions(end)
         ranges = [
             (index, first, last)
             for index, (first, last) in enumerate(zip(_positions(start), _positions(end), strict=True))

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from tocsin.data.lake.table import VERSION, AddAction, Snapshot, Table
+from tocsin.data.lake.table import VERSION, Snapshot, Table
 from tocsin.data.session import is_local
 
 _SPARK_SCHEMAS: dict[pa.Schema, StructType] = {}

@@ -126,7 +126,7 @@ class Table:
             if version != expected:
                 raise StorageError(f"{self.path.name}: written for version {version}, but {expected} is next")
             self._delta.create_write_transaction(
-                files, "append", self._delta.schema(), commit_properties=_marked(version, markers)
+                list(files), "append", self._delta.schema(), commit_properties=_marked(version, markers)
             )
         return self._snapshot
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tocsin.data.rates.tracks import Tracks
+from tocsin.data.subscriptions.ids import ascending
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,7 +55,7 @@ class Rates:
         with self._lock:
             known = self._channel(channel, now)
             # Results of the next execution are those since the last one, also for who came in between.
-            self._tracks.begin(np.fromiter(bes, np.int64), known.number, known.last)
+            self._tracks.begin(ascending(bes), known.number, known.last)
 
     def add(self, now: float, channel: str, bes: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> None:
         """Tell of an execution: the bytes it found for these subscriptions, and nothing for the channel's others.
@@ -99,7 +100,7 @@ class Rates:
     def forget(self, bes: Iterable[int]) -> None:
         """Subscriptions that are no more."""
         with self._lock:
-            self._tracks.forget(np.fromiter(bes, np.int64))
+            self._tracks.forget(ascending(bes))
 
     def drop(self, channel: str) -> None:
         """A channel that is no more, and all its subscriptions."""

@@ -12,32 +12,51 @@ from __future__ import annotations
 # Cells a little wider than the radius: rounding in x / width can then not push two points two cells apart.
 _MARGIN = "1.000001D"
 _NARROWEST = "0.001D"
+# With a larger radius everything is in one cell.
+_WIDEST = "1e100D"
+# Cells beyond are one, so that neither they nor their neighbours overflow; points there still compare exactly.
+_LAST = "4e18D"
 
 
 def condition(x1: str, y1: str, x2: str, y2: str, radius: str) -> str:
     """The exact condition: within ``radius`` in the plane, the border included; false for a negative radius."""
-    dx, dy = f"(({x1}) - ({x2}))", f"(({y1}) - ({y2}))"
-    return f"({dx} * {dx} + {dy} * {dy} <= ({radius}) * ({radius}) AND ({radius}) >= 0)"
+    dx, dy = f"({number(x1)} - {number(x2)})", f"({number(y1)} - {number(y2)})"
+    return f"({dx} * {dx} + {dy} * {dy} <= {number(radius)} * {number(radius)} AND ({radius}) >= 0)"
+
+
+def number(value: str) -> str:
+    """A value as a DOUBLE, converted implicitly, so that Spark tells of one that is not a number."""
+    return f"(0D + ({value}))"
 
 
 def width(radius: str) -> str:
     """The cell width for one fixed radius."""
-    return f"(greatest(CAST({radius} AS DOUBLE), {_NARROWEST}) * {_MARGIN})"
+    return _width(radius, number(radius))
 
 
 def width_class(radius: str) -> str:
     """The cell width for radii that vary: few different widths, each at least the radius."""
-    power = f"pow(2D, ceil(log2(CAST({radius} AS DOUBLE))))"
-    return f"(CASE WHEN ({radius}) > 0 THEN greatest({power}, {_NARROWEST}) * {_MARGIN} ELSE 1D END)"
+    return _width(radius, f"pow(2D, ceil(log2({number(radius)})))")
+
+
+def _width(radius: str, wide: str) -> str:
+    return (
+        f"(CASE WHEN ({radius}) > {_WIDEST} THEN CAST('Infinity' AS DOUBLE) "
+        f"WHEN ({radius}) > 0 THEN greatest({wide}, {_NARROWEST}) * {_MARGIN} ELSE 1D END)"
+    )
 
 
 def neighbourhood(x: str, y: str, widths: str) -> str:
     """An array of the cells around a point, for each of the ``widths`` (an SQL array)."""
-    cell = f"struct(w AS w, floor(({x}) / w) + i AS i, floor(({y}) / w) + j AS j)"
+    cell = f"struct(w AS w, {_cell(x, 'w')} + i AS i, {_cell(y, 'w')} + j AS j)"
     rows = f"flatten(transform(array(-1L, 0L, 1L), i -> transform(array(-1L, 0L, 1L), j -> {cell})))"
     return f"flatten(transform({widths}, w -> {rows}))"
 
 
 def same_cell(cell: str, x: str, y: str, width: str) -> str:
     """Whether ``cell``, one of a neighbourhood, is the cell in which the point (x, y) lies."""
-    return f"{cell}.w = {width} AND {cell}.i = floor(({x}) / {width}) AND {cell}.j = floor(({y}) / {width})"
+    return f"{cell}.w = {width} AND {cell}.i = {_cell(x, width)} AND {cell}.j = {_cell(y, width)}"
+
+
+def _cell(coordinate: str, width: str) -> str:
+    return f"floor(greatest(least({number(coordinate)} / {width}, {_LAST}), -{_LAST}))"

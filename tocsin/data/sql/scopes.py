@@ -27,22 +27,30 @@ class Item:
 
     ``join`` is "" for the first, "," or the words before JOIN ("INNER", "LEFT OUTER", ...), and ends in "USING" or
     "LATERAL" where there is one. ``name`` is set when the relation is simply named; ``alias`` is what the rest of the
-    SELECT calls it.
+    SELECT calls it. ``whole`` is all of it, its condition included.
     """
 
     join: str
+    whole: Span
     source: Span
     name: str | None
     alias: str | None
     on: Span
 
     @property
-    def inner(self) -> bool:
+    def key(self) -> int:
+        """Tells this relation from every other of the body."""
+        return self.whole.first
+
+    @property
+    def movable(self) -> bool:
+        """Whether it may change places with others of its kind."""
         return self.join in {"", ",", "INNER", "CROSS"}
 
     @property
-    def end(self) -> int:
-        return self.on.last if self.on else self.source.last
+    def inner(self) -> bool:
+        """Whether no row is kept for want of a match."""
+        return not set(self.join.split()) - {",", "INNER", "CROSS", "NATURAL", "USING"}
 
 
 @dataclass
@@ -162,7 +170,7 @@ class Body(Text):
 
     def _inside(self, scope: Scope) -> None:
         """Finds the queries in parentheses inside a SELECT: relations of its FROM clause, and subqueries."""
-        relations = {item.source.first for item in scope.items}
+        relations = {item.key for item in scope.items}
         i = scope.whole.first
         while i < scope.whole.last:
             if self.opens_query(i):
@@ -173,17 +181,13 @@ class Body(Text):
 
     def _items(self, clause: Span) -> list[Item]:
         """The relations of a FROM clause, in order."""
-        marks = [i for i in self.level(clause) if self.words[i] in {",", "JOIN"} and not self._listed(i, clause)]
+        marks = [i for i in self.level(clause) if self.words[i] in {",", "JOIN"}]
         joins = [self._join(mark) for mark in marks]
         starts = [clause.first, *(mark + 1 for mark in marks)]
         ends = [mark - len(words) for mark, words in zip(marks, joins, strict=True)]
         kinds = ["", *(" ".join(words) or self._default(mark) for mark, words in zip(marks, joins, strict=True))]
         spans = [Span(a, b) for a, b in zip(starts, [*ends, clause.last], strict=True)]
         return [self._item(kind, span) for kind, span in zip(kinds, spans, strict=True) if span]
-
-    def _listed(self, i: int, clause: Span) -> bool:
-        """Whether a comma belongs to an expression in an ON, and not between relations: it never does at the top."""
-        return self.words[i] == "," and i + 1 == clause.last
 
     def _default(self, mark: int) -> str:
         return "INNER" if self.words[mark] == "JOIN" else ","
@@ -196,14 +200,17 @@ class Body(Text):
         return self.words[first:mark]
 
     def _item(self, join: str, span: Span) -> Item:
-        level = list(self.level(span))
-        on = next((i for i in level if self.words[i] == "ON"), span.last)
-        unusual = next((self.words[i] for i in level if self.words[i] in {"USING", "LATERAL"}), None)
-        if unusual:
-            return Item(f"{join} {unusual}".strip(), span, None, None, NOTHING)
-        source = Span(span.first, on)
+        if self.words[span.first] == "LATERAL":
+            return Item(f"{join} LATERAL".strip(), span, span, None, None, NOTHING)
+        end = next((i for i in self.level(span) if self.words[i] in {"ON", "USING"}), span.last)
+        if self.word(end) == "USING" and end < span.last:
+            join = f"{join} USING".strip()
+        source = Span(span.first, end)
         name, alias = self._named(source)
-        return Item(join, source, name, alias, Span(on + 1, span.last) if on < span.last else NOTHING)
+        return Item(join, span, source, name, alias, self._on(end, span))
+
+    def _on(self, end: int, span: Span) -> Span:
+        return Span(end + 1, span.last) if end < span.last and self.words[end] == "ON" else NOTHING
 
     def _named(self, source: Span) -> tuple[str | None, str | None]:
         """The name of a relation, where it is simply named, and its alias."""
@@ -212,10 +219,12 @@ class Body(Text):
             return None, None
         if len(source) == 1:
             return self.names[last], self.names[last]
-        after_name = self.is_name(source.first) and (
-            len(source) == 2 or (len(source) == 3 and self.words[source.first + 1] == "AS")
-        )
-        after_query = self.words[source.first] == "(" and self.closing.get(source.first, last) in {last - 1, last - 2}
-        if after_name:
+        if self.words[source.first] == "(":
+            return None, self.names[last] if self._aliased(self.closing.get(source.first, last), last) else None
+        if self.is_name(source.first) and self._aliased(source.first, last):
             return self.names[source.first], self.names[last]
-        return None, self.names[last] if after_query else None
+        return None, None
+
+    def _aliased(self, end: int, alias: int) -> bool:
+        """Whether a relation that ends at ``end`` is followed by nothing but an alias."""
+        return alias == end + 1 or (alias == end + 2 and self.words[end + 1] == "AS")

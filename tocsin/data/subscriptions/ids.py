@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from array import array
+from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -19,12 +20,8 @@ _FEWEST_WAITING: Final = 4096
 
 def ascending(ids: Iterable[int]) -> IdArray:
     """The ids in order, each once; refused when one cannot be an id."""
-    given = ids if isinstance(ids, np.ndarray | Sized) else list(ids)
-    try:
-        array = np.asarray(given, dtype=np.int64) if len(given) else NONE
-    except (OverflowError, TypeError, ValueError):
-        raise InvalidError("subscription ids are whole numbers of at most 64 bits") from None
-    return array if bool(np.all(array[1:] > array[:-1])) else np.unique(array)
+    found = _array(ids)
+    return found if bool(np.all(found[1:] > found[:-1])) else np.unique(found)
 
 
 def among(ids: IdArray, others: IdArray) -> npt.NDArray[np.bool_]:
@@ -53,6 +50,16 @@ def together(ids: IdArray, others: IdArray) -> IdArray:
     """The ids in either of two ascending arrays."""
     new = without(others, ids)
     return np.insert(ids, np.searchsorted(ids, new), new)
+
+
+def _array(ids: Iterable[int]) -> IdArray:
+    try:
+        if isinstance(ids, np.ndarray):
+            return ids.astype(np.int64, casting="safe", copy=False) if len(ids) else NONE
+        # Unlike NumPy, this takes neither text nor fractions for whole numbers.
+        return np.frombuffer(array("q", ids), np.int64)
+    except (OverflowError, TypeError):
+        raise InvalidError("subscription ids are whole numbers of at most 64 bits") from None
 
 
 class Ids:
