@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
 from tocsin.cli.connection import Server, ServerOption, TokenOption, connect
+from tocsin.cli.show import STATEMENT, rows
 from tocsin.errors import InvalidError, NotFoundError, StatementError
 
 if TYPE_CHECKING:
@@ -102,8 +103,6 @@ def _loaded(statement: LoadDataset, data: Server, directory: Path) -> Outcome:
 
 
 def _print(outcomes: list[Outcome]) -> None:
-    from tocsin.cli.show import rows
-
     if not outcomes:
         return
     table = Table("statement", "what happened", "", box=None, header_style="bold", pad_edge=False)
@@ -114,6 +113,8 @@ def _print(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         if outcome.rows:
             output.print(Text(f"\n{outcome.statement}", style="bold"), rows(outcome.rows), sep="\n")
+        if len(outcome.rows) == 1 and STATEMENT in outcome.rows[0]:
+            output.print(Text(outcome.rows[0][STATEMENT]), soft_wrap=True)
 
 
 def _pointed(error: StatementError, text: str, file: str) -> Text:

@@ -56,17 +56,23 @@ class Server(AbstractContextManager["Server"]):
 
     def get(self, path: str, **query: str | int) -> bytes:
         """What is at ``path``."""
-        return self._call("GET", path, params=query)
+        return _content(self._call("GET", path, params=query))
 
     def post(self, path: str, content: Any, content_type: str) -> bytes:
         """The answer to ``content``: text, bytes or an open file."""
-        return self._call("POST", path, content=content, headers={"Content-Type": content_type})
+        return _content(self._call("POST", path, content=content, headers={"Content-Type": content_type}))
 
-    def _call(self, method: str, path: str, **options: Any) -> bytes:
+    def health(self) -> bytes:
+        """How the server is; one that is starting answers too, though with a status for load balancers."""
+        response = self._call("GET", "/health")
+        starting = response.status_code == UnavailableError.status and b'"status"' in response.content
+        return response.content if starting else _content(response)
+
+    def _call(self, method: str, path: str, **options: Any) -> httpx.Response:
         import httpx
 
         try:
-            response = self._client.request(method, path, **options)
+            return self._client.request(method, path, **options)
         except httpx.InvalidURL as error:
             raise UnavailableError(f"{self.url} is not a URL: {error}") from None
         except httpx.HTTPError as error:
@@ -74,9 +80,6 @@ class Server(AbstractContextManager["Server"]):
                 f"no answer from {self.url} ({str(error) or type(error).__name__}); "
                 "is 'tocsin data' running there? --server names another"
             ) from error
-        if response.is_success:
-            return response.content
-        raise _error(response)
 
 
 def connect(settings: Settings, server: str | None, token: str | None) -> Server:
@@ -99,6 +102,12 @@ def _noted(file: Path) -> str:
         raise UnavailableError(
             f"data.port = 0, and no server has written its address to {file}; start 'tocsin data', or use --server"
         ) from None
+
+
+def _content(response: httpx.Response) -> bytes:
+    if response.is_success:
+        return response.content
+    raise _error(response)
 
 
 def _error(response: httpx.Response) -> TocsinError:

@@ -36,11 +36,12 @@ async def _run(settings: Settings, demo: bool) -> None:
 
     if demo:
         check_demo(settings.data.host)
-    # A port that is taken, or a store that cannot be opened, is found out before Spark starts.
+    # A port that is taken is found out before Spark starts. Tokens are looked up on a connection of their own, which
+    # never waits for the cluster's work on the store.
     with bind(settings) as listener, Store(settings.data.directory) as store:
         cluster = Cluster(settings)
+        await cluster.start()
         try:
-            await cluster.start()
             token = DEMO_TOKEN if demo else None
             await run(cluster, store.tokens, settings, demo_token=token, listener=listener, listening=_say)
         finally:

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from tocsin import __version__
-from tocsin.cli import Invocation, apply, data, messages, publish, settings, show, token
+from tocsin.cli import Invocation, apply, bench, data, demo, messages, publish, settings, show, token
 from tocsin.errors import TocsinError
 
 app = typer.Typer(
@@ -23,11 +23,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("demo")(demo.demo)
 app.command("data")(data.data)
 app.command("apply")(apply.apply)
 app.command("publish")(publish.publish)
 app.command("show")(show.show)
 app.add_typer(token.app, name="token")
+app.add_typer(bench.app, name="bench")
 app.command("settings")(settings.show)
 
 

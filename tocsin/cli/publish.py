@@ -43,16 +43,16 @@ def publish(
     from tocsin.cli.records import ENDINGS, recognised
 
     tally = Tally()
-    with connect(invocation(context).settings, server, token) as data, _opened(file) as stream, _bar(file) as bar:
-        form = "csv" if csv else ENDINGS.get(file.suffix.lower()) or recognised(stream)
-        publisher = Publisher(data, feed, joined=form == "json", waiting=bar.say)
-        pace = Pace(rate) if rate else None
-        try:
+    try:
+        with connect(invocation(context).settings, server, token) as data, _opened(file) as stream, _bar(file) as bar:
+            form = "csv" if csv else ENDINGS.get(file.suffix.lower()) or recognised(stream)
+            publisher = Publisher(data, feed, joined=form == "json", waiting=bar.say)
+            pace = Pace(rate) if rate else None
             for records in batches(_records(stream, form, data, feed), _per_request(batch, rate)):
                 _send(publisher, pace, records, tally)
                 bar.advance(stream, tally)
-        finally:
-            _report(tally, file)
+    finally:
+        _report(tally, file)
     if tally.refused:
         raise typer.Exit(1)
 
@@ -105,11 +105,12 @@ def _dataset(data: Server, feed: str) -> Dataset:
     from tocsin.model import names
     from tocsin.model.messages import Listed
 
-    feeds = {item["name"]: item for item in msgspec.json.decode(data.get("/feeds"), type=Listed).items}
-    if feed not in feeds:
+    feeds = {item["name"]: item["dataset"] for item in msgspec.json.decode(data.get("/feeds"), type=Listed).items}
+    found = next((name for name in feeds if name.casefold() == feed.casefold()), None)
+    if found is None:
         raise NotFoundError(f"there is no feed {feed}{names.suggestion(feed, feeds)}; 'tocsin show feeds' lists them")
     datasets = msgspec.json.decode(data.get("/datasets"), type=Listed).items
-    [text] = [item["statement"] for item in datasets if item["name"] == feeds[feed]["dataset"]]
+    [text] = [item["statement"] for item in datasets if item["name"] == feeds[found]]
     [statement] = parse(text)
     assert isinstance(statement, CreateDataset)
     return statement.definition
@@ -142,7 +143,7 @@ def _bar(file: Path) -> Iterator[_Bar]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", style="yellow", markup=False),
     )
-    with Progress(*columns, console=messages, transient=True) as progress:
+    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
         yield _Bar(progress, file.stat().st_size if file.is_file() else None)
 
 

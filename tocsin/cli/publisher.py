@@ -28,11 +28,14 @@ def batches(records: Iterable[Record], most: int, most_bytes: int = MOST_BATCH_B
     batch: Batch = []
     size = 0
     for record in records:
-        if batch and (len(batch) == most or size + len(record.text) > most_bytes):
+        if batch and size + len(record.text) > most_bytes:
             yield batch
             batch, size = [], 0
         batch.append(record)
         size += len(record.text) + 1
+        if len(batch) == most:
+            yield batch
+            batch, size = [], 0
     if batch:
         yield batch
 

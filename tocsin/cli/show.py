@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from rich.table import Table
@@ -12,6 +12,7 @@ from rich.text import Text
 from tocsin.cli import invocation, messages, output
 from tocsin.cli.connection import Server, ServerOption, TokenOption, connect
 
+STATEMENT: Final = "statement"
 What = Literal["datasets", "feeds", "channels", "subscriptions", "brokers", "health"]
 
 
@@ -19,6 +20,9 @@ def show(
     context: typer.Context,
     what: Annotated[What, typer.Argument(help="What to look at.")],
     limit: Annotated[int, typer.Option("--limit", min=1, help="The most rows to show.")] = 1000,
+    statements: Annotated[
+        bool, typer.Option("--statements", help="Print the statements that create them, ready to be applied elsewhere.")
+    ] = False,
     server: ServerOption = None,
     token: TokenOption = None,
 ) -> None:
@@ -27,10 +31,10 @@ def show(
         if what == "health":
             _health(data)
         else:
-            _listing(data, what, limit)
+            _listing(data, what, limit, statements)
 
 
-def _listing(data: Server, what: str, limit: int) -> None:
+def _listing(data: Server, what: str, limit: int, statements: bool) -> None:
     import msgspec
 
     from tocsin.model.messages import Listed
@@ -39,7 +43,10 @@ def _listing(data: Server, what: str, limit: int) -> None:
     if not listed.items:
         messages.print(f"there are no {what}")
         return
-    output.print(rows(listed.items))
+    if statements:
+        typer.echo("\n\n".join(item[STATEMENT] for item in listed.items if STATEMENT in item))
+    else:
+        output.print(rows(listed.items))
     if listed.total > len(listed.items):
         messages.print(f"… and {listed.total - len(listed.items)} more; --limit shows more of them")
 
@@ -49,7 +56,7 @@ def _health(data: Server) -> None:
 
     from tocsin.model.messages import Health
 
-    health = msgspec.json.decode(data.get("/health"), type=Health)
+    health = msgspec.json.decode(data.health(), type=Health)
     style = "green" if health.status == "ok" else "yellow"
     output.print(Text.assemble("status ", (health.status, f"bold {style}"), f", up {health.uptime_seconds:.0f} s"))
     for problem in health.problems:
@@ -60,9 +67,9 @@ def _health(data: Server) -> None:
 
 
 def rows(items: Iterable[Mapping[str, Any]]) -> Table:
-    """A table of objects, with a column for each name that occurs in one."""
+    """A table of objects, with a column for each name that occurs in one, but for statements: they are too wide."""
     items = list(items)
-    names = list(dict.fromkeys(name for item in items for name in item))
+    names = list(dict.fromkeys(name for item in items for name in item if name != STATEMENT))
     table = Table(*names, box=None, header_style="bold", pad_edge=False)
     for item in items:
         table.add_row(*(Text(_shown(item.get(name))) for name in names))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
-
 
 from tocsin.data.catalog import Catalog
 from tocsin.data.listing import described, listed
@@ -22,15 +20,15 @@ from tocsin.data.sql.forms import (
 )
 from tocsin.data.sql.statements import parse
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError
-from tocsin.model.definitions import Channel, Definition
+from tocsin.model.definitions import Channel, Dataset, Definition, Feed
 from tocsin.model.messages import Action, Outcome
 
 
 class Applier:
     """Carries statements out on a catalog.
 
-    A file is parsed as a whole first, so that one with a syntax error changes nothing. After that each statement stands for
-    itself: those before a refused one have been carried out, and applying the corrected file again does the rest.
+    A file is parsed as a whole first, so that one with a syntax error changes nothing. After that each statement stands
+    for itself: those before a refused one have been carried out, and applying the corrected file again does the rest.
     """
 
     def __init__(self, catalog: Catalog, default_slices: int) -> None:
@@ -75,7 +73,8 @@ class Applier:
         if existing is not None and statement.if_not_exists:
             return Outcome(title, "unchanged", "exists with another definition, which IF NOT EXISTS leaves alone")
         if existing is not None and not statement.or_replace:
-            return Outcome(title, "changed", f"differs from what exists; say CREATE OR REPLACE {_word(definition).upper()} to replace it")
+            word = _word(definition).upper()
+            return Outcome(title, "changed", f"differs from what exists; say CREATE OR REPLACE {word} to replace it")
         self._put(statement, definition)
         action: Action = "created" if existing is None else "replaced"
         return Outcome(title, action)
@@ -94,18 +93,19 @@ class Applier:
         return next((d for name, d in known[_word(definition)].items() if name.casefold() == folded), None)
 
     def _put(self, statement: CreateDataset | CreateFeed | CreateChannel, definition: Definition) -> None:
-        match statement:
-            case CreateDataset():
-                self._catalog.create_dataset(statement.definition)
-            case CreateFeed():
-                self._catalog.create_feed(cast(Any, definition))
-            case CreateChannel():
-                self._create_channel(statement)
+        match definition:
+            case Dataset():
+                self._catalog.create_dataset(definition)
+            case Feed():
+                self._catalog.create_feed(definition)
+            case Channel():
+                self._create_channel(statement, definition)
 
-    def _create_channel(self, statement: CreateChannel) -> None:
+    def _create_channel(self, statement: CreateDataset | CreateFeed | CreateChannel, channel: Channel) -> None:
         try:
-            self._catalog.create_channel(statement.definition)
+            self._catalog.create_channel(channel)
         except StatementError as error:
+            assert isinstance(statement, CreateChannel)
             raise _placed(error, statement) from None
 
     def _load(self, statement: LoadDataset, directory: Path | None) -> Outcome:
@@ -151,5 +151,3 @@ def _placed(error: StatementError, statement: CreateChannel) -> StatementError:
     line = statement.body_line + max(error.line, 1) - 1
     column = max(error.column, 1) + (statement.body_column - 1 if error.line <= 1 else 0)
     return StatementError(error.reason, line=line, column=column, statement=statement.text)
-
-

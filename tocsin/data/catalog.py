@@ -7,32 +7,34 @@ Feeds take publications from the moment the catalog is open; storing and executi
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final, TypeVar
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-import tocsin
-from tocsin.data.channels.check import Compiled, check
+from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.runner import Runner, Status
+from tocsin.data.compiling import Compiler
 from tocsin.data.lake.table import Table
 from tocsin.data.pipeline import Pipeline
 from tocsin.data.results import Cache, Results
 from tocsin.data.store import Store
 from tocsin.data.store.brokers import Broker
 from tocsin.data.subscriptions import Subscriptions
-from tocsin.errors import ConflictError, NotFoundError, UnavailableError
+from tocsin.errors import ConflictError, NotFoundError, StatementError, StorageError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.model import names
-from tocsin.model.definitions import Channel, Dataset, DatasetKind, Feed
+from tocsin.model.definitions import Channel, Dataset, DatasetKind, Definition, Feed
 from tocsin.model.loading import load_file
 from tocsin.model.types import arrow_type
 from tocsin.settings import Settings
@@ -50,7 +52,8 @@ class Catalog:
 
     Args:
         spark: the session, or the promise of one.
-        executed: called after each execution that found something.
+        executed: called after each execution.
+        dropped: called with the name of a channel that is no more.
     """
 
     def __init__(
@@ -59,10 +62,11 @@ class Catalog:
         store: Store,
         spark: Future[SparkSession],
         executed: Callable[[Execution], None],
+        dropped: Callable[[str], None],
     ) -> None:
-        self._settings, self._store, self._spark, self._executed = settings, store, spark, executed
+        self._settings, self._store, self._spark = settings, store, spark
+        self._executed, self._dropped = executed, dropped
         self._directory = settings.data.directory.resolve()
-        self.scratch = self._directory / "scratch"
         self.changing = threading.RLock()
         self.datasets: dict[str, Dataset] = {}
         self.tables: dict[str, Table] = {}
@@ -70,6 +74,8 @@ class Catalog:
         self.channels: dict[str, Channel] = {}
         self.results: dict[str, Results] = {}
         self.compiled: dict[str, Compiled] = {}
+        self._refused: dict[str, str] = {}
+        self._compiler = Compiler(self._directory / "compiled", self.datasets)
         self._cache = Cache(settings.results.cache_bytes)
         self.runner: Runner | None = None
         self._open()
@@ -92,8 +98,7 @@ class Catalog:
             for pipeline in self.pipelines.values():
                 pipeline.start(spark, self.scratch)
             for channel in self.channels.values():
-                self.compiled[channel.name] = self._compile(channel)
-                self.runner.add(self.compiled[channel.name], self.results[channel.name])
+                self._begin(channel, self.runner)
             self.runner.start()
 
     def stop(self) -> None:
@@ -139,6 +144,8 @@ class Catalog:
             )
         if feed.name in self.pipelines:
             self._end_pipeline(feed.name)
+        else:
+            _discard(self._directory / "dead-letters" / feed.name)
         self._store.definitions.put(feed)
         self._open_feed(feed)
         if self.runner is not None:
@@ -146,18 +153,18 @@ class Catalog:
 
     def create_channel(self, channel: Channel) -> None:
         """Checks a channel and takes it on; what its datasets hold already is not new to it."""
-        compiled = check(self.spark, channel, self.datasets)
-        if channel.name not in self.channels:
+        compiled = self._compiler.compiled(self.spark, channel)
+        results = self.results.get(channel.name)
+        if results is None:
             # Left behind by a creation or a removal that did not come to its end.
             _discard(self._directory / "results" / channel.name)
-            self._open_channel(channel)
-        results = self.results[channel.name]
-        unseen = {name: self.tables[name].version for name in compiled.fresh if not results.seen(name)}
-        if unseen:
-            results.skip(unseen)
-        self._store.definitions.put(channel)
-        self.channels[channel.name], self.compiled[channel.name] = channel, compiled
-        self._remember(channel, compiled)
+            results = self._results(channel)
+        with self._held(channel.name):
+            self._skip_unwatched(compiled, results)
+            self._store.definitions.put(channel)
+        self.channels[channel.name], self.results[channel.name] = channel, results
+        self.compiled[channel.name] = compiled
+        self._refused.pop(channel.name, None)
         if self.runner is not None:
             self.runner.add(compiled, results)
 
@@ -170,21 +177,25 @@ class Catalog:
         del self.datasets[dataset.name]
 
     def drop_feed(self, name: str) -> None:
-        """Removes a feed, once everything in its log is stored."""
+        """Removes a feed with its dead letters, once everything in its log is stored."""
         feed = self.pipeline(name).feed
         self._end_pipeline(feed.name)
+        _discard(self._directory / "dead-letters" / feed.name)
         self._store.definitions.remove(Feed, feed.name)
 
     def drop_channel(self, name: str) -> None:
         """Removes a channel with its subscriptions and results."""
         channel = self.channel(name)
+        with self._held(channel.name):
+            self._store.definitions.remove(Channel, channel.name)
         if self.runner is not None:
             self.runner.remove(channel.name)
         self.subscriptions.drop(channel.name)
-        self._store.definitions.remove(Channel, channel.name)
         self._cache.drop(channel.name)
-        for known in (self.channels, self.results, self.compiled):
+        self._compiler.forget(channel.name)
+        for known in (self.channels, self.results, self.compiled, self._refused):
             known.pop(channel.name, None)
+        self._dropped(channel.name)
         _discard(self._directory / "results" / channel.name)
 
     def load(self, name: str, path: Path) -> int | None:
@@ -207,27 +218,51 @@ class Catalog:
     def attach(self, channel_name: str, broker: str, values: list[dict[str, object]]) -> list[int]:
         """Subscribes; the first subscription of a channel sees what comes from now on."""
         channel = self.channel(channel_name)
-        runner = self.runner
-        if runner is not None and not self.subscriptions.count(channel.name):
-            runner.between_executions(channel.name, self._skip_to_now)
+        if values and not self.subscriptions.count(channel.name):
+            with self._held(channel.name):
+                self._skip_to_now(channel.name)
         return self.subscriptions.attach(channel, broker, values)
 
-    def _skip_to_now(self, compiled: Compiled, results: Results) -> None:
-        behind = {n: self.tables[n].version for n in compiled.fresh if self.tables[n].version > results.seen(n)}
-        if behind and not self.subscriptions.count(compiled.channel.name):
-            results.skip(behind)
+    def _held(self, channel: str) -> AbstractContextManager[None]:
+        """While entered, the channel does not run."""
+        return nullcontext() if self.runner is None else self.runner.held(channel)
+
+    def _skip_to_now(self, channel: str) -> None:
+        """Unless somebody subscribed meanwhile, what there is so far is not new to the channel."""
+        results, compiled = self.results.get(channel), self.compiled.get(channel)
+        if results is None or self.subscriptions.count(channel):
+            return
+        # Of a channel that is not compiled yet nobody knows what it looks at; more than that does no harm.
+        watched = compiled.fresh if compiled is not None else set(self.tables)
+        _skip({name: self.tables[name].version for name in watched}, results)
+
+    def _skip_unwatched(self, compiled: Compiled, results: Results) -> None:
+        """What is there so far is not new to a channel that did not look for news there before."""
+        before = self.compiled.get(compiled.channel.name)
+        unwatched = compiled.fresh - before.fresh if before is not None else compiled.fresh
+        _skip({name: self.tables[name].version for name in unwatched}, results)
 
     def _open(self) -> None:
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        self.scratch.mkdir(parents=True)
-        for stored in self._store.definitions.all():
-            match stored.definition:
-                case Dataset() as dataset:
-                    self._open_dataset(dataset)
-                case Feed() as feed:
-                    self._open_feed(feed)
-                case Channel() as channel:
-                    self._open_channel(channel)
+        self.scratch = _fresh_directory(self._directory / "scratch")
+        for doomed in self._directory.glob("*/.removed-*"):
+            shutil.rmtree(doomed, ignore_errors=True)
+        try:
+            for stored in self._store.definitions.all():
+                self._open_definition(stored.definition)
+        except BaseException:
+            for pipeline in self.pipelines.values():
+                pipeline.stop()
+            raise
+
+    def _open_definition(self, definition: Definition) -> None:
+        match definition:
+            case Dataset():
+                self._open_dataset(definition)
+            case Feed():
+                self._open_feed(definition)
+            case Channel():
+                self.channels[definition.name] = definition
+                self.results[definition.name] = self._results(definition)
 
     def _open_dataset(self, dataset: Dataset) -> None:
         self.tables[dataset.name] = Table(self._directory / "datasets" / dataset.name, _schema(dataset))
@@ -244,9 +279,19 @@ class Catalog:
             lambda: self._stored(dataset.name),
         )
 
-    def _open_channel(self, channel: Channel) -> None:
-        self.channels[channel.name] = channel
-        self.results[channel.name] = Results(channel.name, self._directory / "results" / channel.name, self._cache)
+    def _results(self, channel: Channel) -> Results:
+        return Results(channel.name, self._directory / "results" / channel.name, self._cache)
+
+    def _begin(self, channel: Channel, runner: Runner) -> None:
+        """Lets a channel run; one that Spark no longer takes says so, and the others go on."""
+        try:
+            compiled = self._compiler.compiled(self.spark, channel)
+        except StatementError as error:
+            self._refused[channel.name] = f"this channel can no longer be run: {error}"
+            log.error("a channel can no longer be run", channel=channel.name, reason=str(error))  # noqa: TRY400
+            return
+        self.compiled[channel.name] = compiled
+        runner.add(compiled, self.results[channel.name])
 
     def _stored(self, dataset: str) -> None:
         if self.runner is not None:
@@ -254,45 +299,29 @@ class Catalog:
 
     def _end_pipeline(self, name: str) -> None:
         pipeline = self.pipelines[name]
-        if pipeline.backlog:
-            pipeline.drain(_DRAIN_SECONDS)
+        # Without Spark nothing would come of waiting.
+        pipeline.drain(_DRAIN_SECONDS if self.runner is not None else 0)
         pipeline.stop()
         del self.pipelines[name]
         _discard(pipeline.log.path)
 
     def _remove_table(self, name: str) -> None:
         del self.tables[name]
-        _discard(self._directory / "datasets" / name)
+        # In this order: ids of a dataset that is no more would keep records from the next of that name.
         _discard(self._directory / "ids" / name)
+        _discard(self._directory / "datasets" / name)
 
     def _refuse_use(self, dataset: str, what: str) -> None:
         users = [f"feed {p.feed.name}" for p in self.pipelines.values() if p.feed.dataset == dataset]
-        users += [f"channel {c.channel.name}" for c in self.compiled.values() if dataset in c.whole | c.fresh]
+        users += [f"channel {name}" for name in self.channels if self._uses(name, dataset)]
         if users:
             raise ConflictError(f"dataset {dataset} cannot be {what}: {', '.join(users)} use it; drop these first")
 
-    def _compile(self, channel: Channel) -> Compiled:
-        """The compiled channel, from an earlier check of the very same thing if there was one."""
-        file = self._compiled_file(channel)
-        if file.exists():
-            return msgspec.json.decode(file.read_bytes(), type=Compiled)
-        compiled = check(self.spark, channel, self.datasets)
-        self._remember(channel, compiled)
-        return compiled
-
-    def _remember(self, channel: Channel, compiled: Compiled) -> None:
-        file = self._compiled_file(channel)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        for old in file.parent.glob(f"{channel.name}-*.json"):
-            old.unlink()
-        draft = file.with_suffix(".draft")
-        draft.write_bytes(msgspec.json.encode(compiled))
-        draft.rename(file)
-
-    def _compiled_file(self, channel: Channel) -> Path:
-        known = msgspec.json.encode([tocsin.__version__, channel, sorted(self.datasets.values(), key=lambda d: d.name)])
-        digest = hashlib.blake2b(known, digest_size=8).hexdigest()
-        return self._directory / "compiled" / f"{channel.name}-{digest}.json"
+    def _uses(self, channel: str, dataset: str) -> bool:
+        compiled = self.compiled.get(channel)
+        if compiled is not None:
+            return dataset in compiled.whole | compiled.fresh
+        return re.search(rf"\b{dataset}\b", self.channels[channel].body, re.IGNORECASE) is not None
 
     def brokers(self) -> list[Broker]:
         """The brokers that have made themselves known."""
@@ -300,12 +329,21 @@ class Catalog:
 
     def status(self, channel: str) -> Status:
         """How a channel is doing."""
+        if channel in self._refused:
+            return Status("failing", self._refused[channel], 0, 0.0)
         return self.runner.status(channel) if self.runner is not None else Status("starting", "", 0, 0.0)
 
     def all_tables(self) -> Iterator[Table]:
         """Every table there is, for upkeep."""
         yield from list(self.tables.values())
         yield from (results.table for results in list(self.results.values()))
+        yield from (pipeline.dead_letters for pipeline in list(self.pipelines.values()))
+
+
+def _skip(versions: Mapping[str, int], results: Results) -> None:
+    behind = {name: version for name, version in versions.items() if version > results.seen(name)}
+    if behind:
+        results.skip(behind)
 
 
 def _schema(dataset: Dataset) -> pa.Schema:
@@ -318,6 +356,19 @@ def _found(known: Mapping[str, T], name: str, what: str) -> T:
     if found is None:
         raise NotFoundError(f"there is no {what} {name}{names.suggestion(name, list(known))}")
     return found
+
+
+def _fresh_directory(place: Path) -> Path:
+    """A new directory in ``place``, and what earlier runs left there removed.
+
+    A new one each time: the Spark of a process that was killed lives a moment longer, and still writes to its own.
+    """
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        return Path(mkdtemp(dir=place))
+    except OSError as error:
+        raise StorageError(f"temporary files cannot be kept in {place}: {error.strerror}") from None
 
 
 def _discard(directory: Path) -> None:

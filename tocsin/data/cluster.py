@@ -1,12 +1,13 @@
 """The data cluster as its server sees it: everything behind a few asynchronous calls.
 
-The event loop only admits publications and passes messages on. What waits for Spark, Delta or SQLite runs in threads, so
-that the server answers while they are busy.
+The event loop only admits publications and passes messages on. What waits for Spark, Delta or SQLite runs in threads,
+so that the server answers while they are busy.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,11 +22,12 @@ from tocsin.data import session
 from tocsin.data.applying import Applier
 from tocsin.data.catalog import Catalog
 from tocsin.data.channels.execution import Execution
+from tocsin.data.feeds.lock import take_lock
 from tocsin.data.listing import listed
 from tocsin.data.rates import Rates
 from tocsin.data.store import Store
 from tocsin.data.upkeep import Upkeep
-from tocsin.errors import InvalidError, NotFoundError
+from tocsin.errors import InvalidError, NotFoundError, StorageError
 from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Executed, Notice
@@ -38,14 +40,21 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """A data cluster in this process. Publications are accepted as soon as :meth:`start` returns; Spark comes after."""
+    """A data cluster in this process. Publications are accepted as soon as :meth:`start` returns; Spark comes after.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        spark: a session to run on, which is then left running in the end; one of its own unless given.
+    """
+
+    def __init__(self, settings: Settings, spark: SparkSession | None = None) -> None:
         self._settings = settings
         self._started = time.monotonic()
-        settings.data.directory.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(settings.data.directory)
         self.store = Store(settings.data.directory)
+        self._given_spark = spark
         self._spark: Future[SparkSession] = Future()
+        # Changes come one at a time anyway; waiting for each other in the other threads they would keep all else waiting.
+        self._changes = ThreadPoolExecutor(1, thread_name_prefix="changes")
         self._threads = ThreadPoolExecutor(16, thread_name_prefix="cluster")
         self._rates = Rates(settings.rates.window_seconds)
         self._listeners: dict[str, list[asyncio.Queue[Notice]]] = {}
@@ -53,9 +62,13 @@ class Cluster:
         self._problem = ""
 
     async def start(self) -> None:
-        """Opens what is stored and begins to start Spark."""
+        """Opens what is stored and begins to start Spark; if that fails, lets go of everything."""
         self._loop = asyncio.get_running_loop()
-        self._catalog = await self._in_thread(self._open)
+        try:
+            self._catalog = await self._in_thread(self._open)
+        except BaseException:
+            self._release()
+            raise
         self._applier = Applier(self._catalog, self._settings.feeds.slices)
         self._upkeep = Upkeep(self._catalog, self._settings)
         self._beginning = asyncio.create_task(self._begin())
@@ -71,16 +84,17 @@ class Cluster:
             await pipeline.admission.close()
         await self._in_thread(self._close)
         self._threads.shutdown()
+        self._changes.shutdown()
 
     async def apply(self, text: str, directory: Path | None) -> list[Outcome]:
-        return await self._in_thread(self._applier.apply, text, directory)
+        return await self._as_change(self._applier.apply, text, directory)
 
     async def load(self, dataset: str, path: Path) -> int:
         def load() -> int:
             with self._catalog.changing:
                 return self._catalog.load(dataset, path) or 0
 
-        return await self._in_thread(load)
+        return await self._as_change(load)
 
     async def publish(self, feed: str, body: bytes, content_type: str) -> Published:
         return await self._catalog.pipeline(feed).admission.publish(body, content_type)
@@ -89,7 +103,12 @@ class Cluster:
         await self._in_thread(self.store.brokers.register, name, url)
 
     async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
-        return await self._in_thread(self._catalog.attach, channel, broker, parameters)
+        def attach() -> list[int]:
+            bes = self._catalog.attach(channel, broker, parameters)
+            self._rates.begin(time.time(), channel, bes)
+            return bes
+
+        return await self._in_thread(attach)
 
     async def unsubscribe(self, broker: str, bes: list[int]) -> int:
         def detach() -> int:
@@ -146,8 +165,7 @@ class Cluster:
             self._listeners[broker].remove(notices)
 
     def _open(self) -> Catalog:
-        catalog = Catalog(self._settings, self.store, self._spark, self._executed)
-        return catalog
+        return Catalog(self._settings, self.store, self._spark, self._executed, self._rates.drop)
 
     async def _begin(self) -> None:
         try:
@@ -158,7 +176,7 @@ class Cluster:
 
     def _begin_with_spark(self) -> None:
         try:
-            self._spark.set_result(session.start(self._settings.spark, self._catalog.scratch))
+            self._spark.set_result(self._given_spark or session.start(self._settings.spark, self._catalog.scratch))
         except Exception as error:
             self._spark.set_exception(error)
             raise
@@ -169,9 +187,13 @@ class Cluster:
     def _close(self) -> None:
         self._upkeep.stop()
         self._catalog.stop()
-        if self._spark.done() and self._spark.exception() is None:
+        if self._given_spark is None and self._spark.done() and self._spark.exception() is None:
             self._spark.result().stop()
+        self._release()
+
+    def _release(self) -> None:
         self.store.close()
+        os.close(self._lock)
 
     def _channel_health(self, name: str) -> ChannelHealth:
         status = self._catalog.status(name)
@@ -180,6 +202,8 @@ class Cluster:
     def _executed(self, execution: Execution) -> None:
         """Counts an execution and tells the brokers; called from its thread."""
         self._rates.add(time.time(), execution.channel, execution.bes, execution.bytes)
+        if not len(execution.bes):
+            return
         holders = self._catalog.subscriptions.holders(execution.bes)
         log.debug("executed", channel=execution.channel, execution=execution.number, found=len(execution.bes))
         if self._loop is not None:
@@ -193,4 +217,17 @@ class Cluster:
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
+    async def _as_change(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._changes, function, *arguments)
 
+
+def _locked(directory: Path) -> int:
+    """The lock of a data directory, before anything in it is touched: two processes would ruin each other's files."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return take_lock(directory / "lock", "the data directory")
+    except OSError as error:
+        raise StorageError(
+            f"the data directory {directory} cannot be used ({error.strerror}); make it writable, or choose another "
+            "with --set data.directory=PATH"
+        ) from None

@@ -37,7 +37,7 @@ def described(catalog: Catalog, what: Thing, name: str) -> list[dict[str, Any]]:
         case Thing.CHANNEL:
             channel = catalog.channel(name)
             compiled = catalog.compiled.get(channel.name)
-            columns = {name: type_ for name, type_ in compiled.columns} if compiled else {}
+            columns = dict(compiled.columns) if compiled else {}
             return [_channel(catalog, channel) | {"columns": columns}]
 
 
@@ -61,6 +61,7 @@ def _feed(catalog: Catalog, name: str) -> dict[str, Any]:
         "slices": pipeline.feed.slices,
         "records": pipeline.log.records,
         "backlog_bytes": health.backlog_bytes,
+        "dead_letters": pipeline.dead_letters.read(columns=["position"]).num_rows,
         "problem": health.error,
         "statement": render(pipeline.feed),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,12 +11,16 @@ from pyspark.sql import SparkSession
 from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
+from tocsin.data.feeds.lag import Lag
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.lake.table import Table
-from tocsin.errors import ConflictError
+from tocsin.errors import ConflictError, StorageError
+from tocsin.log import get_logger
 from tocsin.model.definitions import Dataset, DatasetKind, Feed
 from tocsin.model.messages import FeedHealth
 from tocsin.settings import Feeds
+
+log = get_logger(__name__)
 
 
 class Pipeline:
@@ -39,24 +43,26 @@ class Pipeline:
         self.feed, self.dataset, self._table, self._settings = feed, dataset, table, settings
         self._directory, self._committed = directory, committed
         self._read = positions(table, feed)
+        self._progress = threading.Condition()
+        self._lag = Lag()
+        self.dead_letters = Table(directory / "dead-letters" / feed.name, DEAD_LETTERS)
         self.log = FeedLog(directory / "feeds" / feed.name, feed.slices, settings.segment_bytes, self._read).open()
         self.admission = Admission(feed, dataset, self.log, settings, lambda: self.backlog)
         self._ingestion: Ingestion | None = None
-        self._caught_up = time.monotonic()
-        self.problem = ""
 
     @property
     def backlog(self) -> int:
         """Bytes of the log that the dataset does not have yet."""
-        return self.log.backlog(self._read)
+        read, ends = self._read, self.log.ends()
+        self._lag.observe(sum(ends), sum(read))
+        return sum(max(end - position, 0) for position, end in zip(read, ends, strict=True))
 
     def health(self) -> FeedHealth:
-        """How the feed is doing."""
+        """How the feed is doing. Damage is told of until the quarantined files have been looked at and moved away."""
         backlog = self.backlog
-        if not backlog:
-            self._caught_up = time.monotonic()
-        problem = self._ingestion.problem if self._ingestion is not None else None
-        return FeedHealth(self.feed.name, backlog, round(time.monotonic() - self._caught_up, 3), problem or self.problem)
+        lag = self._lag.seconds() if backlog else 0.0
+        problem = self._ingestion.problem if self._ingestion is not None else ""
+        return FeedHealth(self.feed.name, backlog, round(lag, 3), problem or self.admission.refusal or self._damage())
 
     def start(self, spark: SparkSession, scratch: Path) -> None:
         """Begins to store what the log holds."""
@@ -67,13 +73,12 @@ class Pipeline:
             self.feed,
             self.dataset,
             self._table,
-            Table(self._directory / "dead-letters" / self.feed.name, DEAD_LETTERS),
+            self.dead_letters,
             log_path=self.log.path,
             scratch=scratch,
             seen=ids,
             settings=self._settings,
             committed=self._stored,
-            reported=self._report,
         )
         self._ingestion.start()
 
@@ -84,19 +89,34 @@ class Pipeline:
         self.log.close()
 
     def drain(self, timeout: float) -> None:
-        """Waits until the dataset has everything that was accepted."""
-        deadline = time.monotonic() + timeout
-        while self.backlog:
-            if time.monotonic() > deadline:
-                raise ConflictError(
-                    f"feed {self.feed.name} still has {self.backlog:,} bytes that its dataset has not; try again later"
-                )
-            time.sleep(0.02)
+        """Takes no more, and waits until the dataset has everything that was accepted.
+
+        Raises ConflictError, and takes publications again, if that takes longer than ``timeout`` seconds.
+        """
+        self.admission.seal()
+        with self._progress:
+            drained = self._progress.wait_for(lambda: not self.backlog, timeout)
+        if not drained:
+            self.admission.unseal()
+            raise ConflictError(
+                f"feed {self.feed.name} still has {self.backlog:,} bytes that its dataset has not; try again later"
+            )
 
     def _stored(self) -> None:
-        self._read = positions(self._table, self.feed)
-        self.log.release(self._read)
+        with self._progress:
+            self._read = positions(self._table, self.feed)
+            self._progress.notify_all()
+        try:
+            self.log.release(self._read)
+        except StorageError as error:
+            log.warning("a part of the feed log that is no longer needed stays", feed=self.feed.name, reason=str(error))
         self._committed()
 
-    def _report(self, sentence: str) -> None:
-        self.problem = sentence
+    def _damage(self) -> str:
+        files = sorted((self.log.path / "quarantine").glob("[!.]*"))
+        if not files:
+            return ""
+        return (
+            f"feed {self.feed.name}: {len(files)} damaged part(s) of its log could not be read; what was in them is in "
+            f"{files[0].parent}, the positions are among its dead letters; move the files away when you have seen them"
+        )

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Raw
@@ -53,6 +54,7 @@ class Cache:
     def put(self, channel: str, execution: int, results: pa.Table) -> None:
         """Keeps an execution's results, if they fit, in the place of the oldest."""
         with self._lock:
+            self._forget(channel, execution)
             if results.nbytes > self._limit:
                 return
             self._held[channel, execution] = results
@@ -69,7 +71,11 @@ class Cache:
         """Forgets a channel."""
         with self._lock:
             for key in [key for key in self._held if key[0] == channel]:
-                self._bytes -= self._held.pop(key).nbytes
+                self._forget(*key)
+
+    def _forget(self, channel: str, execution: int) -> None:
+        held = self._held.pop((channel, execution), None)
+        self._bytes -= held.nbytes if held is not None else 0
 
 
 class Results:
@@ -117,7 +123,7 @@ class Results:
 
     def pull(self, first: int, last: int, bes: Iterable[int] | None) -> list[Result]:
         """The results of executions ``first`` to ``last``, of these BE subscriptions or of all."""
-        last = min(last, self.execution)
+        first, last = max(first, 1), min(last, self.execution)
         wanted = None if bes is None else pa.array(bes, pa.int64())
         cached = {n: self._cache.get(self.channel, n) for n in range(max(first, last - 1023), last + 1)}
         held = [table for n, table in sorted(cached.items()) if table is not None]
@@ -133,6 +139,7 @@ class Results:
         oldest = now - timedelta(seconds=retention)
         if not self._has_older(oldest):
             return 0
+        self._cache.drop(self.channel)
         return self._table.delete(f"at < TIMESTAMP '{oldest.astimezone(UTC).isoformat(sep=' ')}'")
 
     def _has_older(self, oldest: datetime) -> bool:
@@ -156,6 +163,6 @@ def _results(rows: pa.Table) -> list[Result]:
     ]
 
 
-def sizes(rows: pa.Table) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def sizes(rows: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The BE ids of an execution's results and their bytes."""
     return rows["be"].to_numpy(), rows["bytes"].cast(pa.int64()).to_numpy()

@@ -34,7 +34,7 @@ _FIXED = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.pollingDelay": "5ms",
+    "spark.sql.streaming.pollingDelay": "20ms",
     "spark.sql.streaming.minBatchesToRetain": "2",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.ui.retainedExecutions": "10",

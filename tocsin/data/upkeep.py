@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from tocsin.data.catalog import Catalog
 from tocsin.data.lake.table import Table
+from tocsin.data.results import Results
 from tocsin.errors import TocsinError
 from tocsin.log import get_logger
 from tocsin.settings import Settings
@@ -33,26 +36,34 @@ class Upkeep:
             self._thread.join()
 
     def round(self) -> None:
-        """Looks after every table once."""
-        for results in list(self._catalog.results.values()):
-            removed = results.expire(self._settings.results.retention_seconds, datetime.now(UTC))
-            if removed:
-                log.info("results past their retention removed", channel=results.channel, rows=removed)
-        for table in self._catalog.all_tables():
+        """Looks after everything once; what fails does not keep the rest waiting."""
+        catalog = self._catalog
+        jobs: list[Callable[[], object]] = [
+            partial(self._expire, results) for results in list(catalog.results.values())
+        ]
+        jobs += [partial(self._look_after, table) for table in catalog.all_tables()]
+        jobs += [partial(catalog.subscriptions.rebase, channel) for channel in catalog.subscriptions.due()]
+        for job in jobs:
             if self._stopping.is_set():
                 return
-            self._look_after(table)
-        for channel in self._catalog.subscriptions.due():
-            self._catalog.subscriptions.rebase(channel)
+            self._tried(job)
 
     def _loop(self) -> None:
         while not self._stopping.wait(self._settings.lake.maintenance_seconds):
-            try:
-                self.round()
-            except TocsinError as error:
-                log.error("upkeep failed", reason=str(error))
-            except Exception:
-                log.exception("upkeep failed in an unforeseen way")
+            self.round()
+
+    def _tried(self, job: Callable[[], object]) -> None:
+        try:
+            job()
+        except TocsinError as error:
+            log.warning("upkeep failed, and is tried again in the next round", reason=str(error))
+        except Exception:
+            log.exception("upkeep failed in an unforeseen way")
+
+    def _expire(self, results: Results) -> None:
+        removed = results.expire(self._settings.results.retention_seconds, datetime.now(UTC))
+        if removed:
+            log.info("results past their retention removed", channel=results.channel, rows=removed)
 
     def _look_after(self, table: Table) -> None:
         if len(table.snapshot.files) >= self._settings.lake.compact_files:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -57,10 +58,10 @@ async def test_an_empty_file_is_refused(client: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize("as_json", [True, False])
 async def test_things_are_created_by_statement_or_by_json(client: httpx.AsyncClient, as_json: bool) -> None:
     for path, statement in (("/datasets", DATASET), ("/feeds", FEED), ("/channels", CHANNEL)):
-        body = {"json": {"statement": statement}} if as_json else {"content": statement}
-        created = await client.post(path, **body)  # type: ignore[arg-type]
+        body: dict[str, Any] = {"json": {"statement": statement}} if as_json else {"content": statement}
+        created = await client.post(path, **body)
         assert (created.status_code, created.json()["action"]) == (201, "created")
-        again = await client.post(path, **body)  # type: ignore[arg-type]
+        again = await client.post(path, **body)
         assert (again.status_code, again.json()["action"]) == (200, "unchanged")
         assert [item["name"] for item in (await client.get(path)).json()["items"]] == [
             created.json()["statement"].split()[1]

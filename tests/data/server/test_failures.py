@@ -32,9 +32,11 @@ def written() -> Iterator[io.StringIO]:
     handlers, level = list(root.handlers), root.level
     handler = logging.StreamHandler(lines)
     handler.setFormatter(JsonFormatter())
-    root.handlers, root.level = [handler], logging.INFO
+    root.handlers = [handler]
+    root.setLevel(logging.INFO)
     yield lines
-    root.handlers, root.level = handlers, level
+    root.handlers = handlers
+    root.setLevel(level)
 
 
 def asking_the_cluster(operation: Operation) -> bool:

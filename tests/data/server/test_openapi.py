@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -124,3 +125,21 @@ def test_the_page_uses_only_ids_it_has() -> None:
     wanted = set(re.findall(r'getElementById\("(\w+)"\)', page))
     assert wanted == {"version", "about", "main", "token"}
     assert all(f'id="{name}"' in page for name in wanted)
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "rest.md"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_the_written_documentation_has_the_call_with_its_role(operation: Operation) -> None:
+    headings = [line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("### ")]
+    [heading] = [line for line in headings if f"`{operation.method} {operation.path}`" in line]
+    assert heading.endswith(f"({operation.access})")
+
+
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.paper], ids=lambda each: each.paper)
+def test_the_written_documentation_maps_the_name_of_the_papers(operation: Operation) -> None:
+    rows = [line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    [row] = [row for row in rows if operation.paper in re.split(r"[ ,|]+", row.split("|")[1])]
+    assert operation.path in row
+    assert row.rstrip().endswith(f"| {operation.access} |")

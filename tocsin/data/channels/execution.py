@@ -49,7 +49,8 @@ class Executor:
         """Whether an execution could find anything."""
         if not self._subscriptions.count(compiled.channel.name):
             return False
-        return not compiled.quiet or any(self._tables[name].version > since for name, since in self.news(compiled, results))
+        news = self.news(compiled, results)
+        return not compiled.quiet or any(self._tables[name].version > since for name, since in news)
 
     def run(self, compiled: Compiled, results: Results, moment: Round) -> Execution:
         """Executes the channel on the datasets of ``moment``."""

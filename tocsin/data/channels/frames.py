@@ -23,11 +23,17 @@ _NUMBERS = itertools.count(1)
 
 
 class Round:
-    """The datasets as they are now. ``wanted`` tells which news, ``(dataset, since)``, will be asked for how often."""
+    """The datasets as they are now. May be used from several threads.
+
+    Args:
+        wanted: which news, ``(dataset, since)``, will be asked for, as often as they will be.
+    """
 
     def __init__(self, spark: SparkSession, tables: Mapping[str, Table], wanted: Iterable[tuple[str, int]]) -> None:
-        self._spark, self._tables = spark, tables
-        self._snapshots = {name: table.snapshot for name, table in tables.items()}
+        self._spark = spark
+        # Datasets may be created and dropped meanwhile.
+        self._tables = dict(tables)
+        self._snapshots = {name: table.snapshot for name, table in self._tables.items()}
         self._shared = {key for key, times in Counter(wanted).items() if times > 1}
         self._views: dict[tuple[str, int | None], str] = {}
         self._kept: list[DataFrame] = []
@@ -46,10 +52,13 @@ class Round:
         return self._view((dataset, since))
 
     def close(self) -> None:
-        """Lets go of what was kept in memory."""
-        for frame in self._kept:
+        """Lets go of what was kept in memory, after the last execution of the round."""
+        with self._lock:
+            kept, views = self._kept, list(self._views.values())
+            self._kept, self._views = [], {}
+        for frame in kept:
             frame.unpersist()
-        for view in self._views.values():
+        for view in views:
             self._spark.catalog.dropTempView(view)
 
     def _view(self, key: tuple[str, int | None]) -> str:
@@ -77,7 +86,10 @@ def register(frame: DataFrame) -> str:
 
 
 class SubscriptionFrames:
-    """A channel's subscriptions as a view, made again only when they have changed, and then only from the change."""
+    """Channels' subscriptions as views, made again only when they have changed, and then only from the change.
+
+    Different channels may be asked for at the same time, one channel only by one thread at a time.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

@@ -6,10 +6,10 @@ of one execution by common table expressions, so that executions can share a Spa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from tocsin.data.sql.rewrite import BE, OUTER, SUBSCRIPTIONS
-from tocsin.data.sql.scopes import Body, Span
+from tocsin.data.sql.order import Key
+from tocsin.data.sql.rewrite import BE, OUTER, SUBSCRIPTIONS, key
 
 RESULT_COLUMNS = (BE, "payload", "rows", "bytes")
 _JSON = "map('ignoreNullFields', 'false')"
@@ -20,16 +20,12 @@ def matches(body: str) -> str:
     return f"SELECT {OUTER}.{BE}, q.* FROM {SUBSCRIPTIONS} {OUTER}, LATERAL (\n{body}\n) q"
 
 
-def payloads(body: str, order: str | None = None) -> str:
-    """What the body gives for each subscription, as one JSON array in the order of ``order``, if there is one."""
-    position = f", row_number() OVER (PARTITION BY {OUTER}.{BE} ORDER BY {order}) AS __n" if order else ""
-    found = (
-        f"SELECT {OUTER}.{BE}, struct(q.*) AS __row{position} "
-        f"FROM {SUBSCRIPTIONS} {OUTER}, LATERAL (\n{body}\n) q"
-    )
-    gathered = "transform(array_sort(collect_list(struct(__n, __row))), e -> e.__row)" if order else "collect_list(__row)"
-    arrays = f"SELECT {BE}, to_json({gathered}, {_JSON}) AS payload, count(1) AS rows FROM (\n{found}\n) GROUP BY {BE}"
-    return f"SELECT {BE}, payload, CAST(rows AS INT) AS rows, CAST(octet_length(payload) AS INT) AS bytes FROM ({arrays})"
+def payloads(body: str, columns: Sequence[str], order: str = "") -> str:
+    """What the body gives for each subscription: a JSON array of its rows of ``columns``, ordered by ``order``."""
+    row = f"struct({', '.join(f'q.{_quoted(column)}' for column in columns)})"
+    arrays = _ordered(body, row, order) if order else _gathered(body, row)
+    counts = "CAST(rows AS INT) AS rows, CAST(octet_length(payload) AS INT) AS bytes"
+    return f"SELECT {BE}, payload, {counts} FROM (\n{arrays}\n)"
 
 
 def bound(statement: str, views: Mapping[str, str]) -> str:
@@ -40,15 +36,30 @@ def bound(statement: str, views: Mapping[str, str]) -> str:
     return f"WITH {relations}\n{statement}"
 
 
-def orders(text: str) -> list[str]:
-    """How the rows of a body may be ordered from outside, likeliest first: its ORDER BY as it is, or unqualified."""
-    body = Body(text)
-    level = [i for i in body.level(Span(0, len(body.tokens))) if body.words[i] == "ORDER BY"]
-    if not level:
-        return []
-    ends = {"LIMIT", "OFFSET"}
-    last = next((i for i in body.level(Span(level[-1] + 1, len(body.tokens))) if body.words[i] in ends), len(body.tokens))
-    clause = Span(level[-1] + 1, last)
-    qualifiers = {i for i in clause if i + 1 < last and body.words[i + 1] == "."} if clause else set()
-    skipped = qualifiers | {i + 1 for i in qualifiers}
-    return [body.slice(clause), " ".join(body.slice(Span(i, i + 1)) for i in clause if i not in skipped)]
+def orders(keys: Sequence[Key]) -> str:
+    """The ORDER BY of the rows of a body, from outside of it."""
+    hidden = iter(range(len(keys)))
+    values = [f"q.{_quoted(k.column)}" if k.column is not None else f"q.{key(next(hidden))}" for k in keys]
+    return ", ".join(f"{value} {k.direction}".strip() for value, k in zip(values, keys, strict=True))
+
+
+def _gathered(body: str, row: str) -> str:
+    found = f"SELECT {OUTER}.{BE}, {row} AS __row FROM {SUBSCRIPTIONS} {OUTER}, LATERAL (\n{body}\n) q"
+    payload = f"to_json(collect_list(__row), {_JSON})"
+    return f"SELECT {BE}, {payload} AS payload, count(1) AS rows FROM (\n{found}\n) GROUP BY {BE}"
+
+
+def _ordered(body: str, row: str, order: str) -> str:
+    """Rows become text before they are sorted, because not every type can be compared; a position always can."""
+    position = f"row_number() OVER (PARTITION BY {OUTER}.{BE} ORDER BY {order})"
+    found = (
+        f"SELECT {OUTER}.{BE}, {position} AS __n, to_json({row}, {_JSON}) AS __row "
+        f"FROM {SUBSCRIPTIONS} {OUTER}, LATERAL (\n{body}\n) q"
+    )
+    rows = "transform(array_sort(collect_list(struct(__n, __row))), __e -> __e.__row)"
+    payload = f"concat('[', array_join({rows}, ','), ']')"
+    return f"SELECT {BE}, {payload} AS payload, count(1) AS rows FROM (\n{found}\n) GROUP BY {BE}"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -1,8 +1,8 @@
 """When each channel runs next. Pure: told the time, and what happened.
 
-A repetitive channel is due at the multiples of its period, counted from the epoch, so that it never drifts and channels of
-the same period are due together. One that is still running when its time comes runs again at the next multiple
-after it ends; the times it missed are counted. A continuous channel is due as soon as a dataset it looks for news in has
+A repetitive channel is due at the multiples of its period, counted from the epoch, so that it never drifts and channels
+of the same period are due together. One that is still running when its time comes runs again at the next multiple after
+it ends; the times it missed are counted. A continuous channel is due as soon as a dataset it looks for news in has
 some. A failed execution is tried again after a wait that doubles.
 """
 
@@ -23,16 +23,28 @@ class State(StrEnum):
 
 @dataclass
 class Entry:
-    """A channel's place in the timetable. ``due`` is infinite for a continuous channel without news."""
+    """A channel's place in the timetable.
+
+    ``due`` is infinite for a continuous channel without news. ``turn`` is the multiple of its period at which a
+    repetitive channel last ran, or should have; it is counted, for a quotient may fall on either side of a multiple. A
+    channel that is ``held`` does not run, whatever the time.
+    """
 
     name: str
     period: float | None
     due: float
+    turn: int = 0
     state: State = State.WAITING
+    held: bool = False
     poked: bool = False
     failures: int = 0
     missed: int = 0
     error: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may run once it is due."""
+        return self.state is not State.RUNNING and not self.held
 
 
 class Timetable:
@@ -45,12 +57,16 @@ class Timetable:
     def __getitem__(self, name: str) -> Entry:
         return self._entries[name]
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._entries
+    def find(self, name: str) -> Entry | None:
+        """A channel's place, if it has one."""
+        return self._entries.get(name)
 
     def add(self, name: str, period: float | None, now: float) -> None:
         """Enters a channel; a continuous one (no period) runs at once, for it may have been away."""
-        self._entries[name] = Entry(name, period, now if period is None else _next(period, now))
+        entry = self._entries[name] = Entry(name, period, now)
+        if period is not None:
+            entry.turn = _turn(period, now)
+            entry.due = (entry.turn + 1) * period
 
     def remove(self, name: str) -> None:
         """Takes a channel out."""
@@ -66,14 +82,17 @@ class Timetable:
 
     def due(self, now: float) -> list[str]:
         """The channels whose time has come; they count as running until told otherwise."""
-        names = [e.name for e in self._entries.values() if e.state is not State.RUNNING and e.due <= now]
-        for name in names:
-            self._entries[name].state = State.RUNNING
-        return names
+        entries = [entry for entry in self._entries.values() if entry.ready and entry.due <= now]
+        for entry in entries:
+            if entry.period is not None:
+                tried_again = max(entry.turn, _turn(entry.period, entry.due))
+                entry.turn = tried_again if entry.state is State.FAILING else entry.turn + 1
+            entry.state = State.RUNNING
+        return [entry.name for entry in entries]
 
     def next(self) -> float:
         """When the next channel is due; infinite if none is."""
-        return min((e.due for e in self._entries.values() if e.state is not State.RUNNING), default=math.inf)
+        return min((entry.due for entry in self._entries.values() if entry.ready), default=math.inf)
 
     def finished(self, name: str, now: float) -> int:
         """An execution ended well; how many times it should have run meanwhile."""
@@ -84,8 +103,9 @@ class Timetable:
         if entry.period is None:
             entry.due, entry.poked = (now if entry.poked else math.inf), False
             return 0
-        missed = max(math.floor(now / entry.period) - round(entry.due / entry.period), 0)
-        entry.due = _next(entry.period, now)
+        turn = max(_turn(entry.period, now), entry.turn)
+        missed, entry.turn = turn - entry.turn, turn
+        entry.due = (turn + 1) * entry.period
         entry.missed += missed
         return missed
 
@@ -100,5 +120,6 @@ class Timetable:
         return entry.due
 
 
-def _next(period: float, now: float) -> float:
-    return (math.floor(now / period) + 1) * period
+def _turn(period: float, now: float) -> int:
+    """How many whole periods have passed."""
+    return math.floor(now / period)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.data.feeds.assignment import assignment
@@ -27,7 +28,7 @@ class _Group:
 
 
 class Admission:
-    """The way into one feed. Belongs to the event loop it is used from.
+    """The way into one feed. Belongs to the event loop it is used from, except for :meth:`seal` and :meth:`unseal`.
 
     Args:
         backlog: bytes of the log that the dataset does not have yet.
@@ -42,12 +43,14 @@ class Admission:
         self._group: _Group | None = None
         self._writing = asyncio.Lock()
         self._writers: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self._gate = threading.Lock()
+        self._sealed = False
+        self.refusal = ""
+        """Why the disk did not take the last publication, if it did not."""
 
     async def publish(self, body: bytes, content_type: str) -> Published:
         """Accepts what can be accepted of a request; that is on disk when this returns."""
-        if self._closed:
-            raise UnavailableError(f"feed {self._feed.name} is being closed; publish again in a moment")
+        self._refuse_when_sealed()
         self._refuse_when_full()
         if len(body) > _LARGE:
             batch, slices = await asyncio.to_thread(self._decoded, body, content_type)
@@ -57,11 +60,25 @@ class Admission:
             await self._written(batch, slices)
         return Published(len(batch.lines), batch.refusals)
 
+    def seal(self) -> None:
+        """Takes no more: once this returns, nothing is written to the log any more. May be called from any thread."""
+        with self._gate:
+            self._sealed = True
+
+    def unseal(self) -> None:
+        """Takes publications again."""
+        with self._gate:
+            self._sealed = False
+
     async def close(self) -> None:
         """Lets what was taken be written, and takes no more."""
-        self._closed = True
         while self._writers:
             await asyncio.wait(self._writers)
+        self.seal()
+
+    def _refuse_when_sealed(self) -> None:
+        if self._sealed:
+            raise UnavailableError(f"feed {self._feed.name} is being closed; publish again in a moment")
 
     def _refuse_when_full(self) -> None:
         waiting = self._backlog()
@@ -85,6 +102,7 @@ class Admission:
             writer.add_done_callback(self._writers.discard)
         for index, line in zip(slices, batch.lines, strict=True):
             group.slices.setdefault(index, []).append(line)
+        # One of the group that goes away must not take the others' answer with it.
         await asyncio.shield(group.done)
 
     async def _write(self, group: _Group) -> None:
@@ -93,10 +111,20 @@ class Admission:
         async with self._writing:
             self._group = None
             try:
-                await asyncio.to_thread(self._log.append, group.slices)
+                await asyncio.to_thread(self._append, group.slices)
+            except StorageError as error:
+                self.refusal = str(error)
+                group.done.set_exception(error)
             except TocsinError as error:
                 group.done.set_exception(error)
-            except Exception as error:  # noqa: BLE001
-                group.done.set_exception(StorageError(f"feed {self._feed.name} could not be written: {error}"))
+            except Exception as error:
+                self.refusal = f"feed {self._feed.name} could not be written: {error}"
+                group.done.set_exception(StorageError(self.refusal))
             else:
+                self.refusal = ""
                 group.done.set_result(None)
+
+    def _append(self, slices: Mapping[int, Sequence[bytes]]) -> None:
+        with self._gate:
+            self._refuse_when_sealed()
+            self._log.append(slices)

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.source import FORMAT, FeedSource
+from tocsin.data.feeds.teaching import teach
 from tocsin.data.lake.table import VERSION, Table
 from tocsin.errors import StorageError
 from tocsin.log import get_logger
@@ -52,11 +53,11 @@ class Ingestion:
 
     What can go wrong: the disk is full (the batch is tried again after a pause, and the log keeps what is accepted);
     a line does not fit the columns, as after a change of the dataset, or part of the log cannot be read (it goes to the
-    dead letters, and the rest goes on); Spark ends the query (it is started again from the markers).
+    dead letters, and the rest goes on); Spark ends the query (it is started again from the markers). While it cannot go
+    on, ``problem`` says why.
 
     Args:
         committed: called after each commit, from a thread of Spark's.
-        reported: called with a sentence when something needs a person's attention.
     """
 
     def __init__(
@@ -72,36 +73,56 @@ class Ingestion:
         seen: SeenIds | None,
         settings: Feeds,
         committed: Callable[[], None],
-        reported: Callable[[str], None],
     ) -> None:
         self.feed, self.dataset, self.table = feed, dataset, table
+        self.problem = ""
         self._spark, self._dead_letters = spark, dead_letters
         self._log_path, self._scratch, self._seen = log_path, scratch / f"checkpoint-{feed.name}", seen
-        self._settings, self._committed, self._reported = settings, committed, reported
+        self._settings, self._committed = settings, committed
+        self._key = str(dataset.primary_key)
+        self._columns = pa.schema([f for f in table.schema if f.name != VERSION])
         self._query: StreamingQuery | None = None
         self._stopping = threading.Event()
-        self._columns = pa.schema([f for f in table.schema if f.name != VERSION])
-        self.problem: str | None = None
+        # Spark lets a query end while a batch of it is still in our hands; the next query's must not overtake it.
+        self._committing = threading.Lock()
+        self._starting = threading.Lock()
+        self._watcher = threading.Thread(target=self._watch, name=f"ingest-{feed.name}", daemon=True)
 
     def start(self) -> None:
         """Starts the streaming query, from the positions that the dataset is known to have."""
-        self._catch_up()
         self._start_query()
-        threading.Thread(target=self._watch, name=f"ingest-{self.feed.name}", daemon=True).start()
+        self._watcher.start()
 
     def stop(self) -> None:
-        """Stops after the batch at hand."""
+        """Stops after the batch at hand; nothing is committed any more once this returns."""
         self._stopping.set()
-        if self._query is not None:
-            self._query.stop()
+        with self._committing:
+            pass
+        with self._starting:
+            if self._query is not None:
+                self._query.stop()
+        self._watcher.join()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _start_query(self) -> None:
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        with self._starting:
+            if self._stopping.is_set():
+                return
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            keyed = self.dataset.kind is DatasetKind.KEYED
+            pause = self._settings.keyed_commit_ms if keyed else 0
+            self._query = (
+                self._stream()
+                .writeStream.foreachBatch(self._commit)
+                .queryName(f"feed-{self.feed.name}")
+                .option("checkpointLocation", self._scratch.as_uri())
+                .trigger(processingTime=f"{int(pause)} milliseconds")
+                .start()
+            )
+
+    def _stream(self) -> DataFrame:
         self._spark.dataSource.register(FeedSource)
-        keyed = self.dataset.kind is DatasetKind.KEYED
-        pause = self._settings.keyed_commit_ms if keyed else 0
-        stream = (
+        return (
             self._spark.readStream.format(FORMAT)
             .option("path", str(self._log_path))
             .option("positions", msgspec.json.encode(positions(self.table, self.feed)).decode())
@@ -109,52 +130,44 @@ class Ingestion:
             .option("readers", str(self._spark.sparkContext.defaultParallelism))
             .load()
         )
-        self._query = (
-            stream.writeStream.foreachBatch(self._commit)
-            .queryName(f"feed-{self.feed.name}")
-            .option("checkpointLocation", self._scratch.as_uri())
-            .trigger(processingTime=f"{int(pause)} milliseconds")
-            .start()
-        )
 
     def _watch(self) -> None:
         """Starts the query again when it ends without being asked to."""
         while not self._stopping.is_set():
-            query = self._query
-            error = query.exception() if query is not None and not query.isActive else None
-            if query is not None and query.isActive:
-                try:
-                    query.awaitTermination(1)
-                except Exception as ended:  # noqa: BLE001
-                    error = ended  # type: ignore[assignment]
-                continue
+            try:
+                assert self._query is not None
+                if not self._query.awaitTermination(1):
+                    continue
+                reason = "no reason given"
+            except Exception as error:
+                reason = _first_line(error)
             if self._stopping.is_set():
                 return
-            self._report(f"feed {self.feed.name}: ingestion ended ({_first_line(error)}); starting it again")
+            self._report(f"feed {self.feed.name}: ingestion ended ({reason}); it is started again by itself")
             self._stopping.wait(self._settings.retry_after_seconds)
-            if not self._stopping.is_set():
+            try:
                 self._start_query()
-
-    def _catch_up(self) -> None:
-        """Teaches the index of seen ids what the dataset has and the index has not."""
-        if self._seen is None or self.dataset.primary_key is None or self._seen.version >= self.table.version:
-            return
-        missing = self.table.read(pc.field(VERSION) > self._seen.version, [self.dataset.primary_key])
-        self._seen.add(missing.column(0).to_pylist(), self.table.version)
+            except Exception as error:
+                self._report(f"feed {self.feed.name}: ingestion cannot be started ({_first_line(error)})")
 
     def _commit(self, batch: DataFrame, batch_id: int) -> None:  # noqa: ARG002
-        rows = self._parsed(batch).toArrow()
-        while not self._stopping.is_set():
-            try:
-                self._commit_rows(self._above_markers(rows))
-            except StorageError as error:
-                self._report(f"feed {self.feed.name}: {error}")
-                self._stopping.wait(self._settings.retry_after_seconds)
-            else:
-                self.problem = None
-                self._committed()
+        with self._committing:
+            if self._stopping.is_set():
                 return
-        raise InterruptedError("stopping")
+            rows = self._parsed(batch).toArrow()
+            while not self._committed_rows(rows):
+                if self._stopping.wait(self._settings.retry_after_seconds):
+                    return
+            self.problem = ""
+            self._committed()
+
+    def _committed_rows(self, rows: pa.Table) -> bool:
+        try:
+            self._commit_rows(self._above_markers(rows))
+        except StorageError as error:
+            self._report(f"feed {self.feed.name}: {error}")
+            return False
+        return True
 
     def _parsed(self, batch: DataFrame) -> DataFrame:
         columns = ", ".join(f"`{c.name}` {c.type.ddl}" for c in self.dataset.columns)
@@ -162,7 +175,9 @@ class Ingestion:
         row = F.from_json("line", f"{columns}, `{_CORRUPT}` STRING", options).alias(_ROW)
         fields = [F.col(f"{_ROW}.`{name}`").alias(name) for name in (*self._columns.names, _CORRUPT)]
         return batch.select("slice", "position", "damage", row).select(
-            F.col("slice").alias("__slice"), F.col("position").alias("__position"), F.col("damage").alias("__damage"),
+            F.col("slice").alias("__slice"),
+            F.col("position").alias("__position"),
+            F.col("damage").alias("__damage"),
             *fields,
         )
 
@@ -185,18 +200,20 @@ class Ingestion:
         self._store(rows.filter(whole).select(self._columns.names).cast(self._columns), markers)
 
     def _store(self, rows: pa.Table, markers: dict[str, int]) -> None:
-        if self.dataset.kind is DatasetKind.KEYED:
-            rows = _newest(rows, str(self.dataset.primary_key))
+        keyed = self.dataset.kind is DatasetKind.KEYED
+        if keyed:
+            rows = _newest(rows, self._key)
         elif self._seen is not None:
-            rows = rows.filter(pa.array(self._seen.unseen(rows[str(self.dataset.primary_key)].to_pylist())))
+            teach(self._seen, self.table, self._key)
+            rows = rows.filter(pa.array(self._seen.unseen(rows[self._key].to_pylist())))
         if not rows.num_rows:
             self.table.mark(markers)
-        elif self.dataset.kind is DatasetKind.KEYED:
-            self.table.merge(rows, str(self.dataset.primary_key), markers)
+        elif keyed:
+            self.table.merge(rows, self._key, markers)
         else:
             self.table.append(rows, markers)
         if self._seen is not None:
-            self._seen.add(rows[str(self.dataset.primary_key)].to_pylist(), self.table.version)
+            self._seen.add(rows[self._key].to_pylist(), self.table.version)
 
     def _bury(self, rows: pa.Table, markers: dict[str, int]) -> None:
         """Keeps what cannot be stored, with the reason, once."""
@@ -204,21 +221,17 @@ class Ingestion:
             return
         damage = rows["__damage"].combine_chunks()
         reasons = pc.if_else(pc.is_null(damage), f"does not fit the columns of {self.dataset.name}", damage)
-        letters = pa.table(
-            [rows["__slice"], rows["__position"], rows[_CORRUPT], reasons], schema=DEAD_LETTERS
-        )
+        letters = pa.table([rows["__slice"], rows["__position"], rows[_CORRUPT], reasons], schema=DEAD_LETTERS)
         floor = np.array([self._dead_letters.marker(marker(i)) for i in range(self.feed.slices)], dtype=np.int64)
         new = letters["position"].to_numpy() > floor[letters["slice"].to_numpy()]
         letters = letters.filter(pa.array(new))
-        for sentence in dict.fromkeys(damage.drop_null().to_pylist()):
-            self._report(f"feed {self.feed.name}: {sentence}")
         if letters.num_rows:
             self._dead_letters.append(letters, markers)
-            log.warning("dead letters", feed=self.feed.name, records=letters.num_rows, reason=reasons[0].as_py())
+            for reason in pc.unique(letters["reason"]).to_pylist():
+                log.error("dead letters", feed=self.feed.name, reason=reason)
 
     def _report(self, sentence: str) -> None:
         self.problem = sentence
-        self._reported(sentence)
         log.error(sentence, feed=self.feed.name)
 
 
@@ -229,6 +242,5 @@ def _newest(rows: pa.Table, key: str) -> pa.Table:
     return rows.take(last.combine_chunks().sort())
 
 
-def _first_line(error: object) -> str:
-    return str(error).splitlines()[0] if error is not None else "no reason given"
-
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""The lock that lets one process at a time write a feed log; the system lets go of it when its holder dies."""
+"""The lock that lets one process at a time write something; the system lets go of it when its holder dies."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 from tocsin.errors import ConflictError
 
 
-def take_lock(file: Path) -> int:
-    """A descriptor that holds the lock until it is closed; refused at once when another holds it."""
+def take_lock(file: Path, what: str) -> int:
+    """A descriptor that holds the lock until it is closed; refused at once when another holds it.
+
+    ``what`` the lock is for, such as ``the feed log``, is in the directory of ``file``.
+    """
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -18,7 +21,7 @@ def take_lock(file: Path) -> int:
         holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
         os.close(descriptor)
         raise ConflictError(
-            f"the feed log at {file.parent} is being written by process {holder}: stop that process first"
+            f"{what} at {file.parent} is being written by process {holder}: stop that process first"
         ) from None
     try:
         # Of constant length, so that a process can start on a full disk.

@@ -139,7 +139,7 @@ class FeedLog:
 
     def _recover(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        self._held.callback(os.close, take_lock(self.path / "lock"))
+        self._held.callback(os.close, take_lock(self.path / "lock", "the feed log"))
         settle_slices(self.path, self._slices)
         writers = [self._recover_slice(index, end) for index, end in enumerate(self._acknowledged())]
         sync_directory(self.path)

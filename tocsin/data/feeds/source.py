@@ -20,9 +20,7 @@ from tocsin.data.feeds.reader import Damage, durable_ends, read
 
 FORMAT = "tocsin-feed"
 SCHEMA = "slice INT, position BIGINT, line STRING, damage STRING"
-_ARROW = pa.schema(
-    [("slice", pa.int32()), ("position", pa.int64()), ("line", pa.string()), ("damage", pa.string())]
-)
+_ARROW = pa.schema([("slice", pa.int32()), ("position", pa.int64()), ("line", pa.string()), ("damage", pa.string())])
 
 
 class FeedSource(DataSource):

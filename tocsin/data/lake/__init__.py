@@ -1,1 +1,1 @@
-"""Datasets and results as Delta tables: committed by delta-rs, computed on by Spark. Nobody else touches their files."""
+"""Datasets and results as Delta tables, committed by delta-rs and computed on by Spark; nobody else has their files."""

@@ -129,5 +129,3 @@ def _read(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
 
 def _without_version(table: Table) -> pa.Schema:
     return pa.schema([field for field in table.schema if field.name != VERSION])
-
-

@@ -10,38 +10,43 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 from pyarrow import dataset
 
+from tocsin.data.lake.refusals import storage_errors
+from tocsin.data.lake.schema import check_schema
 from tocsin.errors import StorageError
+from tocsin.log import get_logger
+
+log = get_logger(__name__)
 
 VERSION = "_v"
 _VERSION_MARKER = "version"
 _CONFIGURATION = {
     "delta.checkpointInterval": "100",
     "delta.logRetentionDuration": "interval 1 hours",
+    # Files are deleted by us, who know which are still being read; the log need not remember them.
+    "delta.deletedFileRetentionDuration": "interval 1 seconds",
     "delta.dataSkippingStatsColumns": VERSION,
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The files of a table at ``version``, each with the newest version of a row in it. Valid while it is held."""
+    """The files of a table at ``version``, each with the newest version of a row in it. They stay while it is held."""
 
     version: int
     files: tuple[tuple[str, int], ...]
-    delta_version: int
 
     def paths(self, since: int = -1) -> list[str]:
         """The files that may hold rows newer than ``since``."""
@@ -50,6 +55,9 @@ class Snapshot:
 
 class Table:
     """A Delta table with one writer, this process; its methods may be called from any thread.
+
+    What can go wrong: the disk refuses (StorageError; nothing was committed, and the same call may be made again);
+    the process dies (the next one finds the last whole commit, and removes what was left half done).
 
     Args:
         path: the table's directory, made if missing.
@@ -60,13 +68,18 @@ class Table:
         self.path = path
         self.schema = schema.append(pa.field(VERSION, pa.int64()))
         self._lock = threading.RLock()
-        self._recent: deque[tuple[float, int]] = deque()
-        try:
-            self._delta = DeltaTable(str(path))
-        except TableNotFoundError:
-            self._delta = DeltaTable.create(str(path), schema=self.schema, configuration=_CONFIGURATION)
-        self._check_schema()
-        self._snapshot = self._take_snapshot()
+        # Taken before the lock by whatever removes files, so that rows can be appended while files are compacted.
+        self._rewriting = threading.Lock()
+        self._compacting = False
+        self._retired: list[tuple[float, str]] = []
+        self._held: weakref.WeakSet[Snapshot] = weakref.WeakSet()
+        self._snapshot = Snapshot(0, ())
+        with storage_errors(path):
+            self._delta = self._opened()
+            check_schema(path, pa.schema(self._delta.schema().to_arrow()), self.schema)
+            self._refresh()
+            now = time.monotonic()
+            self._retired += [(now, leftover) for leftover in self._unknown()]
 
     @property
     def snapshot(self) -> Snapshot:
@@ -93,7 +106,7 @@ class Table:
 
     def merge(self, rows: pa.Table, key: str, markers: Mapping[str, int]) -> Snapshot:
         """Adds rows, each in the place of the one with the same key; the keys in ``rows`` must differ."""
-        with self._committing() as version:
+        with self._rewriting, self._committing() as version:
             merger = self._delta.merge(
                 self._stamped(rows, version),
                 f"t.`{key}` = s.`{key}`",
@@ -106,7 +119,7 @@ class Table:
 
     def overwrite(self, rows: pa.Table, markers: Mapping[str, int]) -> Snapshot:
         """Replaces all rows."""
-        with self._committing() as version:
+        with self._rewriting, self._committing() as version:
             write_deltalake(
                 self._delta, self._stamped(rows, version), mode="overwrite", commit_properties=_marked(version, markers)
             )
@@ -115,9 +128,7 @@ class Table:
     def mark(self, markers: Mapping[str, int]) -> Snapshot:
         """Moves markers on without any data."""
         with self._committing() as version:
-            self._delta.create_write_transaction(
-                [], "append", self._delta.schema(), commit_properties=_marked(version, markers)
-            )
+            self._commit_files([], version, markers)
         return self._snapshot
 
     def adopt(self, files: list[AddAction], version: int, markers: Mapping[str, int]) -> Snapshot:
@@ -125,107 +136,117 @@ class Table:
         with self._committing() as expected:
             if version != expected:
                 raise StorageError(f"{self.path.name}: written for version {version}, but {expected} is next")
-            self._delta.create_write_transaction(
-                list(files), "append", self._delta.schema(), commit_properties=_marked(version, markers)
-            )
+            self._commit_files(files, version, markers)
         return self._snapshot
 
     def delete(self, predicate: str) -> int:
         """Removes the rows that match; how many."""
-        with self._lock, _storage_errors(self.path):
+        with self._rewriting, self._lock, storage_errors(self.path):
             removed = self._delta.delete(predicate)
-            self._snapshot = self._take_snapshot()
+            self._refresh()
         return int(removed.get("num_deleted_rows") or 0)
 
     def compact(self) -> None:
-        """Merges small files."""
-        with self._lock, _storage_errors(self.path):
-            self._delta.optimize.compact()
-            self._snapshot = self._take_snapshot()
+        """Merges small files; rows may be appended meanwhile."""
+        with self._rewriting, storage_errors(self.path):
+            with self._lock:
+                self._compacting = True
+            try:
+                DeltaTable(str(self.path)).optimize.compact()
+            finally:
+                with self._lock:
+                    self._compacting = False
+                    self._refresh()
 
     def vacuum(self, grace: float) -> int:
-        """Removes the files that no snapshot of the last ``grace`` seconds needs; how many."""
-        with self._lock, _storage_errors(self.path):
-            # The snapshot before the first recent one was still the newest within the grace period.
-            while len(self._recent) > 1 and self._recent[1][0] < time.monotonic() - grace:
-                self._recent.popleft()
-            versions = sorted({delta_version for _, delta_version in self._recent} | {self._delta.version()})
-            removed = self._delta.vacuum(
-                retention_hours=0, dry_run=False, enforce_retention_duration=False, keep_versions=versions
-            )
-            self._delta.create_checkpoint()
-            self._delta.cleanup_metadata()
-            self._snapshot = self._take_snapshot()
-        return len(removed)
+        """Deletes the files that no held snapshot and none of the last ``grace`` seconds has; how many."""
+        with self._lock:
+            needed = {path for snapshot in self._held for path, _ in snapshot.files}
+            before = time.monotonic() - grace
+            doomed = [path for since, path in self._retired if since <= before and path not in needed]
+            gone = set(doomed)
+            self._retired = [(since, path) for since, path in self._retired if path not in gone]
+        with storage_errors(self.path):
+            for path in doomed:
+                Path(path).unlink(missing_ok=True)
+        return len(doomed)
 
     def read(self, where: pc.Expression | None = None, columns: list[str] | None = None, since: int = -1) -> pa.Table:
         """Rows read here, without Spark: for the small answers. Files with nothing after ``since`` are passed over."""
-        source = dataset.dataset(self._snapshot.paths(since), schema=self.schema, format="parquet")
-        return source.to_table(filter=where, columns=columns)
+        return pa.Table.from_batches(self.batches(where, columns, since), self._selected(columns))
+
+    def batches(
+        self, where: pc.Expression | None = None, columns: list[str] | None = None, since: int = -1
+    ) -> Iterator[pa.RecordBatch]:
+        """As :meth:`read`, a piece at a time."""
+        snapshot = self._snapshot
+        source = dataset.dataset(snapshot.paths(since), schema=self.schema, format="parquet")
+        yield from source.to_batches(filter=where, columns=columns)
+
+    def _selected(self, columns: list[str] | None) -> pa.Schema:
+        return self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
+
+    def _opened(self) -> DeltaTable:
+        try:
+            return DeltaTable(str(self.path))
+        except TableNotFoundError:
+            return DeltaTable.create(str(self.path), schema=self.schema, configuration=_CONFIGURATION)
 
     @contextmanager
     def _committing(self) -> Iterator[int]:
-        with self._lock, _storage_errors(self.path):
+        with self._lock, storage_errors(self.path):
+            version = self.version + 1
             try:
-                yield self.version + 1
-            finally:
-                self._snapshot = self._take_snapshot()
+                yield version
+            except Exception as error:
+                self._refresh()
+                if self.version != version:
+                    self._clear_up()
+                    raise
+                # The commit is in; what failed came after it, such as a checkpoint, and is tried again after the next.
+                log.warning("committed, with an error afterwards", table=self.path.name, reason=str(error))
+            else:
+                self._refresh()
+
+    def _commit_files(self, files: list[AddAction], version: int, markers: Mapping[str, int]) -> None:
+        self._delta.create_write_transaction(
+            list(files), "append", self._delta.schema(), commit_properties=_marked(version, markers)
+        )
 
     def _stamped(self, rows: pa.Table, version: int) -> pa.Table:
-        column = pa.array([version], pa.int64()).take(pa.array([0] * rows.num_rows, pa.int8()))
-        return rows.append_column(self.schema.field(VERSION), column)
+        return rows.append_column(self.schema.field(VERSION), pa.repeat(pa.scalar(version, pa.int64()), rows.num_rows))
 
-    def _take_snapshot(self) -> Snapshot:
+    def _refresh(self) -> None:
+        """Takes the newest snapshot; the files that it no longer has can go once nobody reads them."""
         self._delta.update_incremental()
         actions = pa.table(self._delta.get_add_actions(flatten=True))
         newest = f"max.{VERSION}"
         versions = actions[newest].to_pylist() if newest in actions.column_names else [None] * actions.num_rows
-        files = tuple(
-            (str(self.path / path), version if version is not None else self._unknown_version())
+        current = self.marker(_VERSION_MARKER)
+        # A file without statistics counts as new, so that it is never passed over.
+        files = {
+            str(self.path / path): version if version is not None else current
             for path, version in zip(actions["path"].to_pylist(), versions, strict=True)
-        )
-        snapshot = Snapshot(self.marker(_VERSION_MARKER), files, self._delta.version())
-        self._recent.append((time.monotonic(), snapshot.delta_version))
-        return snapshot
+        }
+        now = time.monotonic()
+        self._retired += [(now, path) for path, _ in self._snapshot.files if path not in files]
+        self._snapshot = Snapshot(current, tuple(files.items()))
+        self._held.add(self._snapshot)
 
-    def _unknown_version(self) -> int:
-        """For a file without statistics: as if it were new, so that it is never passed over."""
-        return self.marker(_VERSION_MARKER)
+    def _unknown(self) -> list[str]:
+        """Files in the directory that belong to no commit: left by one that failed, or by a process that died."""
+        known = {path for path, _ in self._snapshot.files} | {path for _, path in self._retired}
+        found = (str(entry) for entry in self.path.iterdir() if entry.name[0] not in "._")
+        return [path for path in found if path not in known]
 
-    def _check_schema(self) -> None:
-        found = pa.schema(self._delta.schema().to_arrow())
-        stored, declared = ({f.name: str(f.type) for f in s} for s in (found, self.schema))
-        if _plain(stored) != _plain(declared):
-            raise StorageError(
-                f"the table at {self.path} has columns {_plain(stored)}, but {_plain(declared)} were declared: "
-                "drop the dataset and create it anew, or restore its definition"
-            )
-
-
-def _plain(columns: Mapping[str, str]) -> dict[str, str]:
-    """Column types without the differences that do not matter: views, large variants, the name of a list's items."""
-    same = {"large_": "", "_view": "", "<element: ": "<item: "}
-    for old, new in same.items():
-        columns = {name: text.replace(old, new) for name, text in columns.items()}
-    return dict(columns)
+    def _clear_up(self) -> None:
+        """Frees the room that a failed commit took; not while a compaction writes files of its own."""
+        if self._compacting:
+            return
+        for path in self._unknown():
+            Path(path).unlink(missing_ok=True)
 
 
 def _marked(version: int, markers: Mapping[str, int]) -> CommitProperties:
     transactions = [Transaction(name, value) for name, value in {**markers, _VERSION_MARKER: version}.items()]
     return CommitProperties(app_transactions=transactions)
-
-
-@contextmanager
-def _storage_errors(path: Path) -> Iterator[None]:
-    """The disk's refusals as ours; anything else is passed on."""
-    try:
-        yield
-    except (DeltaError, OSError) as error:
-        raise StorageError(f"writing {path} failed: {_reason(error)}") from error
-
-
-def _reason(error: Any) -> str:
-    text = str(error)
-    if "No space left" in text or "os error 28" in text or "StorageFull" in text:
-        return "the disk is full; free some space, and it goes on by itself"
-    return text

@@ -1,16 +1,17 @@
 """``near(x1, y1, x2, y2, radius)`` in SQL: as a plain condition, and as an equality of grid cells.
 
-Points at most ``radius`` apart lie in the same or in neighbouring cells of a grid whose cells are at least that wide. So
-one side of a join is put into its own cell and all eight around it, the other only into its own, and the join becomes
-an equality that Spark can hash, with the exact condition checked on what is left. Each pair meets in exactly one cell,
-so no row comes twice. Where the radius differs from row to row, cells have the next power of two as their width, and
-the first side is put into the cells of every width in use.
+Points at most ``radius`` apart lie in the same or in neighbouring cells of a grid whose cells are at least that wide.
+So one side of a join is put into its own cell and all eight around it, the other only into its own, and the join
+becomes an equality that Spark can hash, with the exact condition checked on what is left. Each pair meets in exactly
+one cell, so no row comes twice. Where the radius differs from row to row, cells have the next power of two as their
+width, and the first side is put into the cells of every width in use.
 """
 
 from __future__ import annotations
 
-# Cells a little wider than the radius: rounding in x / width can then not push two points two cells apart.
-_MARGIN = "1.000001D"
+# Cells a little wider than the radius: rounding in x / width, up to 4e12 cells from the origin, can then not push two
+# points two cells apart.
+_MARGIN = "1.001D"
 _NARROWEST = "0.001D"
 # With a larger radius everything is in one cell.
 _WIDEST = "1e100D"
@@ -46,11 +47,10 @@ def _width(radius: str, wide: str) -> str:
     )
 
 
-def neighbourhood(x: str, y: str, widths: str) -> str:
-    """An array of the cells around a point, for each of the ``widths`` (an SQL array)."""
-    cell = f"struct(w AS w, {_cell(x, 'w')} + i AS i, {_cell(y, 'w')} + j AS j)"
-    rows = f"flatten(transform(array(-1L, 0L, 1L), i -> transform(array(-1L, 0L, 1L), j -> {cell})))"
-    return f"flatten(transform({widths}, w -> {rows}))"
+def neighbourhood(x: str, y: str, width: str) -> str:
+    """An array of the cell of a point and the eight around it, all of one width."""
+    cell = f"struct({width} AS w, {_cell(x, width)} + __i AS i, {_cell(y, width)} + __j AS j)"
+    return f"flatten(transform(array(-1L, 0L, 1L), __i -> transform(array(-1L, 0L, 1L), __j -> {cell})))"
 
 
 def same_cell(cell: str, x: str, y: str, width: str) -> str:

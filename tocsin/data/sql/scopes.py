@@ -14,10 +14,9 @@ from tocsin.data.sql.text import NOTHING, Span, Text
 __all__ = ["Body", "Item", "Scope", "Span"]
 
 _SET_OPERATORS = frozenset({"UNION", "INTERSECT", "EXCEPT", "MINUS"})
-_CLAUSES = frozenset(
-    "SELECT FROM WHERE HAVING WINDOW QUALIFY LIMIT OFFSET".split()
-    + ["GROUP BY", "ORDER BY", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY", "LATERAL VIEW"]
-)
+_AFTER_FROM = frozenset({"LATERAL VIEW", "WHERE", "GROUP BY", "HAVING", "WINDOW", "QUALIFY"})
+_AT_END = frozenset({"ORDER BY", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY", "LIMIT", "OFFSET"})
+_CLAUSES = frozenset({"SELECT", "FROM"}) | _AFTER_FROM | _AT_END
 _JOIN_WORDS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
 
 
@@ -82,13 +81,17 @@ class Scope:
 
 
 class Body(Text):
-    """The text of a channel's query with its SELECTs, each before those inside it."""
+    """The text of a channel's query with its SELECTs, each before those inside it.
+
+    ``main`` is the SELECT that gives the result; None where that is a UNION or the like. ``common`` are the tokens that
+    name common table expressions.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.scopes: list[Scope] = []
         self.common: list[int] = []
-        self._query(self.whole, None, nested=False)
+        self.main = self._query(self.whole, None, nested=False)
 
     def scope(self, token: int) -> Scope | None:
         """The innermost SELECT around a token."""
@@ -120,25 +123,30 @@ class Body(Text):
             return ""
         return word if word in _CLAUSES else ""
 
-    def _query(self, span: Span, parent: Scope | None, *, nested: bool) -> None:
-        """Finds the SELECTs of a query: of its WITH clause, of its branches, and those inside them."""
+    def _query(self, span: Span, parent: Scope | None, *, nested: bool) -> Scope | None:
+        """Finds the SELECTs of a query: of its WITH clause, of its branches, and those inside them.
+
+        Returns the SELECT of its only branch; None if there are several.
+        """
         start = self._with(span, parent, nested=nested) if self.word(span.first) == "WITH" else span.first
         cuts = [i for i in self.level(Span(start, span.last)) if self._separates(i)]
-        for first, last in zip([start, *(i + 1 for i in cuts)], [*cuts, span.last], strict=True):
-            self._branch(Span(first, last), parent, nested=nested)
+        spans = [Span(a, b) for a, b in zip([start, *(i + 1 for i in cuts)], [*cuts, span.last], strict=True)]
+        branches = [self._branch(branch, parent, nested=nested) for branch in spans]
+        return branches[0] if len(branches) == 1 else None
 
     def _separates(self, i: int) -> bool:
         """Whether a set operator stands there, and not the EXCEPT of ``* EXCEPT (column)``."""
         return self.words[i] in _SET_OPERATORS and self.word(i - 1) != "*"
 
-    def _branch(self, branch: Span, parent: Scope | None, *, nested: bool) -> None:
+    def _branch(self, branch: Span, parent: Scope | None, *, nested: bool) -> Scope | None:
         first = branch.first
         while first < branch.last and self.words[first] in {"ALL", "DISTINCT"}:
             first += 1
         if self.word(first) == "(":
-            self._query(Span(first + 1, self.closing.get(first, branch.last)), parent, nested=nested)
-        elif self.word(first) == "SELECT":
-            self._select(Span(first, branch.last), parent, nested=nested)
+            end = self.closing.get(first, branch.last)
+            inside = self._query(Span(first + 1, end), parent, nested=nested)
+            return inside if end + 1 == branch.last else None
+        return self._select(Span(first, branch.last), parent, nested=nested) if self.word(first) == "SELECT" else None
 
     def _with(self, span: Span, parent: Scope | None, *, nested: bool) -> int:
         """Reads the common table expressions; where the main query begins."""
@@ -151,7 +159,7 @@ class Body(Text):
                 self.common.append(i)
         return span.last
 
-    def _select(self, span: Span, parent: Scope | None, *, nested: bool) -> None:
+    def _select(self, span: Span, parent: Scope | None, *, nested: bool) -> Scope:
         clauses = self.clauses(span)
         scope = Scope(
             number=len(self.scopes),
@@ -167,6 +175,7 @@ class Body(Text):
         if parent is not None:
             parent.children.append(scope)
         self._inside(scope)
+        return scope
 
     def _inside(self, scope: Scope) -> None:
         """Finds the queries in parentheses inside a SELECT: relations of its FROM clause, and subqueries."""

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from tests.cli.program import Program
+from tests.data.server.memory import MemoryCluster, MemoryTokens
+from tocsin.data.server.app import create_app
+from tocsin.data.server.serve import Server, address, bind
+from tocsin.settings import Settings
+
+
+@pytest.fixture
+def tocsin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Program:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return Program(monkeypatch, capsys)
+
+
+@pytest.fixture
+def cluster(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryCluster]:
+    """A data cluster that the environment leads every command to, with an admin's token."""
+    cluster, listens = MemoryCluster(), threading.Event()
+    with bind(settings) as listener:
+        config = uvicorn.Config(create_app(cluster, MemoryTokens(), settings), log_config=None, lifespan="off")
+        server = Server(config, listens.set)
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        assert listens.wait(10)
+        monkeypatch.setenv("TOCSIN_SERVER", address(listener))
+        monkeypatch.setenv("TOCSIN_TOKEN", "admin")
+        yield cluster
+        server.should_exit = True
+        thread.join()

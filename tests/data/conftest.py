@@ -1,0 +1,20 @@
+"""One small Spark for all tests of the data cluster: starting it takes longer than most of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tocsin.data.session import start
+from tocsin.settings import Spark
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Spark on two cores. Tests share it: they name their views apart, or take a ``newSession()``."""
+    settings = Spark(master="local[2]", driver_memory="1g", shuffle_partitions=2)
+    session = start(settings, tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()

@@ -1,0 +1,1 @@
+"""What the data cluster costs: executions, ``near``, ingestion, latency and memory."""

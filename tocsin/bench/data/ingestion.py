@@ -1,0 +1,131 @@
+"""From HTTP into the dataset: append and keyed records per second, publishers on the same machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from tocsin.bench.data.server import Server
+from tocsin.bench.report import Figure
+
+APPLICATION = """
+CREATE DATASET Reports (id STRING, etype STRING, severity INT, x DOUBLE, y DOUBLE, message STRING, at TIMESTAMP)
+  PRIMARY KEY id;
+CREATE KEYED DATASET Locations (userId STRING, x DOUBLE, y DOUBLE, at TIMESTAMP) PRIMARY KEY userId;
+CREATE FEED reports INTO Reports SLICED BY id INTO 16 SLICES;
+CREATE FEED locations INTO Locations SLICED BY userId INTO 16 SLICES;
+"""
+_BATCH = 1000
+_USERS = 100_000
+
+
+def bodies(count: int, seed: int) -> list[bytes]:
+    """NDJSON requests of 1,000 reports of 500 bytes each."""
+    filler = "x" * 370
+    line = '{{"id":"{}-{}","etype":"fire","severity":3,"x":1234.5,"y":2345.6,"message":"{}","at":"2026-01-01T00:00:00Z"}}'
+    return [
+        "\n".join(line.format(seed, turn * _BATCH + i, filler) for i in range(_BATCH)).encode()
+        for turn in range(count)
+    ]
+
+
+def updates(count: int, seed: int) -> list[bytes]:
+    """NDJSON requests of 1,000 places of different users each."""
+    rng = np.random.default_rng(seed)
+    line = '{{"userId":"u{}","x":{:.1f},"y":{:.1f},"at":"2026-01-01T00:00:00Z"}}'
+    return [
+        "\n".join(line.format(u, u % 977 + turn, u % 991) for u in rng.integers(0, _USERS, _BATCH)).encode()
+        for turn in range(count)
+    ]
+
+
+def ingestion(server: Server, directory: Path, seconds: float, say: Callable[[str], None]) -> list[Figure]:
+    """Publishes for some seconds and waits until all of it is stored."""
+    server.apply(APPLICATION)
+    figures = []
+    for feed, make, rate, target in (
+        ("reports", bodies, 40_000, 20_000),
+        ("locations", updates, 10_500, 10_000),
+    ):
+        say(f"warming up {feed}")
+        _publish(server, feed, make(20, 1), None)
+        say(f"publishing to {feed} for {seconds:.0f} s")
+        before = server.memory()
+        batches = make(int(seconds * rate / _BATCH), 2)
+        sent, stored, memory = _measured(server, feed, batches, rate, seconds)
+        total = sent * _BATCH
+        baseline = _bare(batches[:sent], directory / f"bare-{feed}") if feed == "reports" else None
+        figures.append(
+            Figure(
+                "ingestion, HTTP to dataset",
+                f"{feed} (500 B)" if feed == "reports" else f"{feed} (keyed, {_USERS:,} keys)",
+                total / stored,
+                "records/s",
+                total / stored / baseline if baseline else None,
+                "parse + Delta append, no server" if baseline else "",
+                f"{target:,}/s sustained",
+                total / stored >= target,
+            )
+        )
+        figures.append(Figure("memory of the process tree", f"under {feed}", max(memory, before) / 2**20, "MiB"))
+    return figures
+
+
+def _measured(server: Server, feed: str, batches: list[bytes], rate: int, seconds: float) -> tuple[int, float, int]:
+    """How many requests were taken, and how long until their records were in the dataset."""
+    began = time.perf_counter()
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        publishing = pool.apply_async(_publish_from, (server.url, server.token, feed, batches, rate, seconds))
+        memory = 0
+        while not publishing.ready():
+            memory = max(memory, server.memory())
+            publishing.wait(1)
+        began, sent = publishing.get()
+    server.stored()
+    return sent, time.time() - began, memory
+
+
+def _publish_from(
+    url: str, token: str, feed: str, batches: list[bytes], rate: int, seconds: float
+) -> tuple[float, int]:
+    """Publishes from a process of its own, at most at ``rate`` records a second; when it began, and how many batches."""
+    began = time.time()
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/x-ndjson"}
+    sent = 0
+    with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+        for body in batches:
+            if time.time() - began > seconds:
+                break
+            ahead = sent * _BATCH / rate - (time.time() - began)
+            if ahead > 0:
+                time.sleep(ahead)
+            while client.post(f"/feeds/{feed}", content=body).status_code == httpx.codes.TOO_MANY_REQUESTS:
+                time.sleep(0.1)
+            sent += 1
+    return began, sent
+
+
+def _publish(server: Server, feed: str, batches: list[bytes], rate: int | None) -> None:
+    with server.client() as client:
+        for body in batches:
+            client.post(f"/feeds/{feed}", content=body, headers={"content-type": "application/x-ndjson"})
+    server.stored()
+
+
+def _bare(batches: list[bytes], path: Path) -> float:
+    """Records per second without server, log and Spark: the same lines parsed by Arrow and appended to a Delta table."""
+    from pyarrow import json
+
+    began = time.perf_counter()
+    for start in range(0, len(batches), 10):
+        body = b"\n".join(batches[start : start + 10])
+        write_deltalake(str(path), json.read_json(pa.BufferReader(body)), mode="append")
+    return len(batches) * _BATCH / (time.perf_counter() - began)

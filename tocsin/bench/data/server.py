@@ -1,0 +1,114 @@
+"""The real server in a process of its own, for benchmarks that go through HTTP, and the memory of its process tree."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import psutil
+
+from tocsin.errors import UnavailableError
+
+_START_SECONDS = 120
+
+
+class Server:
+    """``tocsin data --demo-token`` on a free port, ended when the block ends."""
+
+    def __init__(self, directory: Path, settings: list[str] | None = None) -> None:
+        self._directory = directory
+        self._settings = [f"data.directory={directory}", "data.port=0", "log.level=warning", *(settings or [])]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+        self.token = "demo"
+
+    def __enter__(self) -> Self:
+        overrides = [word for setting in self._settings for word in ("--set", setting)]
+        self._directory.mkdir(parents=True, exist_ok=True)
+        log = (self._directory / "server.log").open("wb")
+        command = [sys.executable, "-m", "tocsin", *overrides, "data", "--demo-token"]
+        self._process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ.copy())
+        log.close()
+        self.url = self._address()
+        self.wait_until(lambda health: bool(health["spark"]), "Spark to start")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def client(self) -> httpx.Client:
+        """A client with the token."""
+        return httpx.Client(base_url=self.url, headers={"authorization": f"Bearer {self.token}"}, timeout=60)
+
+    def call(self, method: str, path: str, **content: Any) -> Any:
+        """One call; its answer decoded."""
+        with self.client() as client:
+            answer = client.request(method, path, **content)
+            answer.raise_for_status()
+            return answer.json()
+
+    def apply(self, text: str) -> None:
+        """Carries out an application file."""
+        self.call("POST", "/apply", content=text.encode(), headers={"content-type": "application/sql"})
+
+    def wait_until(self, condition: Any, what: str, seconds: float = _START_SECONDS) -> None:
+        """Waits until the server's health satisfies a condition."""
+        deadline = time.monotonic() + seconds
+        with self.client() as client:
+            while time.monotonic() < deadline:
+                self._check_alive()
+                try:
+                    if condition(client.get("/health").json()):
+                        return
+                except httpx.TransportError:
+                    pass
+                time.sleep(0.05)
+        raise UnavailableError(f"waited {seconds:.0f} s for {what}; see {self._directory / 'server.log'}")
+
+    def stored(self) -> None:
+        """Waits until everything accepted is in its dataset."""
+        self.wait_until(lambda health: not any(f["backlog_bytes"] for f in health["feeds"]), "the feeds' backlog", 600)
+
+    def memory(self) -> int:
+        """Bytes of memory of the process and all its children (proportional share where the system tells it)."""
+        assert self._process is not None
+        root = psutil.Process(self._process.pid)
+        total = 0
+        for process in [root, *root.children(recursive=True)]:
+            try:
+                total += process.memory_full_info().pss
+            except psutil.NoSuchProcess:
+                continue
+        return total
+
+    def _address(self) -> str:
+        file = self._directory / "address"
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            self._check_alive()
+            if file.exists() and file.read_text().strip():
+                return file.read_text().strip()
+            time.sleep(0.05)
+        raise UnavailableError(f"the server did not say where it listens; see {self._directory / 'server.log'}")
+
+    def _check_alive(self) -> None:
+        if self._process is not None and self._process.poll() is not None:
+            raise UnavailableError(
+                f"the server ended with status {self._process.returncode}; see {self._directory / 'server.log'}"
+            )

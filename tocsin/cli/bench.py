@@ -1,0 +1,50 @@
+"""``tocsin bench``: measurements on this machine, with their targets and baselines."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tocsin.cli import invocation, messages, output
+from tocsin.errors import InvalidError
+
+app = typer.Typer(help="Measure Tocsin on this machine.", no_args_is_help=True)
+
+
+@app.callback()
+def bench() -> None:
+    """Measure Tocsin on this machine."""
+
+
+@app.command()
+def data(
+    context: typer.Context,
+    part: Annotated[
+        list[str] | None,
+        typer.Option("--part", help="Only this part: ingestion, latency, executions or near; may be repeated"),
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="Numbers of subscriptions, smallest first")] = "10000,100000,1000000",
+    seconds: Annotated[float, typer.Option(help="How long to publish in each measurement", min=5)] = 30,
+    json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON lines instead of a table")] = False,
+) -> None:
+    """Measure the data cluster: executions, near, ingestion, latency, memory. Takes about ten minutes."""
+    import msgspec
+
+    from tocsin.bench.data.suite import PARTS, run
+    from tocsin.bench.report import show
+
+    unknown = [name for name in part or [] if name not in PARTS]
+    if unknown:
+        raise InvalidError(f"there is no part {unknown[0]}; the parts are {', '.join(PARTS)}")
+    settings = invocation(context).settings
+    numbers = [int(number) for number in sizes.split(",")]
+    figures = []
+    with messages.status("") as status:
+        for figure in run(settings, part or list(PARTS), numbers, seconds, lambda text: status.update(f"{text} …")):
+            figures.append(figure)
+            if json:
+                output.print(msgspec.json.encode(figure).decode(), soft_wrap=True)
+    if not json:
+        groups = list(dict.fromkeys(figure.group for figure in figures))
+        show(sorted(figures, key=lambda figure: groups.index(figure.group)), output)

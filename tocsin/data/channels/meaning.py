@@ -1,0 +1,128 @@
+"""What a body means to Spark, and whether that is one and the same for everyone and at every time.
+
+Looked at in the analysed plan of the body for one subscription.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.data.channels import plans
+from tocsin.data.channels.plans import Node
+from tocsin.data.sql.patch import Rendered
+from tocsin.data.sql.reading import Reading
+from tocsin.errors import StatementError
+
+# Spark counts these as determined for the length of a query; an execution that is repeated would give something else.
+_MOMENTARY = frozenset({"Now", "SparkVersion", "LocalTimestamp", "InputFileName", "InputFileBlockStart"})
+# These take whichever record comes first, or an order of values that is said nowhere.
+_ARBITRARY = frozenset({"First", "Last", "AnyValue"})
+_COMPARISONS = ("Equal", "LessThan", "GreaterThan", "In", "Like", "RLike")
+_LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
+
+
+class Meaning:
+    """The analysed plan of a body for one subscription, ``rendered`` as its text."""
+
+    def __init__(self, spark: SparkSession, frame: DataFrame, rendered: Rendered, reading: Reading) -> None:
+        self._plan = plans.analysed(frame)
+        self._columns = frame.columns
+        self._rendered, self._reading, self._body = rendered, reading, reading.body
+        self._written = plans.written_cast(spark)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the result has an order."""
+        return _sorted(self._plan)
+
+    def check(self) -> None:
+        """Refuses what is not determined by the data, unclear, or likely to be a mistake."""
+        self._check_columns()
+        for node in plans.nodes(self._plan):
+            self._check_rows(node)
+        for expression in plans.expressions(self._plan):
+            self._check_expression(expression)
+
+    def _check_columns(self) -> None:
+        seen: set[str] = set()
+        for name in self._columns:
+            if name.casefold() in seen:
+                named = (i for i in self._body.whole if self._body.names[i].casefold() == name.casefold())
+                reason = f"two columns of the result are called {name}; give one of them an alias"
+                raise self._body.error(reason, next(named, 0))
+            seen.add(name.casefold())
+
+    def _check_rows(self, node: Node) -> None:
+        kind = plans.kind(node)
+        if kind == "Sample":
+            raise self._error("a sample is random; a body must be determined by its data", node)
+        if kind in _LIMITS and not _sorted(node):
+            raise self._error("LIMIT and OFFSET need an ORDER BY in front; without one, any rows might come", node)
+
+    def _check_expression(self, expression: Node, above: str = "") -> None:
+        kind = plans.kind(expression)
+        if kind == "WindowExpression" and plans.sequence(expression.windowSpec().orderSpec()):
+            above = kind
+        self._check_determined(expression, kind, above)
+        if kind == "Cast":
+            self._check_conversion(expression, above)
+        for child in plans.children(expression):
+            self._check_expression(child, above if above == "WindowExpression" else kind)
+
+    def _check_determined(self, expression: Node, kind: str, above: str) -> None:
+        if kind in _MOMENTARY or (kind.startswith("Current") and not kind.startswith("CurrentRow")):
+            reason = "depends on when and where the channel runs; a body must be determined by its data"
+            raise self._error(f"{_name(expression)} {reason}", expression)
+        if not expression.deterministic() and all(child.deterministic() for child in plans.children(expression)):
+            reason = "is not determined by the data; a repeated execution would find something else"
+            raise self._error(f"{_name(expression)} {reason}", expression)
+        if above != "WindowExpression" and _is_arbitrary(expression, kind):
+            reason = "takes whichever record comes first; say which, as with min, max, max_by or an ORDER BY in it"
+            raise self._error(f"{_name(expression)} {reason}", expression)
+
+    def _check_conversion(self, cast: Node, above: str) -> None:
+        """Text is not taken for a number or a time unless the body says so: it would fail on the first that is none."""
+        if cast.getTagValue(self._written).isDefined():
+            return
+        value = plans.children(cast)[0]
+        before, after = str(value.dataType().sql()), str(cast.dataType().sql())
+        parameter = self._parameter(value)
+        from_text = before == "STRING" != after and (parameter or not value.foldable())
+        into_text = after == "STRING" != before and parameter and above.startswith(_COMPARISONS)
+        if not from_text and not into_text:
+            return
+        what = f"parameter {parameter}" if parameter else _shown(value)
+        raise self._error(f"{what} is {before}, but is used as {after} here; if that is meant, write CAST", value)
+
+    def _parameter(self, value: Node) -> str | None:
+        """The parameter that a value is, if it is one."""
+        at = plans.offset(value)
+        origin = -1 if at is None else self._rendered.origin(at)
+        references = self._reading.references
+        return next((self._body.names[i] for i in references if self._body.starts[i] == origin), None)
+
+    def _error(self, reason: str, node: Node) -> StatementError:
+        return self._body.source.error(reason, self._rendered.origin(plans.offset(node) or 0))
+
+
+def _sorted(plan: Node) -> bool:
+    """Whether the rows of a plan come in an order."""
+    while plans.kind(plan) in {*_LIMITS, "Project", "WithCTE"}:
+        plan = plans.children(plan)[-1]
+    return plans.kind(plan) == "Sort" and bool(getattr(plan, "global")())
+
+
+def _is_arbitrary(expression: Node, kind: str) -> bool:
+    if kind == "ListAgg":
+        return not plans.sequence(expression.orderExpressions())
+    if kind == "Mode":
+        return bool(expression.reverseOpt().isEmpty())
+    return kind in _ARBITRARY
+
+
+def _name(expression: Node) -> str:
+    return str(expression.prettyName())
+
+
+def _shown(value: Node) -> str:
+    return str(value.sql()).replace("`", "")

@@ -1,0 +1,77 @@
+"""What can be said of a body from its text alone: that it is one query, over datasets, with names that are clear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tocsin.data.channels import plans, refusal
+from tocsin.data.sql.reading import Reading
+from tocsin.data.sql.scopes import Body
+from tocsin.errors import StatementError
+from tocsin.model import names
+from tocsin.model.definitions import Dataset
+
+
+def check(spark: SparkSession, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
+    """Refuses a body that is not a query over ``datasets``, or whose parameters could be taken for something else."""
+    body = reading.body
+    if not body.words:
+        raise StatementError("the channel has no query after AS", line=1, column=1)
+    if body.words[0] not in {"SELECT", "WITH", "("}:
+        raise body.error(f"a channel is a query that begins with SELECT or WITH, not {body.names[0]}", 0)
+    _check_common(body, datasets)
+    _check_relations(_parsed(spark, body), reading, datasets)
+    _check_parameters(reading)
+
+
+def _parsed(spark: SparkSession, body: Body) -> plans.Node:
+    try:
+        return plans.parsed(spark, body.text)
+    except PySparkException as error:
+        raise refusal.syntax(error) from None
+
+
+def _check_common(body: Body, datasets: Mapping[str, Dataset]) -> None:
+    known = {name.casefold() for name in datasets}
+    for token in body.common:
+        if body.names[token].casefold() in known:
+            raise body.error(f"{body.names[token]} is a dataset; call this query something else", token)
+
+
+def _check_relations(plan: plans.Node, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
+    """Spark must read the relations that were found in the text, and no others: a rewrite changes only those."""
+    body = reading.body
+    spelled = {name.casefold(): name for name in datasets}
+    common = {body.names[token].casefold() for token in body.common}
+    expected = {body.starts[item.key] for scope in body.scopes for item in scope.items if item.name}
+    for node in plans.nodes(plan):
+        if plans.kind(node) != "UnresolvedRelation":
+            continue
+        name = ".".join(map(str, plans.sequence(node.multipartIdentifier())))
+        at = plans.offset(node) or 0
+        if name.casefold() not in spelled and name.casefold() not in common:
+            hint = names.suggestion(name, spelled.values()) or f"; there are {', '.join(sorted(spelled.values()))}"
+            raise body.source.error(f"there is no dataset {name}{hint if spelled else ''}", at)
+        if at not in expected:
+            raise body.source.error(f"{name} must be read by name and alias in a FROM clause, as in FROM {name} r", at)
+
+
+def _check_parameters(reading: Reading) -> None:
+    body, parameters = reading.body, reading.channel.parameters
+    read = {d.name: d for scope in body.scopes for item in scope.items if (d := reading.dataset(item))}
+    for index, parameter in enumerate(parameters):
+        uses = [token for token in reading.references if reading.parameter(token) == index]
+        if not uses:
+            reason = f"parameter {parameter.name} is never used: subscriptions would differ in it and find the same"
+            raise StatementError(f"{reason}; leave it out", line=1, column=1)
+        for dataset in read.values():
+            if dataset.column(parameter.name):
+                reason = f"parameter {parameter.name} is named like a column of {dataset.name}"
+                raise body.error(f"{reason}; call the parameter something else", uses[0])
+    for token in reading.references:
+        if body.word(token - 1) in {"LIMIT", "OFFSET"}:
+            reason = "takes a number, not a parameter; compare row_number() with the parameter instead"
+            raise body.error(f"{body.words[token - 1]} {reason}", token)
