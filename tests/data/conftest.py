@@ -14,7 +14,9 @@ from tocsin.settings import Spark
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark on two cores. Tests share it: they name their views apart, or take a ``newSession()``."""
-    settings = Spark(master="local[2]", driver_memory="1g", shuffle_partitions=2)
+    # Many different, tiny queries: there is nothing to gain from optimised machine code, and much to lose by making it.
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    settings = Spark(master="local[2]", driver_memory="1g", shuffle_partitions=2, extra=quick)
     session = start(settings, tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()

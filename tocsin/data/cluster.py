@@ -53,7 +53,7 @@ class Cluster:
         self.store = Store(settings.data.directory)
         self._given_spark = spark
         self._spark: Future[SparkSession] = Future()
-        # Changes come one at a time anyway; waiting for each other in the other threads they would keep all else waiting.
+        # Changes come one at a time anyway; waiting for each other elsewhere, they would keep all else waiting.
         self._changes = ThreadPoolExecutor(1, thread_name_prefix="changes")
         self._threads = ThreadPoolExecutor(16, thread_name_prefix="cluster")
         self._rates = Rates(settings.rates.window_seconds)
@@ -80,11 +80,11 @@ class Cluster:
     async def stop(self) -> None:
         """Ends what is at hand and lets go of everything."""
         await asyncio.gather(self._beginning, return_exceptions=True)
+        await self._in_thread(self._changes.shutdown)
         for pipeline in self._catalog.pipelines.values():
             await pipeline.admission.close()
         await self._in_thread(self._close)
         self._threads.shutdown()
-        self._changes.shutdown()
 
     async def apply(self, text: str, directory: Path | None) -> list[Outcome]:
         return await self._as_change(self._applier.apply, text, directory)

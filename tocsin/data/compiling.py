@@ -1,4 +1,4 @@
-"""Channels compiled, and remembered as compiled: checking one takes Spark a second that a start need not spend again."""
+"""Channels compiled, and remembered as such: what takes Spark a second to check, a start need not check again."""
 
 from __future__ import annotations
 

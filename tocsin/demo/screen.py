@@ -57,8 +57,7 @@ class Screen:
         table = _table()
         for (kind, action), group in kinds:
             names = [outcome.statement.partition(" ")[2] for outcome in group]
-            kind = kind if len(names) == 1 else f"{kind}s"
-            table.add_row(Text(f"{len(names)} {kind} {action}"), Text(", ".join(names), style="dim"))
+            table.add_row(Text(f"{_count(len(names), kind)} {action}"), Text(", ".join(names), style="dim"))
         self._console.print(table)
 
     def parts(self, tally: Tally) -> None:
@@ -84,9 +83,11 @@ class Screen:
     def progress(self, second: int, tally: Tally) -> None:
         """How it goes."""
         seconds, channel = tally.slowest
-        executions = f"{tally.executions} executions, the slowest {seconds:.1f} s" if channel else "no execution yet"
+        executions = (
+            f"{_count(tally.executions, 'execution')}, the slowest {seconds:.1f} s" if channel else "no execution yet"
+        )
         waiting = f"{_kilo(tally.waiting_bytes)} kB wait to be stored" if tally.waiting_bytes else "all stored"
-        told = f"{tally.total().notifications} notifications"
+        told = _count(tally.total().notifications, "notification")
         self.say(f"── {second} s: {_published(tally)}, {waiting}; {executions}; {told}", style="dim")
         for problem in tally.problems:
             self.say(f"── trouble: {problem}", style="yellow")
@@ -147,6 +148,10 @@ def _stored(tally: Tally) -> str:
     waiting = f"all on disk, {_kilo(tally.waiting_bytes)} kB of it not stored yet"
     stored = waiting if tally.waiting_bytes else "all stored"
     return f"{stored}, {tally.refused:,} refused" if tally.refused else stored
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _kilo(size: int) -> str:

@@ -33,6 +33,91 @@ _VALUES = {
 }
 
 ZOO = {
+    "right join": (
+        "place STRING",
+        "SELECT r.id, s.id AS sid FROM Reports r RIGHT JOIN Shelters s ON r.x = s.x AND r.y = s.y WHERE s.name = place",
+    ),
+    "full join": (
+        "event STRING, place STRING",
+        "SELECT r.id, s.id AS sid FROM Reports r FULL JOIN Shelters s ON near(r.x, r.y, s.x, s.y, 5) "
+        "WHERE r.etype = event OR s.name = place",
+    ),
+    "an aggregate of nothing beside the parameter": (
+        "event STRING, least INT",
+        "SELECT event AS e, t.n + least AS n "
+        "FROM (SELECT count(*) AS n FROM Reports r WHERE r.etype = event AND r.severity > least) t",
+    ),
+    "outer join with an aggregate": (
+        "least INT",
+        "SELECT s.id, t.n FROM Shelters s LEFT JOIN (SELECT r.x, count(*) AS n FROM Reports r "
+        "WHERE r.severity >= least GROUP BY r.x) t ON t.x = s.x",
+    ),
+    "outer join with an aggregate of nothing": (
+        "event STRING",
+        "SELECT s.id, t.n FROM Shelters s LEFT JOIN (SELECT count(*) AS n FROM Reports r WHERE r.etype = event) t "
+        "ON t.n > s.x",
+    ),
+    "lateral subquery with the parameter": (
+        "event STRING",
+        "SELECT s.id, t.c FROM Shelters s, LATERAL (SELECT count(*) AS c FROM Reports r "
+        "WHERE r.x = s.x AND r.etype = event) t",
+    ),
+    "union in a subquery": (
+        "event STRING, place STRING",
+        "SELECT t.x, count(*) AS n FROM (SELECT r.x FROM Reports r WHERE r.etype = event UNION ALL "
+        "SELECT s.x FROM Shelters s WHERE s.name >= place) t GROUP BY t.x HAVING count(*) > 1",
+    ),
+    "group by all": (
+        "sym STRING, threshold DOUBLE",
+        "SELECT q.traded, sym AS s, count(*) AS n FROM Quotes q WHERE q.price > threshold GROUP BY ALL",
+    ),
+    "group by a position": (
+        "sym STRING",
+        "SELECT q.traded, q.symbol <=> sym AS own, count(*) AS n FROM Quotes q GROUP BY 1, 2",
+    ),
+    "window ordered by a parameter": (
+        "px DOUBLE",
+        "SELECT r.id, row_number() OVER (PARTITION BY r.etype ORDER BY abs(r.x - px), r.id) AS k FROM Reports r "
+        "WHERE is_new(r)",
+    ),
+    "exists under or": (
+        "place STRING, least INT",
+        "SELECT r.id FROM Reports r WHERE r.severity >= least "
+        "OR EXISTS (SELECT 1 FROM Shelters s WHERE s.x = r.x AND s.name = place)",
+    ),
+    "in under or": (
+        "event STRING, place STRING",
+        "SELECT r.id FROM Reports r WHERE r.etype = event OR r.x IN (SELECT s.x FROM Shelters s WHERE s.name = place)",
+    ),
+    "subquery in the select list and in case": (
+        "place STRING, least INT",
+        "SELECT r.id, CASE WHEN r.severity > least THEN (SELECT min(s.id) FROM Shelters s WHERE s.name = place) "
+        "ELSE place END AS c FROM Reports r WHERE is_new(r)",
+    ),
+    "subquery in having": (
+        "place STRING",
+        "SELECT r.etype, count(*) AS n FROM Reports r GROUP BY r.etype "
+        "HAVING count(*) > (SELECT count(*) FROM Shelters s WHERE s.name = place)",
+    ),
+    "limit in a branch": (
+        "event STRING, least INT",
+        "(SELECT r.id FROM Reports r WHERE r.etype = event ORDER BY r.id LIMIT 2) UNION ALL "
+        "(SELECT r.id FROM Reports r WHERE r.severity > least ORDER BY r.id DESC LIMIT 1)",
+    ),
+    "values": (
+        "least INT",
+        "SELECT v.a, least AS l FROM VALUES (1), (2), (NULL) AS v(a) WHERE v.a >= least OR v.a IS NULL",
+    ),
+    "two nears of one relation": (
+        "user STRING",
+        "SELECT r.id, s.id AS sid, u.userId FROM Reports r, Shelters s, Users u WHERE near(r.x, r.y, s.x, s.y, 15) "
+        "AND near(r.x, r.y, u.x, u.y, abs(u.reach) + 20) AND u.userId = user",
+    ),
+    "near with groups and parameters above": (
+        "user STRING, radius DOUBLE",
+        "SELECT user AS who, r.etype, count(*) AS n, radius AS r FROM Reports r "
+        "JOIN Users u ON near(r.x, r.y, u.x, u.y, radius) WHERE u.userId = user GROUP BY r.etype",
+    ),
     "equality": ("event STRING", "SELECT r.* FROM Reports r WHERE r.etype = event AND is_new(r)"),
     "equality, the other way round": ("event STRING", "SELECT id FROM Reports WHERE event = etype"),
     "no parameter": ("", "SELECT r.id, r.severity FROM Reports r WHERE is_new(r)"),
@@ -108,15 +193,6 @@ ZOO = {
         "event STRING, place STRING",
         "SELECT r.id FROM Reports r LEFT SEMI JOIN Shelters s ON r.x = s.x AND s.name = place WHERE r.etype = event",
     ),
-    "right join": (
-        "event STRING",
-        "SELECT r.id, s.id AS sid FROM (SELECT * FROM Reports WHERE etype = event) r RIGHT JOIN Shelters s ON r.x = s.x",
-    ),
-    "full join": (
-        "event STRING",
-        "SELECT r.id, s.id AS sid FROM (SELECT * FROM Reports WHERE etype = event) r FULL JOIN Shelters s ON r.x = s.x "
-        "AND r.y = s.y",
-    ),
     "self join": (
         "event STRING",
         "SELECT r.id, o.id AS other FROM Reports r JOIN Reports o ON r.x = o.x AND r.id <> o.id "
@@ -142,10 +218,6 @@ ZOO = {
     "an aggregate of nothing, by range": (
         "least INT",
         "SELECT count(*) AS n, sum(r.severity) AS s FROM Reports r WHERE r.severity > least AND is_new(r)",
-    ),
-    "an aggregate of nothing with the parameter": (
-        "event STRING, least INT",
-        "SELECT event AS e, count(*) + least AS n FROM Reports r WHERE r.etype = event AND r.severity > least",
     ),
     "having without group by": (
         "event STRING, least INT",
@@ -240,14 +312,6 @@ ZOO = {
         "event STRING",
         "(SELECT r.id FROM Reports r WHERE r.etype = event) UNION ALL (SELECT s.id FROM Shelters s WHERE s.capacity > 10)",
     ),
-    "intersect": (
-        "event STRING, place STRING",
-        "SELECT r.x FROM Reports r WHERE r.etype = event INTERSECT SELECT s.x FROM Shelters s WHERE s.name = place",
-    ),
-    "except": (
-        "event STRING, least INT",
-        "SELECT r.x FROM Reports r WHERE r.etype = event EXCEPT SELECT o.x FROM Reports o WHERE o.severity > least",
-    ),
     "common table expression": (
         "event STRING, least INT",
         "WITH wanted AS (SELECT * FROM Reports r WHERE r.etype = event AND is_new(r)), "
@@ -341,11 +405,6 @@ ZOO = {
         "SELECT r.*, s.id AS sid FROM Reports r LEFT JOIN Shelters s ON near(r.x, r.y, s.x, s.y, radius) "
         "WHERE r.etype = event AND is_new(r)",
     ),
-    "right join near": (
-        "event STRING",
-        "SELECT r.id, s.id AS sid FROM (SELECT * FROM Reports WHERE etype = event) r "
-        "RIGHT JOIN Shelters s ON near(r.x, r.y, s.x, s.y, 10)",
-    ),
     "semi join near": (
         "radius DOUBLE",
         "SELECT r.id FROM Reports r LEFT SEMI JOIN Shelters s ON near(r.x, r.y, s.x, s.y, radius) WHERE is_new(r)",
@@ -383,20 +442,10 @@ ZOO = {
         "SELECT r.id, s.id AS sid FROM Reports r JOIN Shelters s ON near(r.x, r.y, s.x, s.y, 10) "
         "WHERE near(r.x, r.y, px, py, radius) AND is_new(r)",
     ),
-    "two nears of one relation": (
-        "user STRING",
-        "SELECT r.id, s.id AS sid, u.userId FROM Reports r, Shelters s, Users u WHERE near(r.x, r.y, s.x, s.y, 10) "
-        "AND near(r.x, r.y, u.x, u.y, u.reach) AND u.userId = user",
-    ),
     "near with unqualified columns and expressions": (
         "metres INT",
         "SELECT id, userId FROM (SELECT id, x AS rx, y AS ry FROM Reports) t, Users u "
         "WHERE near(t.rx + 5, t.ry * 1, u.x, CAST(u.y AS DOUBLE), metres)",
-    ),
-    "near with count and parameters above": (
-        "user STRING, radius DOUBLE",
-        "SELECT user AS who, count(*) AS n, radius AS r FROM Reports r JOIN Users u ON near(r.x, r.y, u.x, u.y, radius) "
-        "WHERE u.userId = user",
     ),
     "star of several relations": (
         "event STRING, least INT",
@@ -449,15 +498,6 @@ ZOO = {
         "SELECT q.symbol, q.price, CAST(q.traded AS string) AS d FROM Quotes q "
         "WHERE q.traded = date AND q.traded >= DATE '2026-01-01' AND CAST('2026-02-01' AS DATE) > q.traded",
     ),
-    "grouping sets": (
-        "least INT",
-        "SELECT r.etype, r.severity, count(*) AS n FROM Reports r WHERE r.severity >= least "
-        "GROUP BY GROUPING SETS ((r.etype), (r.severity), ())",
-    ),
-    "rollup": (
-        "event STRING",
-        "SELECT r.severity, count(*) AS n FROM Reports r WHERE r.etype = event GROUP BY ROLLUP (r.severity)",
-    ),
     "words in strings, quotes and comments": (
         "event STRING",
         "SELECT r.id, 'event; FROM x WHERE (' AS `select`, /* event ; ) */ r.message\n"
@@ -468,13 +508,6 @@ ZOO = {
         "select R.ID, EVENT as e from REPORTS r where r.ETYPE = Event and Is_New(r) order by r.id",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def compiled(
-    session: SparkSession, datasets: Mapping[str, Dataset], channel: Callable[[str, str], Channel]
-) -> Mapping[str, Compiled]:
-    return {}
 
 
 @pytest.mark.parametrize("animal", ZOO)

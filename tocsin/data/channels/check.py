@@ -88,13 +88,14 @@ class _Check:
             rewritten = self._rewriter.for_all(way, hidden)
             statement = query.payloads(rewritten.sql, columns, query.orders(order))
             try:
-                self._planned(statement)
-            except StatementError as error:
-                refused = refused or error
+                plans.prepared(self._spark.sql(statement))
+            except (PySparkException, Py4JJavaError) as error:
+                start = statement.index(rewritten.sql)
+                refused = refused or refusal.for_all(error, start, rewritten.rendered, self._body)
             else:
                 return statement, rewritten
-        reason = refused.reason if refused else ""
-        raise StatementError(f"this query cannot run for all subscriptions at once: {reason}", line=1, column=1)
+        assert refused is not None
+        raise refused
 
     def _single(self) -> DataFrame:
         """The body for one subscription, of which Spark knows what it means."""
@@ -111,14 +112,6 @@ class _Check:
         if meaning.ordered and not keys(self._body, frame.columns):
             raise StatementError("write the last ORDER BY outside of all parentheses", line=1, column=1)
         return frame
-
-    def _planned(self, statement: str) -> None:
-        try:
-            plans.prepared(self._spark.sql(statement))
-        except PySparkException as error:
-            raise StatementError(refusal.sentence(error)) from None
-        except Py4JJavaError as error:
-            raise StatementError(refusal.cleaned(str(error.java_exception.getMessage()))) from None
 
     def _is_quiet(self, statement: str, rewritten: Rewritten) -> bool:
         """Whether Spark can tell that nothing new means no result."""

@@ -12,6 +12,22 @@ from tocsin.errors import StatementError
 
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _LONGEST = 300
+# What Spark cannot do for all subscriptions at once although it can for one, and what to write instead.
+_INSTEAD = (
+    (
+        "MISSING_GROUP_BY",
+        "a parameter stands beside an aggregate without GROUP BY; aggregate in a subquery in FROM, and use it above",
+    ),
+    (
+        "ACCESSING_OUTER_QUERY_COLUMN_IS_NOT_ALLOWED",
+        "a parameter is used inside one side of a RIGHT or FULL JOIN, or below ROLLUP, CUBE or GROUPING SETS; "
+        "write a LEFT JOIN, or one SELECT for each grouping",
+    ),
+    (
+        "Unable to rewrite domain join",
+        "parameters are used inside INTERSECT or EXCEPT; write EXISTS or NOT EXISTS, or a join",
+    ),
+)
 _GENERATED = (
     (re.compile(r"`?\b__new_(\w+)`?"), r"\1"),
     (re.compile(r"(`?\b__(s|row\d+)`?\.)?`?\b__p\d+`?(#\d+)?"), "a parameter"),
@@ -46,6 +62,18 @@ def _position(error: PySparkException) -> tuple[int, int]:
     """The line, from 1, and the column, from 0, of an error of Spark's parser."""
     found = _POSITION.search(str(error))
     return (int(found[1]), int(found[2])) if found else (1, 0)
+
+
+def for_all(error: Exception, start: int, rewritten: Rendered, body: Text) -> StatementError:
+    """The refusal of a statement for all subscriptions, in which ``rewritten`` begins at ``start``."""
+    message = str(error)
+    known = isinstance(error, PySparkException)
+    reason = next((text for mark, text in _INSTEAD if mark in message), sentence(error) if known else cleaned(message))
+    contexts = error.getQueryContext() if isinstance(error, PySparkException) else []
+    offset = next((context.startIndex() for context in contexts), start) - start
+    return body.source.error(
+        f"this cannot run for all subscriptions at once: {reason}", rewritten.origin(max(offset, 0))
+    )
 
 
 def sentence(error: PySparkException) -> str:

@@ -189,6 +189,8 @@ class Runner:
 
     def _execute(self, compiled: Compiled, results: Results, moment: Round) -> None:
         name = compiled.channel.name
+        if self._stopping:
+            return
         try:
             execution = self._executor.run(compiled, results, moment)
         except Exception as error:

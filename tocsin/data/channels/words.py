@@ -72,6 +72,14 @@ def _check_parameters(reading: Reading) -> None:
                 reason = f"parameter {parameter.name} is named like a column of {dataset.name}"
                 raise body.error(f"{reason}; call the parameter something else", uses[0])
     for token in reading.references:
-        if body.word(token - 1) in {"LIMIT", "OFFSET"}:
-            reason = "takes a number, not a parameter; compare row_number() with the parameter instead"
-            raise body.error(f"{body.words[token - 1]} {reason}", token)
+        _check_reference(body, token)
+
+
+def _check_reference(body: Body, token: int) -> None:
+    if body.word(token - 1) in {"LIMIT", "OFFSET"}:
+        reason = "takes a number, not a parameter; compare row_number() with the parameter instead"
+        raise body.error(f"{body.words[token - 1]} {reason}", token)
+    scope = body.scope(token)
+    if scope is not None and (scope.depth > 1 or (scope.depth and not scope.nested)):
+        reason = "is used more than one query deep in a subquery, where Spark cannot see it; write a join instead"
+        raise body.error(f"parameter {body.names[token]} {reason}", token)

@@ -97,6 +97,8 @@ class Admission:
         group = self._group
         if group is None:
             group = self._group = _Group()
+            # Where everybody has gone away, nobody need hear of a refusal.
+            group.done.add_done_callback(asyncio.Future.exception)
             writer = asyncio.create_task(self._write(group))
             self._writers.add(writer)
             writer.add_done_callback(self._writers.discard)

@@ -28,6 +28,10 @@ class Reading:
         """Whether any parameter occurs in ``spans``."""
         return any(token in span for span in spans for token in self.references)
 
+    def own(self, scope: Scope) -> list[int]:
+        """The references in this SELECT and in none inside it."""
+        return [token for token in self.references if self.body.scope(token) is scope]
+
     def dataset(self, item: Item) -> Dataset | None:
         """The dataset that a relation is, if it is one."""
         return self._datasets.get(item.name.casefold()) if item.name else None

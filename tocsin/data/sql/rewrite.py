@@ -46,11 +46,9 @@ def key(index: int) -> str:
 
 
 class Way(Enum):
-    """How a SELECT gets at the parameters: through a row of its own where that pays, through that row only in FROM and
-    WHERE (as a grouped SELECT must), or always from outside."""
+    """How a SELECT gets at the parameters: through a row of its own where that pays, or always from outside."""
 
     ROW = "row"
-    BELOW = "below"
     OUTER = "outer"
 
 
@@ -78,11 +76,13 @@ class Rewriter:
 
     def for_all(self, way: Way = Way.ROW, keys: Sequence[Span] = ()) -> Rewritten:
         """The body as the right side of the LATERAL join, with a further column for each of ``keys``."""
-        rows = {s.number for s in self.body.scopes if way is not Way.OUTER and self._wants_row(s)}
-        outer = {s.number for s in self.body.scopes if self._home(s) not in rows}
+        rows = {s.number for s in self.body.scopes if way is Way.ROW and self._wants_row(s)}
+        outer = {s.number for s in self.body.scopes if s.home.number not in rows}
 
         def value(token: int) -> str:
-            return f"{self._row_of(token, rows, way)}.{parameter(self.reading.parameter(token))}"
+            scope = self.body.scope(token)
+            row = _row(scope.home.number) if scope and scope.home.number in rows else OUTER
+            return f"{row}.{parameter(self.reading.parameter(token))}"
 
         writing = _Writing(self.reading, self._new, nears(self.reading, self._new, outer), rows)
         return self._rewritten(writing.written(value, keys))
@@ -100,7 +100,7 @@ class Rewriter:
 
     def _wants_row(self, scope: Scope) -> bool:
         """Whether the subscription's row should be a relation of this SELECT."""
-        if not scope.items or self._under_subquery(scope) or scope.joins("RIGHT", "FULL"):
+        if not scope.items or scope.depth or scope.joins("RIGHT", "FULL"):
             return False
         nested = [child for child in scope.children if child.nested]
         if any(token in child.whole for child in nested for token in self.reading.references):
@@ -109,29 +109,7 @@ class Rewriter:
         if near and any(self.reading.looked_up(scope, item) for item in scope.items):
             return True
         conditions = [c for c, item in self.body.conditions(scope) if item is None or item.movable]
-        return not {self.reading.compared(c) for c in conditions}.issuperset(self._own(scope))
-
-    def _own(self, scope: Scope) -> list[int]:
-        return [token for token in self.reading.references if self.body.scope(token) is scope]
-
-    def _under_subquery(self, scope: Scope) -> bool:
-        above: Scope | None = scope
-        while above is not None and not above.nested:
-            above = above.parent
-        return above is not None
-
-    def _home(self, scope: Scope) -> int:
-        """The SELECT whose row a SELECT takes its parameters from: its own, or that around a subquery."""
-        return scope.parent.number if scope.nested and scope.parent else scope.number
-
-    def _row_of(self, token: int, rows: set[int], way: Way) -> str:
-        scope = self.body.scope(token)
-        home = self._home(scope) if scope else -1
-        if home not in rows:
-            return OUTER
-        around = self.body.scopes[home]
-        below = token in around.clause or token in around.where
-        return _row(home) if way is Way.ROW or below else OUTER
+        return not {self.reading.compared(c) for c in conditions}.issuperset(self.reading.own(scope))
 
 
 class _Writing:
@@ -189,6 +167,8 @@ class _Writing:
     def _write_scope(self, scope: Scope) -> None:
         leading = list(self._leading_items(scope))
         hide(self._body, scope, self._patch, self._added(scope))
+        if scope.number in self._rows:
+            self._write_groups(scope)
         if leading:
             span = Span(scope.clause.first, leading[-1].whole.last)
             self._patch.replace(span, self._leading(scope, leading))
@@ -197,6 +177,18 @@ class _Writing:
         for item in scope.items[len(leading) :]:
             if item.key in self._new or item.key in self._cells:
                 self._patch.replace(item.source, self._source(item))
+
+    def _write_groups(self, scope: Scope) -> None:
+        """Groups by the parameters too, which changes no group, so that they may be used above the grouping."""
+        group = self._body.clauses(scope.whole).get("GROUP BY")
+        if not group or self._body.words[group.first : group.last] == ["ALL"]:
+            return
+        below = (scope.clause, scope.where, group)
+        tokens = [t for t in self._reading.references if t in scope.whole and not any(t in span for span in below)]
+        homes = ((t, self._body.scope(t)) for t in tokens)
+        used = {self._reading.parameter(t) for t, home in homes if home and home.home is scope}
+        columns = [f", {_row(scope.number)}.{parameter(i)}" for i in sorted(used)]
+        self._patch.after(group.last - 1, "".join(columns))
 
     def _added(self, scope: Scope) -> dict[str, list[str]]:
         """The columns that are added to a SELECT, by the relation they are added to."""

@@ -66,6 +66,16 @@ class Scope:
     where: Span
     children: list[Scope] = field(default_factory=list)
 
+    @property
+    def depth(self) -> int:
+        """How many subqueries this SELECT is inside of, or is."""
+        return self.nested + (self.parent.depth if self.parent else 0)
+
+    @property
+    def home(self) -> Scope:
+        """The SELECT whose row of the subscriptions this one takes parameters from: its own, or that around it."""
+        return self.parent if self.nested and self.parent else self
+
     def item(self, alias: str) -> Item | None:
         """The relation that this SELECT calls ``alias``."""
         folded = alias.casefold()
@@ -108,7 +118,7 @@ class Body(Text):
     def clauses(self, span: Span) -> dict[str, Span]:
         """The clauses of a SELECT, or of a whole query, by their first words, without those words."""
         starts = [(word, i) for i in self.level(span) if (word := self._clause(i))]
-        ends = [i for _, i in starts[1:]] + [span.last]
+        ends = [*(i for _, i in starts), span.last][1:]
         spans: dict[str, Span] = {}
         for (word, first), last in zip(starts, ends, strict=True):
             spans.setdefault(word, Span(first + len(word.split()) - (word.endswith(" BY")), last))

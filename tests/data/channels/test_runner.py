@@ -1,0 +1,292 @@
+"""Channels run when they are due, each once at a time and none at another's expense; here with executions of our own."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import pytest
+
+from tests.data.waiting import until
+from tocsin.data.channels.check import Compiled
+from tocsin.data.channels.execution import Execution, Executor
+from tocsin.data.channels.frames import Round
+from tocsin.data.channels.runner import Runner
+from tocsin.data.results import Results
+from tocsin.errors import NotFoundError, UnavailableError
+from tocsin.model.definitions import Channel, ChannelKind
+from tocsin.settings import Channels
+
+SECONDS = 30
+
+
+class Executions:
+    """In the place of the executor: each run waits until it may end, and ends as it was told to."""
+
+    def __init__(self) -> None:
+        self.running: set[str] = set()
+        self.runs: list[str] = []
+        self.numbers: dict[str, int] = {}
+        self.gates: dict[str, threading.Event] = {}
+        self.failures: dict[str, deque[Exception]] = {}
+        self.without_work: set[str] = set()
+        self.lost: set[str] = set()
+        self.forgotten: list[str] = []
+
+    def gate(self, name: str) -> threading.Event:
+        """Keeps the runs of a channel from ending until it is set."""
+        return self.gates.setdefault(name, threading.Event())
+
+    def news(self, compiled: Compiled, results: Results) -> list[tuple[str, int]]:
+        return []
+
+    def has_work(self, compiled: Compiled, results: Results) -> bool:
+        if compiled.channel.name in self.lost:
+            raise NotFoundError("there is no such channel any more")
+        return compiled.channel.name not in self.without_work
+
+    def run(self, compiled: Compiled, results: Results, moment: Round) -> Execution:
+        name = compiled.channel.name
+        assert name not in self.running, "one channel runs once at a time"
+        self.running.add(name)
+        self.runs.append(name)
+        try:
+            if name in self.gates:
+                assert self.gates[name].wait(SECONDS)
+            if self.failures.get(name):
+                raise self.failures[name].popleft()
+        finally:
+            self.running.discard(name)
+        self.numbers[name] = self.numbers.get(name, 0) + 1
+        return Execution(name, self.numbers[name], np.array([1]), np.array([10]), 0.5)
+
+    def forget(self, channel: str) -> None:
+        self.forgotten.append(channel)
+
+
+class Told:
+    """What was told of executions, with something to do in between."""
+
+    def __init__(self) -> None:
+        self.executions: list[tuple[str, int]] = []
+        self.first: Callable[[Execution], None] = lambda _: None
+
+    def __call__(self, execution: Execution) -> None:
+        self.first(execution)
+        self.executions.append((execution.channel, execution.number))
+
+
+@pytest.fixture
+def executions() -> Executions:
+    return Executions()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def runner(executions: Executions, told: Told) -> Iterator[Runner]:
+    settings = msgspec.convert({"workers": 2, "retry_seconds": 0.01, "max_retry_seconds": 0.05}, Channels)
+    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
+    runner.start()
+    yield runner
+    for gate in executions.gates.values():
+        gate.set()
+    runner.stop()
+
+
+def compiled(name: str, period: float | None = None) -> Compiled:
+    kind = ChannelKind.CONTINUOUS if period is None else ChannelKind.REPETITIVE
+    return Compiled(Channel(name, kind, (), "", period), "", frozenset(), frozenset({"Reports"}), True, ())
+
+
+def add(runner: Runner, name: str, period: float | None = None) -> None:
+    runner.add(compiled(name, period), cast(Results, None))
+
+
+def test_a_continuous_channel_runs_when_its_dataset_has_news(
+    runner: Runner, executions: Executions, told: Told
+) -> None:
+    add(runner, "c")
+    until(lambda: told.executions == [("c", 1)])
+    until(lambda: runner.status("c").state == "waiting")
+    runner.committed("Others")
+    runner.committed("Reports")
+    until(lambda: told.executions == [("c", 1), ("c", 2)])
+    assert runner.status("c").last_seconds == 0.5
+
+
+def test_a_repetitive_channel_runs_again_and_again(runner: Runner, told: Told) -> None:
+    add(runner, "r", 0.02)
+    until(lambda: len(told.executions) >= 5)
+    assert told.executions[:5] == [("r", n) for n in range(1, 6)]
+
+
+def test_news_during_an_execution_bring_another_one(runner: Runner, executions: Executions, told: Told) -> None:
+    gate = executions.gate("c")
+    add(runner, "c")
+    until(lambda: executions.running)
+    runner.committed("Reports")
+    gate.set()
+    until(lambda: told.executions == [("c", 1), ("c", 2)])
+
+
+def test_a_long_execution_delays_its_channel_is_counted_and_lets_others_go_on(
+    runner: Runner, executions: Executions, told: Told
+) -> None:
+    gate = executions.gate("long")
+    add(runner, "long", 0.02)
+    add(runner, "quick", 0.02)
+    until(lambda: len([n for n, _ in told.executions if n == "quick"]) >= 5)
+    assert executions.runs.count("long") == 1
+    assert runner.status("long").state == "running"
+    gate.set()
+    until(lambda: ("long", 2) in told.executions)
+    assert runner.status("long").missed >= 1
+
+
+def test_a_failing_channel_says_so_is_tried_again_and_recovers(
+    runner: Runner, executions: Executions, told: Told
+) -> None:
+    gate = executions.gate("bad")
+    executions.failures["bad"] = deque([ValueError("first line\nsecond line")] * 3)
+    add(runner, "bad")
+    add(runner, "good", 0.02)
+    gate.set()
+    until(lambda: runner.status("bad").error == "first line")
+    until(lambda: ("bad", 1) in told.executions)
+    until(lambda: (runner.status("bad").state, runner.status("bad").error) == ("waiting", ""))
+    assert executions.runs.count("bad") == 4
+    assert ("good", 1) in told.executions
+
+
+def test_a_channel_that_cannot_say_whether_it_has_work_does_not_stop_the_others(
+    runner: Runner, executions: Executions, told: Told
+) -> None:
+    executions.lost.add("lost")
+    add(runner, "lost")
+    add(runner, "good", 0.02)
+    until(lambda: "no such channel" in runner.status("lost").error)
+    until(lambda: ("good", 3) in told.executions)
+    executions.lost.clear()
+    until(lambda: ("lost", 1) in told.executions)
+
+
+def test_a_channel_without_work_does_not_run(runner: Runner, executions: Executions, told: Told) -> None:
+    executions.without_work.add("idle")
+    add(runner, "idle")
+    add(runner, "good", 0.02)
+    until(lambda: ("good", 2) in told.executions)
+    assert "idle" not in executions.runs
+    assert runner.status("idle").state == "waiting"
+
+
+def test_executions_are_told_of_in_their_order_before_the_channel_runs_again(
+    runner: Runner, executions: Executions, told: Told
+) -> None:
+    telling, go_on = threading.Event(), threading.Event()
+
+    def slow(execution: Execution) -> None:
+        if execution.number == 1:
+            telling.set()
+            assert go_on.wait(SECONDS)
+
+    told.first = slow
+    add(runner, "c")
+    assert telling.wait(SECONDS)
+    runner.committed("Reports")
+    assert runner.status("c").state == "running"
+    go_on.set()
+    until(lambda: len(told.executions) == 2)
+    assert told.executions == [("c", 1), ("c", 2)]
+
+
+def test_an_execution_that_cannot_be_told_of_does_not_stop_the_channel(runner: Runner, told: Told) -> None:
+    def refusing(execution: Execution) -> None:
+        if execution.number == 1:
+            raise RuntimeError("nobody listens")
+
+    told.first = refusing
+    add(runner, "r", 0.02)
+    until(lambda: ("r", 2) in told.executions)
+    assert runner.status("r").error == ""
+
+
+def test_removing_a_channel_waits_for_its_execution_and_forgets_it(
+    runner: Runner, executions: Executions, told: Told
+) -> None:
+    gate = executions.gate("c")
+    add(runner, "c")
+    until(lambda: executions.running)
+    with ThreadPoolExecutor(1) as thread:
+        removing = thread.submit(runner.remove, "c")
+        assert not removing.done()
+        gate.set()
+        removing.result(SECONDS)
+    assert (told.executions, executions.forgotten) == ([("c", 1)], ["c"])
+    assert runner.status("c").state == "stopped"
+    runner.committed("Reports")
+    assert executions.runs == ["c"]
+
+
+def test_a_held_channel_does_not_run_and_does_not_hold_up_anybody(
+    runner: Runner, executions: Executions, told: Told
+) -> None:
+    add(runner, "c")
+    add(runner, "other", 0.02)
+    until(lambda: ("c", 1) in told.executions)
+    with runner.held("c"):
+        runner.committed("Reports")
+        count = len(told.executions)
+        until(lambda: len(told.executions) > count + 3)
+        assert executions.runs.count("c") == 1
+        assert runner.status("c").state == "waiting"
+    until(lambda: ("c", 2) in told.executions)
+
+
+def test_a_new_definition_takes_the_place_of_the_old_one_between_executions(
+    runner: Runner, executions: Executions, told: Told
+) -> None:
+    gate = executions.gate("c")
+    add(runner, "c")
+    until(lambda: executions.running)
+    with ThreadPoolExecutor(1) as thread:
+        adding = thread.submit(add, runner, "c", 0.02)
+        assert not adding.done()
+        gate.set()
+        adding.result(SECONDS)
+    until(lambda: ("c", 3) in told.executions)
+
+
+def test_stopping_ends_what_is_at_hand_and_leaves_the_rest(executions: Executions, told: Told) -> None:
+    settings = msgspec.convert({"workers": 1, "retry_seconds": 0.01}, Channels)
+    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
+    gate = executions.gate("c0")
+    for number in range(3):
+        add(runner, f"c{number}")
+    runner.start()
+    until(lambda: executions.running == {"c0"})
+    with ThreadPoolExecutor(2) as threads:
+        waiting = threads.submit(runner.remove, "c0")
+        stopping = threads.submit(runner.stop)
+        with pytest.raises(UnavailableError, match="the data cluster is stopping"):
+            waiting.result(SECONDS)
+        assert not stopping.done()
+        gate.set()
+        stopping.result(SECONDS)
+    assert (executions.runs, told.executions) == (["c0"], [("c0", 1)])
+    assert not runner._thread.is_alive()
+
+
+def test_a_runner_that_was_never_started_can_be_stopped(executions: Executions, told: Told) -> None:
+    runner = Runner(cast(Any, None), cast(Executor, executions), {}, Channels(), told)
+    add(runner, "c")
+    runner.stop()
+    assert executions.runs == []

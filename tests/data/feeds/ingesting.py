@@ -1,0 +1,113 @@
+"""A feed and its dataset in a directory, with an ingestion that can be started and stopped again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tests.data.waiting import until
+from tocsin.data.feeds.assignment import hashed
+from tocsin.data.feeds.identity import SeenIds
+from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
+from tocsin.data.feeds.log import FeedLog
+from tocsin.data.lake.table import Table
+from tocsin.data.sql.statements import CreateDataset, parse
+from tocsin.model.definitions import Dataset, DatasetKind, Feed
+from tocsin.model.types import arrow_type
+from tocsin.settings import Feeds
+
+
+
+class Ingesting:
+    """What a process does with one feed, a step at a time.
+
+    Args:
+        statement: the CREATE DATASET statement.
+        settings: of the feeds, where they are not quick enough for a test.
+    """
+
+    def __init__(self, spark: SparkSession, directory: Path, statement: str, slices: int = 3, **settings: Any) -> None:
+        (parsed,) = parse(statement)
+        assert isinstance(parsed, CreateDataset)
+        self.dataset: Dataset = parsed.definition
+        self.feed = Feed("reports", self.dataset.name, self.dataset.columns[0].name, slices)
+        self.commits = 0
+        self._spark, self._directory = spark, directory
+        quick = {"retry_after_seconds": 0.05, "keyed_commit_ms": 0, **settings}
+        self._settings = msgspec.convert(quick, Feeds)
+        self.table = Table(directory / "dataset", self._schema())
+        self.dead_letters = Table(directory / "dead-letters", DEAD_LETTERS)
+        self.log = FeedLog(directory / "feed", slices, 1 << 20, positions(self.table, self.feed)).open()
+        self.ingestion: Ingestion | None = None
+
+    def start(self) -> Ingestion:
+        """Starts an ingestion, as a new process would."""
+        unique = self.dataset.kind is DatasetKind.APPEND and self.dataset.primary_key is not None
+        self.ingestion = Ingestion(
+            self._spark,
+            self.feed,
+            self.dataset,
+            self.table,
+            self.dead_letters,
+            log_path=self.log.path,
+            scratch=self._directory,
+            seen=SeenIds(self._directory / "ids") if unique else None,
+            settings=self._settings,
+            committed=self._committed,
+        )
+        self.ingestion.start()
+        return self.ingestion
+
+    def stop(self) -> None:
+        if self.ingestion is not None:
+            self.ingestion.stop()
+        self.ingestion = None
+
+    def reopen(self) -> None:
+        """What the next process finds."""
+        self.stop()
+        self.table = Table(self._directory / "dataset", self._schema())
+        self.dead_letters = Table(self._directory / "dead-letters", DEAD_LETTERS)
+
+    def close(self) -> None:
+        self.stop()
+        self.log.close()
+
+    def publish(self, *records: dict[str, Any]) -> None:
+        """Appends records in the slices of their first columns."""
+        slices: dict[int, list[bytes]] = {}
+        for record in records:
+            index = hashed(record[self.feed.sliced_by], self.feed.slices)
+            slices.setdefault(index, []).append(json.dumps(record).encode())
+        self.log.append(slices)
+
+    def drain(self) -> None:
+        """Waits until the dataset has everything."""
+        until(lambda: positions(self.table, self.feed) == self.log.ends())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The dataset, by its first column."""
+        names = [column.name for column in self.dataset.columns]
+        return sorted(self.table.read(columns=names).to_pylist(), key=lambda row: str(row[names[0]]))
+
+    def letters(self) -> list[dict[str, Any]]:
+        """The dead letters, in the order of the log."""
+        found = self.dead_letters.read(columns=["slice", "position", "line", "reason"]).to_pylist()
+        return sorted(found, key=lambda letter: (letter["slice"], letter["position"]))
+
+    def _committed(self) -> None:
+        self.commits += 1
+
+    def _schema(self) -> pa.Schema:
+        return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in self.dataset.columns])
+
+
+def numbered(numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """Records r0, r1, … with their numbers."""
+    return [{"id": f"r{number}", "value": number} for number in numbers]

@@ -1,0 +1,179 @@
+"""A table: data and markers in one commit, versions that count, and the same again after opening it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from tocsin.data.lake.table import VERSION, Table
+from tocsin.errors import StorageError
+
+Rows = Callable[..., pa.Table]
+Content = Callable[[Table], dict[str, int]]
+Reopen = Callable[[], Table]
+
+
+def new_since(table: Table, version: int) -> set[str]:
+    found = table.read(pc.field(VERSION) > version, ["key"], since=version)
+    return set(found["key"].to_pylist())
+
+
+def test_a_new_table_is_empty_at_version_0(table: Table, content: Content) -> None:
+    assert (table.version, table.marker("slice-0"), content(table), table.snapshot.files) == (0, 0, {}, ())
+
+
+def test_each_commit_has_the_next_version_and_its_markers(table: Table, rows: Rows, content: Content) -> None:
+    table.append(rows(a=1), {"slice-0": 10})
+    table.append(rows(b=2), {"slice-1": 7})
+    assert (table.version, table.marker("slice-0"), table.marker("slice-1")) == (2, 10, 7)
+    assert content(table) == {"a": 1, "b": 2}
+    assert new_since(table, 1) == {"b"}
+
+
+def test_marking_is_a_commit_without_data(table: Table, rows: Rows, content: Content) -> None:
+    table.append(rows(a=1), {"slice-0": 10})
+    table.mark({"slice-0": 20})
+    assert (table.version, table.marker("slice-0")) == (2, 20)
+    assert (content(table), new_since(table, 1)) == ({"a": 1}, set())
+
+
+def test_merging_keeps_the_newest_row_of_each_key(table: Table, rows: Rows, content: Content) -> None:
+    table.merge(rows(a=1, b=1), "key", {"slice-0": 1})
+    table.merge(rows(b=2, c=2), "key", {"slice-0": 2})
+    assert content(table) == {"a": 1, "b": 2, "c": 2}
+    assert new_since(table, 1) == {"b", "c"}
+    assert table.marker("slice-0") == 2
+
+
+def test_overwriting_replaces_everything(table: Table, rows: Rows, content: Content) -> None:
+    table.append(rows(a=1), {})
+    table.overwrite(rows(b=2), {"loaded": 5})
+    assert (content(table), table.version, table.marker("loaded")) == ({"b": 2}, 2, 5)
+
+
+def test_deleting_rows_is_no_news(table: Table, rows: Rows, content: Content) -> None:
+    table.append(rows(a=1, b=2, c=3), {"slice-0": 4})
+    assert table.delete("value < 3") == 2
+    assert table.delete("value < 3") == 0
+    assert (content(table), table.version, table.marker("slice-0")) == ({"c": 3}, 1, 4)
+
+
+def test_a_table_opened_again_is_the_same(table: Table, rows: Rows, reopen: Reopen, content: Content) -> None:
+    table.append(rows(a=1), {"slice-0": 10})
+    table.merge(rows(a=2, b=2), "key", {"slice-0": 20})
+    table.mark({"slice-1": 5})
+    again = reopen()
+    assert (again.version, again.marker("slice-0"), again.marker("slice-1")) == (3, 20, 5)
+    assert (content(again), again.snapshot.files) == (content(table), table.snapshot.files)
+
+
+def test_versions_and_markers_survive_hundreds_of_commits_and_the_upkeep_between_them(
+    table: Table, rows: Rows, reopen: Reopen, content: Content
+) -> None:
+    for number in range(1, 121):
+        table.append(rows(**{f"k{number}": number}), {f"slice-{number % 3}": number})
+        if number % 50 == 0:
+            table.compact()
+            table.vacuum(0)
+    again = reopen()
+    assert again.version == 120
+    assert [again.marker(f"slice-{index}") for index in range(3)] == [120, 118, 119]
+    assert content(again) == {f"k{n}": n for n in range(1, 121)}
+    assert new_since(again, 117) == {"k118", "k119", "k120"}
+
+
+def test_what_is_new_is_still_told_apart_after_compaction(table: Table, rows: Rows) -> None:
+    for number in range(10):
+        table.append(rows(**{f"k{number}": number}), {})
+    table.compact()
+    assert len(table.snapshot.files) == 1
+    for since in range(11):
+        assert new_since(table, since) == {f"k{n}" for n in range(since, 10)}
+
+
+def test_files_with_nothing_new_are_not_read(table: Table, rows: Rows) -> None:
+    for number in range(4):
+        table.append(rows(**{f"k{number}": number}), {})
+    assert [len(table.snapshot.paths(since)) for since in range(5)] == [4, 3, 2, 1, 0]
+
+
+def test_other_columns_than_declared_are_refused_by_name(tmp_path: Path, table: Table) -> None:
+    changed = pa.schema([("key", pa.string()), ("value", pa.string()), ("more", pa.int64())])
+    with pytest.raises(StorageError) as refused:
+        Table(tmp_path / "table", changed)
+    assert "value is int64, declared string" in str(refused.value)
+    assert "more is missing, declared int64" in str(refused.value)
+
+
+def test_files_written_for_another_version_are_not_adopted(table: Table, rows: Rows, content: Content) -> None:
+    table.append(rows(a=1), {})
+    with pytest.raises(StorageError, match="written for version 3, but 2 is next"):
+        table.adopt([], 3, {"slice-0": 1})
+    assert (table.version, table.marker("slice-0"), content(table)) == (1, 0, {"a": 1})
+
+
+def test_rows_that_do_not_fit_leave_no_trace(table: Table, rows: Rows, content: Content, tmp_path: Path) -> None:
+    table.append(rows(a=1), {"slice-0": 1})
+    before = sorted(tmp_path.rglob("*.parquet"))
+    with pytest.raises(Exception, match="(?i)schema|cast|field"):
+        table.append(pa.table({"other": [1]}), {"slice-0": 2})
+    assert (table.version, table.marker("slice-0"), content(table)) == (1, 1, {"a": 1})
+    assert sorted(tmp_path.rglob("*.parquet")) == before
+
+
+def test_an_error_after_the_commit_does_not_undo_it(
+    table: Table, rows: Rows, content: Content, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def committed_then_failed(delta: DeltaTable, *arguments: object, **options: object) -> None:
+        real(delta, *arguments, **options)  # type: ignore[arg-type]
+        raise DeltaError("no room for the checkpoint")
+
+    from tocsin.data.lake import table as module
+
+    real = module.write_deltalake
+    monkeypatch.setattr(module, "write_deltalake", committed_then_failed)
+    table.append(rows(a=1), {"slice-0": 1})
+    monkeypatch.undo()
+    assert (table.version, table.marker("slice-0"), content(table)) == (1, 1, {"a": 1})
+
+
+def test_what_a_failed_commit_wrote_is_removed(
+    table: Table, rows: Rows, content: Content, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def written_but_not_committed(*_: object, **__: object) -> None:
+        (table.path / "part-half.parquet").write_bytes(b"half")
+        raise DeltaError("No space left on device")
+
+    from tocsin.data.lake import table as module
+
+    table.append(rows(a=1), {})
+    monkeypatch.setattr(module, "write_deltalake", written_but_not_committed)
+    with pytest.raises(StorageError, match="the disk is full; free some space"):
+        table.append(rows(b=2), {})
+    monkeypatch.undo()
+    assert [file.name for file in table.path.glob("part-half*")] == []
+    table.append(rows(c=3), {})
+    assert (content(table), table.version) == ({"a": 1, "c": 3}, 2)
+
+
+def test_many_threads_may_commit_and_look_at_the_same_time(table: Table, rows: Rows, content: Content) -> None:
+    def commit(number: int) -> None:
+        table.append(rows(**{f"k{number}": number}), {f"slice-{number}": number + 1})
+        assert table.marker(f"slice-{number}") == number + 1
+        assert table.snapshot.version <= table.version
+        if number % 5 == 0:
+            table.compact()
+            table.vacuum(60)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(commit, range(20)))
+    assert table.version == 20
+    assert content(table) == {f"k{n}": n for n in range(20)}
+    assert sorted(table.read(columns=[VERSION])[VERSION].to_pylist()) == list(range(1, 21))

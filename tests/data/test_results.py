@@ -1,0 +1,126 @@
+"""Results: numbered without gaps, pulled alike from memory and from files, and gone after their time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.data.results import Cache, Results
+
+pytestmark = pytest.mark.spark
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+_COLUMNS = pa.schema([("__be", pa.int64()), ("payload", pa.string()), ("rows", pa.int32()), ("bytes", pa.int32())])
+
+Found = Callable[..., DataFrame]
+Open = Callable[[int], Results]
+
+
+@pytest.fixture
+def found(spark: SparkSession) -> Found:
+    """What an execution found for these BE subscriptions."""
+
+    def found(*bes: int) -> DataFrame:
+        payloads = [f'[{{"n":{be}}}]' for be in bes]
+        table = pa.table([bes, payloads, [1] * len(bes), [len(text) for text in payloads]], schema=_COLUMNS)
+        return spark.createDataFrame(table)
+
+    return found
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    """Opens the results of a channel, with so many bytes of cache."""
+    return lambda cache: Results("c", tmp_path / "c", Cache(cache))
+
+
+def pulled(results: Results, first: int, last: int, bes: Sequence[int] | None = None) -> list[tuple[int, int, str]]:
+    return [(r.execution, r.be, bytes(r.payload).decode()) for r in results.pull(first, last, bes)]
+
+
+def test_executions_are_numbered_from_1_also_those_that_found_nothing(opened: Open, found: Found) -> None:
+    results = opened(1 << 20)
+    numbers = [results.commit(found(*bes), {"Reports": n}, NOW)[0] for n, bes in enumerate([(1, 2), (), (2,)], 1)]
+    assert (numbers, results.execution, results.seen("Reports")) == ([1, 2, 3], 3, 3)
+    again = opened(0)
+    assert (again.execution, again.seen("Reports"), again.seen("Others")) == (3, 3, 0)
+    assert again.commit(found(5), {"Reports": 9}, NOW)[0] == 4
+    assert [number for number, _, _ in pulled(again, 1, 9)] == [1, 1, 3, 4]
+
+
+def test_a_commit_tells_whom_it_found_something_for_and_how_much(opened: Open, found: Found) -> None:
+    _, rows = opened(0).commit(found(7, 12), {}, NOW)
+    assert rows.to_pydict() == {"be": [7, 12], "bytes": [9, 10]}
+
+
+@pytest.mark.parametrize("asked", [(1, 4), (2, 3), (0, 99), (3, 3), (5, 9), (4, 2)])
+@pytest.mark.parametrize("bes", [None, [2], [1, 3, 99], []])
+def test_memory_and_files_give_the_same(
+    opened: Open, found: Found, asked: tuple[int, int], bes: list[int] | None
+) -> None:
+    cached = opened(1 << 20)
+    for bes_found in ((3, 1, 2), (2,), (), (1, 2)):
+        cached.commit(found(*bes_found), {}, NOW)
+    stored = opened(0)
+    everything = [(1, 1), (1, 2), (1, 3), (2, 2), (4, 1), (4, 2)]
+    wanted = [(n, be) for n, be in everything if asked[0] <= n <= asked[1] and (bes is None or be in bes)]
+    assert [(n, be) for n, be, _ in pulled(cached, *asked, bes)] == wanted
+    assert pulled(cached, *asked, bes) == pulled(stored, *asked, bes)
+
+
+def test_recent_executions_are_pulled_without_reading_a_file(
+    opened: Open, found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = opened(1 << 20)
+    results.commit(found(1), {}, NOW)
+    results.commit(found(), {}, NOW)
+    monkeypatch.setattr(results.table, "read", None)
+    assert pulled(results, 1, 2) == [(1, 1, '[{"n":1}]')]
+
+
+def test_the_cache_stays_within_its_bound_and_keeps_the_newest() -> None:
+    tables = [pa.table({"be": pa.array([n] * 10, pa.int64())}) for n in range(5)]
+    cache = Cache(3 * tables[0].nbytes)
+    for number, table in enumerate(tables):
+        cache.put("c", number, table)
+        cache.put("c", number, table)
+    assert [cache.get("c", number) is not None for number in range(5)] == [False, False, True, True, True]
+    cache.put("c", 9, pa.table({"be": pa.array(range(1000), pa.int64())}))
+    assert cache.get("c", 9) is None
+    cache.put("d", 1, tables[0])
+    cache.drop("c")
+    assert (cache.get("c", 4), cache.get("d", 1)) == (None, tables[0])
+
+
+@pytest.mark.parametrize("cache", [0, 1 << 20])
+def test_results_past_their_time_are_removed_and_the_others_stay_through_upkeep(
+    opened: Open, found: Found, cache: int
+) -> None:
+    results = opened(cache)
+    for minutes in range(4):
+        results.commit(found(minutes), {"Reports": minutes}, NOW + timedelta(minutes=minutes))
+    now = NOW + timedelta(minutes=10)
+    assert results.expire(3600, now) == 0
+    assert results.expire(8 * 60 + 30, now) == 2
+    left = [(3, 2, '[{"n":2}]'), (4, 3, '[{"n":3}]')]
+    assert pulled(results, 1, 9) == left
+    results.table.compact()
+    results.table.vacuum(0)
+    assert pulled(results, 1, 9) == pulled(results, 3, 4) == left
+    assert (results.execution, results.seen("Reports")) == (4, 3)
+    assert results.expire(1, now) == 2
+    assert (pulled(results, 1, 9), opened(0).execution) == ([], 4)
+    assert results.commit(found(1), {}, now)[0] == 5
+
+
+def test_skipping_counts_as_an_execution_that_found_nothing(opened: Open, found: Found) -> None:
+    results = opened(1 << 20)
+    results.skip({"Reports": 8})
+    assert (results.execution, results.seen("Reports")) == (1, 8)
+    assert results.commit(found(1), {"Reports": 9}, NOW)[0] == 2
+    assert [number for number, _, _ in pulled(results, 1, 2)] == [2]

@@ -1,0 +1,105 @@
+"""A catalog on a directory of its own, whose datasets are filled directly: everything but the feeds' streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tests.data.waiting import until
+from tocsin.data.applying import Applier
+from tocsin.data.catalog import Catalog
+from tocsin.data.channels.execution import Execution
+from tocsin.data.store import Store
+from tocsin.model.messages import Outcome
+from tocsin.settings import Settings
+
+DATASETS = """
+CREATE DATASET Reports (id STRING, etype STRING, severity INT) PRIMARY KEY id;
+CREATE KEYED DATASET People (name STRING, likes STRING) PRIMARY KEY name;
+"""
+
+
+class World:
+    """What a process has open, and what its channels told of."""
+
+    def __init__(self, spark: SparkSession, directory: Path, **settings: Any) -> None:
+        quick = {"channels": {"retry_seconds": 0.05, "max_retry_seconds": 0.2}, **settings}
+        self.settings = msgspec.convert({**quick, "data": {"directory": directory}}, Settings)
+        self.spark: Future[SparkSession] = Future()
+        self.executions: list[Execution] = []
+        self.dropped: list[str] = []
+        self._session, self._open = spark, False
+        self.open()
+
+    def open(self) -> None:
+        """Opens what is stored, as a new process would, but does not begin yet."""
+        self.store = Store(self.settings.data.directory)
+        self.store.brokers.register("b", "http://b")
+        self.spark = Future()
+        self.spark.set_result(self._session)
+        self.catalog = Catalog(self.settings, self.store, self.spark, self.executions.append, self.dropped.append)
+        self._applier = Applier(self.catalog, 4)
+        self._open = True
+
+    def start(self) -> World:
+        self.catalog.start()
+        return self
+
+    def close(self) -> None:
+        if self._open:
+            self.catalog.stop()
+            self.store.close()
+        self._open = False
+
+    def restart(self) -> None:
+        """Ends, and begins again with what is on disk."""
+        self.close()
+        self.open()
+        self.start()
+
+    def apply(self, text: str, directory: Path | None = None) -> list[Outcome]:
+        return self._applier.apply(text, directory)
+
+    def actions(self, text: str, directory: Path | None = None) -> list[str]:
+        """What each statement did."""
+        return [outcome.action for outcome in self.apply(text, directory)]
+
+    def put(self, dataset: str, *rows: Mapping[str, object]) -> None:
+        """Stores records, as a feed would."""
+        table = self.catalog.tables[dataset]
+        schema = pa.schema([field for field in table.schema if field.name != "_v"])
+        table.append(pa.Table.from_pylist([dict(row) for row in rows], schema), {})
+        self.catalog._stored(dataset)
+
+    def attach(self, channel: str, *values: Mapping[str, object]) -> list[int]:
+        return self.catalog.attach(channel, "b", [dict(value) for value in values])
+
+    def found(self, channel: str) -> list[tuple[int, Any]]:
+        """The BE subscriptions and rows of all results of a channel, in order."""
+        results = self.catalog.results[channel].pull(1, 10**9, None)
+        return [(result.be, row) for result in results for row in json.loads(bytes(result.payload))]
+
+    def wait_for(self, channel: str, count: int) -> list[tuple[int, Any]]:
+        """Waits until a channel has found so many rows."""
+        return until(lambda: found if len(found := self.found(channel)) >= count else [])
+
+    def idle(self) -> None:
+        """Waits until no channel runs."""
+        until(lambda: all(self.catalog.status(name).state == "waiting" for name in self.catalog.channels))
+
+    def shown(self, what: str) -> dict[str, dict[str, Any]]:
+        """SHOW, by name."""
+        [outcome] = self.apply(f"SHOW {what}")
+        return {row["name"]: row for row in outcome.rows}
+
+
+def reports(*types: str, first: int = 0) -> Sequence[Mapping[str, object]]:
+    """Reports r0, r1, … of these types, with severities 0, 1, …"""
+    return [{"id": f"r{first + n}", "etype": etype, "severity": n} for n, etype in enumerate(types)]

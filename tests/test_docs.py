@@ -1,0 +1,90 @@
+"""The documentation keeps its promises: links lead somewhere, and what it names is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.pages import PAGES, README, ROOT, TUTORIAL, blocks, commands, prose, words
+from tocsin import __version__
+from tocsin.cli.main import app
+from tocsin.data.sql.statements import parse
+from tocsin.settings.keys import KEYS
+
+PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+COMMANDS = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
+TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+
+
+def _said(page: Path, pattern: str) -> set[str]:
+    """What a pattern's group matches in the commands of a page and in the words it marks as code."""
+    return {found for text in [*commands(page), *words(page)] for found in re.findall(pattern, text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+def test_links_lead_to_something(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)\s]+)\)", prose(page))
+    dead = [target for target in targets if "://" not in target and not _exists(page, target)]
+    assert dead == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+def test_commands_that_are_named_exist(page: Path) -> None:
+    assert _said(page, r"(?:^|[\s|(])tocsin ([a-z]+)") - COMMANDS == set()
+    assert _said(page, r"(?:^|\s)make ([a-z]+)") - TARGETS == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+def test_settings_that_are_named_exist(page: Path) -> None:
+    sections = {key.split(".")[0] for key in KEYS}
+    named = {word for word in words(page) if re.fullmatch(r"[a-z]+\.[a-z_]+", word) and word.split(".")[0] in sections}
+    assert named - set(KEYS) - {"settings.md"} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
+def test_places_in_the_repository_that_are_named_exist(page: Path) -> None:
+    named = {word.rstrip("/") for word in words(page) if re.fullmatch(r"(tocsin|tests|docs|scripts)/[\w./-]+", word)}
+    assert [
+        place for place in sorted(named) if not (ROOT / place).exists() and not (ROOT / f"{place}.py").exists()
+    ] == []
+
+
+@pytest.mark.parametrize("page", [README, TUTORIAL], ids=["README.md", "tutorial.md"])
+def test_statements_that_are_shown_can_be_read(page: Path) -> None:
+    shown = blocks(page, "sql")
+    assert shown
+    assert all(parse(text) for text in shown)
+
+
+def test_decisions_are_numbered_through_and_listed() -> None:
+    numbers = [int(page.name[:3]) for page in DECISIONS]
+    assert numbers == list(range(1, len(DECISIONS) + 1))
+    listed = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert [page.name for page in DECISIONS if f"(decisions/{page.name})" not in listed] == []
+
+
+def test_a_decision_is_titled_with_its_number_and_takes_half_a_page() -> None:
+    for page in DECISIONS:
+        text = page.read_text(encoding="utf-8")
+        assert text.startswith(f"# {page.name[:3]}: ")
+        assert len(text.splitlines()) <= 45
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    titles = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert __version__ in titles[0]
+
+
+def _exists(page: Path, target: str) -> bool:
+    path, _, anchor = target.partition("#")
+    linked = page.parent / path if path else page
+    return linked.exists() and (not anchor or anchor in _anchors(linked))
+
+
+def _anchors(page: Path) -> set[str]:
+    """As the headings of a page are called in links to them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
