@@ -30,13 +30,19 @@ def words(page: Path) -> list[str]:
     return _CODE.findall(prose(page))
 
 
-def commands(page: Path) -> list[str]:
-    """The lines that a reader is to type into a shell, continued ones joined."""
-    typed = []
-    for block in blocks(page, "console"):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                typed.append(line[2:])
-            elif line.startswith("    ") and typed:
-                typed[-1] += f" {line.strip()}"
+def sessions(page: Path) -> list[tuple[str, str]]:
+    """What a reader is to type into a shell, continued lines joined, and what the page shows in answer."""
+    typed: list[tuple[str, str]] = []
+    for line in "".join(blocks(page, "console")).splitlines():
+        if line.startswith("$ "):
+            typed.append((line[2:], ""))
+        elif typed and not typed[-1][1] and line.startswith("    "):
+            typed[-1] = (f"{typed[-1][0]} {line.strip()}", "")
+        elif typed:
+            typed[-1] = (typed[-1][0], f"{typed[-1][1]}{line}\n")
     return typed
+
+
+def commands(page: Path) -> list[str]:
+    """What a reader is to type into a shell."""
+    return [command for command, _ in sessions(page)]

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.data.waiting import until
 from tests.data.world import DATASETS, World, reports
 from tocsin.data import catalog as module
+from tocsin.data import compiling
+from tocsin.data.channels.check import Compiled
+from tocsin.data.channels.runner import Runner
+from tocsin.data.compiling import Compiler
+from tocsin.data.lake.table import Table
 from tocsin.data.results import Results
 from tocsin.data.store.definitions import Definitions
 from tocsin.errors import ConflictError, StatementError, StorageError, UnavailableError
+from tocsin.data.subscriptions import Subscriptions
+from tocsin.model.definitions import Channel, Dataset
 from tocsin.model.messages import Published
 
 pytestmark = pytest.mark.spark
@@ -67,7 +76,7 @@ def begin_again(world: World) -> None:
 STEPS_OF_CREATION: list[tuple[object, str]] = [
     (Results, "skip"),
     (Definitions, "put"),
-    (module.Runner, "add"),
+    (Runner, "add"),
 ]
 
 
@@ -108,8 +117,8 @@ def test_a_channel_that_the_store_refused_does_not_exist_and_can_be_created_afte
 
 STEPS_OF_REMOVAL: list[tuple[object, str]] = [
     (Definitions, "remove"),
-    (module.Runner, "remove"),
-    (module.Subscriptions, "drop"),
+    (Runner, "remove"),
+    (Subscriptions, "drop"),
     (module, "_discard"),
 ]
 
@@ -150,7 +159,7 @@ def test_a_crash_while_a_feed_is_replaced_leaves_one_that_works(world: World, cr
     until(lambda: world.catalog.tables["Reports"].read().num_rows == 1)
 
 
-@pytest.mark.parametrize(("owner", "name"), [(Definitions, "remove"), (module, "_discard")], ids=["remove", "discard"])
+@pytest.mark.parametrize(("owner", "name"), [(Definitions, "remove"), (shutil, "rmtree")], ids=["remove", "rmtree"])
 def test_a_crash_while_a_dataset_is_dropped_leaves_an_empty_one_or_none(
     world: World, crash: Crash, owner: object, name: str
 ) -> None:
@@ -162,6 +171,22 @@ def test_a_crash_while_a_dataset_is_dropped_leaves_an_empty_one_or_none(
     begin_again(world)
     world.apply("DROP DATASET IF EXISTS Reports; " + DATASETS)
     assert world.catalog.tables["Reports"].read().num_rows == 0
+
+
+def test_a_dataset_that_the_store_does_not_let_go_of_keeps_its_records(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise StorageError("the disk is full")
+
+    world.apply(DATASETS)
+    world.put("Reports", *reports("fire"))
+    monkeypatch.setattr(Definitions, "remove", refused)
+    with pytest.raises(StorageError, match="the disk is full"):
+        world.apply("DROP DATASET Reports")
+    world.close()
+    world.open()
+    assert world.catalog.tables["Reports"].read()["id"].to_pylist() == ["r0"]
 
 
 def publish(world: World, *names: str) -> Published:
@@ -272,14 +297,14 @@ def test_a_channel_that_spark_no_longer_takes_says_so_and_the_others_run(
     world.apply(DATASETS + CHANNEL + CHANNEL.replace("OfType", "Other"))
     world.attach("Other", {"event": "fire"})
     world.close()
-    real = module.Compiler.compiled
+    real = Compiler.compiled
 
-    def refusing(self: module.Compiler, spark: SparkSession, channel: Any) -> Any:
+    def refusing(self: Compiler, spark: SparkSession, channel: Any) -> Any:
         if channel.name == "OfType":
             raise StatementError("no such function", line=1, column=8)
         return real(self, spark, channel)
 
-    monkeypatch.setattr(module.Compiler, "compiled", refusing)
+    monkeypatch.setattr(Compiler, "compiled", refusing)
     world.open()
     world.start()
     shown = world.shown("CHANNELS")["OfType"]
@@ -294,14 +319,15 @@ def test_a_channel_that_spark_no_longer_takes_says_so_and_the_others_run(
 def test_compiled_channels_are_remembered_and_checked_again_when_that_is_damaged(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tocsin.data import compiling
-
     world.apply(DATASETS + CHANNEL)
     checked: list[str] = []
     real = compiling.check
-    monkeypatch.setattr(
-        compiling, "check", lambda spark, channel, datasets: checked.append(channel.name) or real(spark, channel, datasets)
-    )
+
+    def watched(spark: SparkSession, channel: Channel, datasets: Mapping[str, Dataset]) -> Compiled:
+        checked.append(channel.name)
+        return real(spark, channel, datasets)
+
+    monkeypatch.setattr(compiling, "check", watched)
     world.restart()
     assert checked == []
     for file in world.settings.data.directory.glob("compiled/*.json"):
@@ -315,11 +341,11 @@ def test_a_schema_mismatch_is_told_and_lets_go_of_everything(world: World, spark
     world.close()
     directory = world.settings.data.directory
     (directory / "datasets" / "More").rename(tmp_path / "kept")
-    module.Table(directory / "datasets" / "More", module.pa.schema([("other", module.pa.int64())]))
+    Table(directory / "datasets" / "More", pa.schema([("other", pa.int64())]))
     with pytest.raises(StorageError, match="does not fit its definition .*id is missing, declared string"):
         world.open()
     world.store.close()
-    module.shutil.rmtree(directory / "datasets" / "More")
+    shutil.rmtree(directory / "datasets" / "More")
     (tmp_path / "kept").rename(directory / "datasets" / "More")
     world.open()
     assert set(world.shown("FEEDS")) == {"reports"}

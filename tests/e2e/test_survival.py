@@ -28,6 +28,7 @@ pytestmark = pytest.mark.e2e
 # A publisher tries again after these; anything else is a fault.
 _TRY_AGAIN: Final = (429, 503, 507)
 _PAUSE: Final = 0.03
+_AGAIN: Final = 0.2
 
 # Tables are looked after while the process is killed, too.
 _SETTINGS: Final = {
@@ -39,7 +40,7 @@ _SETTINGS: Final = {
 
 
 class Publisher(threading.Thread):
-    """Publishes batch after batch, each until it is acknowledged, as one who must not lose anything does."""
+    """Publishes batch after batch, each until it is acknowledged, and some reports again, as one who lost count does."""
 
     def __init__(self, server: DataProcess, city: City) -> None:
         super().__init__(daemon=True)
@@ -60,6 +61,8 @@ class Publisher(threading.Thread):
             while not self._finishing.is_set() and not self.fault:
                 self._until_acknowledged(client, "reports", self._city.batch(self._chance.randint(1, 12)))
                 self._until_acknowledged(client, "people", self._city.moved(self._chance.randint(1, 6)))
+                if self._chance.random() < _AGAIN:
+                    self._until_acknowledged(client, "reports", self._chance.choices(self._city.reports, k=3))
                 self._finishing.wait(_PAUSE)
 
     def _until_acknowledged(self, client: httpx.Client, feed: str, records: list[dict[str, Any]]) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.conftest import Cluster
 from tests.e2e.process import DataProcess
-from tests.pages import README, ROOT, TUTORIAL, blocks, commands
+from tests.pages import README, ROOT, TUTORIAL, blocks, commands, sessions
 
 pytestmark = pytest.mark.e2e
 
@@ -50,23 +50,28 @@ class Reader:
         return "\n".join(line.rstrip() for line in done.stdout.splitlines())
 
     def echo(self) -> None:
-        """Types every ``echo … | tocsin publish …`` of the page."""
+        """Types every ``echo … | tocsin publish …`` of the page, slowly enough for each record to be stored."""
         for command in commands(self._page):
             if match := re.fullmatch(r"echo '(.*)' \| tocsin publish (\w+) -", command):
                 assert self.tocsin("publish", match[2], "-", stdin=match[1]) == "1 accepted, 0 refused"
+                self._data.wait_drained()
 
-    def curl(self, path: str) -> list[Any]:
-        """The answers to the page's calls of one path."""
-        bodies = [
-            match[1] for command in commands(self._page) if (match := re.search(rf"8800{path} --json '(.*)'$", command))
-        ]
-        assert bodies
-        return [self._data.client.post(path, content=body).json() for body in bodies]
+    def curl(self, path: str) -> Any:
+        """The answer to the page's call of a path."""
+        return self._data.client.post(path, content=self._call(path)[0]).json()
 
-    def shown(self, beginning: str) -> str:
-        """The line that the page shows, which begins so."""
-        lines = [line for block in blocks(self._page, "console") for line in block.splitlines()]
-        return next(line for line in lines if line.startswith(beginning))
+    def curled(self, path: str) -> Any:
+        """What the page shows in answer to it."""
+        return json.loads("".join(self._call(path)[1].splitlines()))
+
+    def shown(self, command: str) -> list[str]:
+        """What the page shows in answer to a command, each time it is typed."""
+        return [answer.rstrip() for typed, answer in sessions(self._page) if typed.partition("  #")[0] == command]
+
+    def _call(self, path: str) -> tuple[str, str]:
+        """The body and the answer that is shown."""
+        calls = ((re.search(rf"8800{path} --json '(.*)'$", typed), answer) for typed, answer in sessions(self._page))
+        return next((call[1], answer) for call, answer in calls if call)
 
 
 @pytest.fixture
@@ -79,13 +84,12 @@ def data(cluster: Cluster) -> DataProcess:
 def test_the_example_of_the_readme(data: DataProcess, tmp_path: Path) -> None:
     reader = Reader(README, data, tmp_path)
     reader.save("app.sql", blocks(README, "sql")[0])
-    assert "channel NearMe    created" in reader.tocsin("apply", "app.sql")
+    assert reader.tocsin("apply", "app.sql").count(" created") == 6
     reader.curl("/brokers")
-    assert reader.curl("/subscriptions") == [json.loads(reader.shown('{"ids"'))]
+    assert reader.curl("/subscriptions") == reader.curled("/subscriptions")
     reader.echo()
-    expected = json.loads(reader.shown('{"results"'))
-    found = data.until(lambda: data.results("NearMe"), "results")
-    assert [one["payload"] for one in found] == [one["payload"] for one in expected["results"]]
+    data.until(lambda: data.results("NearMe"), "results")
+    assert reader.curl("/results") == reader.curled("/results")
 
 
 def test_the_tutorial(data: DataProcess, tmp_path: Path) -> None:
@@ -94,22 +98,20 @@ def test_the_tutorial(data: DataProcess, tmp_path: Path) -> None:
     reader.save("air.sql", application)
     reader.save("stations.csv", blocks(TUTORIAL, "csv")[0])
     reader.save("readings.ndjson", blocks(TUTORIAL, "json")[0])
-    assert reader.tocsin("apply", "air.sql") in blocks(TUTORIAL, "console")[3]
-    reader.curl("/brokers")
-    assert reader.curl("/subscriptions") == [{"ids": [1, 2]}]
-    assert reader.tocsin("publish", "readings", "readings.ndjson") in blocks(TUTORIAL, "console")[5]
-
+    applied, refused = reader.shown("tocsin apply air.sql")
+    assert reader.tocsin("apply", "air.sql") == applied
+    assert reader.curl("/brokers") == reader.curled("/brokers")
+    assert reader.curl("/subscriptions") == reader.curled("/subscriptions")
+    assert [reader.tocsin("publish", "readings", "readings.ndjson")] == reader.shown(
+        "tocsin publish readings readings.ndjson"
+    )
     data.until(lambda: len(data.results("BadAir")) == 2, "results")
-    [answer] = reader.curl("/results")
-    shown = "".join(blocks(TUTORIAL, "console")[6].splitlines()[1:])
-    assert answer == json.loads(shown)
+    assert reader.curl("/results") == reader.curled("/results")
 
     reader.echo()
     data.until(lambda: len(data.results("BadAir")) == 3, "a further result")
-    begin = application.index("CREATE CONTINUOUS CHANNEL")
-    reader.save("air.sql", application[:begin] + replacement)
+    kept = application[: application.index("CREATE CONTINUOUS CHANNEL")]
+    reader.save("air.sql", kept + replacement)
     assert "channel BadAir    replaced" in reader.tocsin("apply", "air.sql")
-    reader.save("air.sql", application[:begin] + replacement.replace("s.city", "s.town"))
-    refused = reader.tocsin("apply", "air.sql")
-    pointed = "\n".join(blocks(TUTORIAL, "console")[8].splitlines()[1:])
-    assert refused.endswith(pointed.rstrip())
+    reader.save("air.sql", kept + replacement.replace("s.city", "s.town"))
+    assert reader.tocsin("apply", "air.sql").endswith(refused.removeprefix("…"))

@@ -40,7 +40,13 @@ def quantile(values: Sequence[float], q: float) -> float:
 def show(figures: Iterable[Figure], console: Console) -> None:
     """Prints figures as a table, a section per group."""
     table = Table(title="tocsin bench data", title_justify="left")
-    for column, justify in (("", "left"), ("figure", "left"), ("measured", "right"), ("ratio", "right"), ("to", "left")):
+    for column, justify in (
+        ("", "left"),
+        ("figure", "left"),
+        ("measured", "right"),
+        ("ratio", "right"),
+        ("to", "left"),
+    ):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     table.add_column("target")
     table.add_column("met")

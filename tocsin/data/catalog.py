@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final, TypeVar
@@ -127,7 +127,8 @@ class Catalog:
             self._refuse_use(dataset.name, "replaced")
             if self.tables[dataset.name].snapshot.files and existing.kind is not DatasetKind.REFERENCE:
                 raise ConflictError(f"dataset {dataset.name} has records; drop it first if they may go")
-            self._remove_table(dataset.name)
+            for directory in self._directories(dataset.name):
+                _discard(directory)
         self._store.definitions.put(dataset)
         self._open_dataset(dataset)
 
@@ -172,9 +173,9 @@ class Catalog:
         """Removes a dataset and its records."""
         dataset = self.dataset(name)
         self._refuse_use(dataset.name, "dropped")
-        self._store.definitions.remove(Dataset, dataset.name)
-        self._remove_table(dataset.name)
-        del self.datasets[dataset.name]
+        with _set_aside(*self._directories(dataset.name)):
+            self._store.definitions.remove(Dataset, dataset.name)
+        del self.tables[dataset.name], self.datasets[dataset.name]
 
     def drop_feed(self, name: str) -> None:
         """Removes a feed with its dead letters, once everything in its log is stored."""
@@ -305,11 +306,9 @@ class Catalog:
         del self.pipelines[name]
         _discard(pipeline.log.path)
 
-    def _remove_table(self, name: str) -> None:
-        del self.tables[name]
-        # In this order: ids of a dataset that is no more would keep records from the next of that name.
-        _discard(self._directory / "ids" / name)
-        _discard(self._directory / "datasets" / name)
+    def _directories(self, dataset: str) -> list[Path]:
+        """What belongs to a dataset; ids of one that is no more would keep records from the next of that name."""
+        return [self._directory / "ids" / dataset, self._directory / "datasets" / dataset]
 
     def _refuse_use(self, dataset: str, what: str) -> None:
         users = [f"feed {p.feed.name}" for p in self.pipelines.values() if p.feed.dataset == dataset]
@@ -373,8 +372,23 @@ def _fresh_directory(place: Path) -> Path:
 
 def _discard(directory: Path) -> None:
     """Removes a directory, first under another name, so that a crash leaves nothing half there."""
-    if directory.exists():
-        doomed = directory.with_name(f".removed-{directory.name}")
+    with _set_aside(directory):
+        pass
+
+
+@contextmanager
+def _set_aside(*directories: Path) -> Iterator[None]:
+    """Takes directories away, for good when the block ends; they are put back if it raises an error."""
+    aside = {directory: directory.with_name(f".removed-{directory.name}") for directory in directories}
+    aside = {directory: doomed for directory, doomed in aside.items() if directory.exists()}
+    for directory, doomed in aside.items():
         shutil.rmtree(doomed, ignore_errors=True)
         directory.rename(doomed)
+    try:
+        yield
+    except Exception:
+        for directory, doomed in aside.items():
+            doomed.rename(directory)
+        raise
+    for doomed in aside.values():
         shutil.rmtree(doomed, ignore_errors=True)

@@ -60,6 +60,7 @@ class Cluster:
         self._listeners: dict[str, list[asyncio.Queue[Notice]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._problem = ""
+        self._stopped = False
 
     async def start(self) -> None:
         """Opens what is stored and begins to start Spark; if that fails, lets go of everything."""
@@ -78,7 +79,10 @@ class Cluster:
         await asyncio.shield(self._beginning)
 
     async def stop(self) -> None:
-        """Ends what is at hand and lets go of everything."""
+        """Ends what is at hand and lets go of everything; done again, it does nothing."""
+        if self._stopped:
+            return
+        self._stopped = True
         await asyncio.gather(self._beginning, return_exceptions=True)
         await self._in_thread(self._changes.shutdown)
         for pipeline in self._catalog.pipelines.values():

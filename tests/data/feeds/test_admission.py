@@ -203,6 +203,8 @@ async def test_closing_waits_for_what_was_taken_and_takes_no_more(admission: Adm
     closing = asyncio.create_task(admission.close())
     await asyncio.sleep(0)
     assert not closing.done()
+    with pytest.raises(UnavailableError, match="being closed"):
+        await admission.publish(record("late"), JSON)
     log.may_write.set()
     await closing
     assert await asyncio.gather(*taken) == [Published(1)] * 2

@@ -1,4 +1,4 @@
-"""What an execution costs as subscriptions grow, against one query per subscription; and ``near`` against a nested loop."""
+"""What an execution costs as subscriptions grow, against one query for each; ``near`` against a nested loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ _WARM = 3
 _SAMPLE = 40
 
 
-def executions(spark: SparkSession, directory: Path, sizes: list[int], say: Callable[[str], None]) -> list[Figure]:
+def executions(
+    spark: SparkSession,
+    directory: Path,
+    sizes: list[int],
+    say: Callable[[str], None],
+    *,
+    sample: int = _SAMPLE,
+    turns: int = _TURNS,
+    warm: int = _WARM,
+) -> list[Figure]:
     """One execution with ever more subscriptions; each of 10,000 new records is wanted by one of them."""
     group = f"execution, {RECORDS:,} new records of 500 B"
     figures: list[Figure] = []
@@ -29,7 +38,7 @@ def executions(spark: SparkSession, directory: Path, sizes: list[int], say: Call
         bench = Bench(spark, directory / str(size))
         say(f"attaching {size:,} subscriptions")
         bench.attach("OfType", [{"event": f"e{i}"} for i in range(size)])
-        seconds = _cost(bench, size, say)
+        seconds = _cost(bench, size, turns, warm, say)
         first = first or seconds
         last = size == sizes[-1]
         figures.append(
@@ -45,14 +54,14 @@ def executions(spark: SparkSession, directory: Path, sizes: list[int], say: Call
             )
         )
         if size == sizes[0]:
-            figures.append(_per_subscription(bench, size, seconds, group, say))
+            figures.append(_per_subscription(bench, size, seconds, group, sample, say))
         if last:
             figures += _attach_more(bench, size, seconds, group, say)
         bench.store.close()
     return figures
 
 
-def _cost(bench: Bench, kinds: int, say: Callable[[str], None]) -> float:
+def _cost(bench: Bench, kinds: int, turns: int, warm: int, say: Callable[[str], None]) -> float:
     """The median time of an execution, after some to warm up; each sees 10,000 records that are new to it."""
     bench.skip("OfType")
     say(f"executing for {kinds:,} subscriptions")
@@ -61,11 +70,12 @@ def _cost(bench: Bench, kinds: int, say: Callable[[str], None]) -> float:
         bench.tables["Reports"].append(reports(RECORDS, kinds, number), {})
         return bench.execute("OfType").seconds
 
-    times = [turn(number) for number in range(_WARM + _TURNS)]
-    return median(times[_WARM:])
+    return median([turn(number) for number in range(warm + turns)][warm:])
 
 
-def _per_subscription(bench: Bench, size: int, together: float, group: str, say: Callable[[str], None]) -> Figure:
+def _per_subscription(
+    bench: Bench, size: int, together: float, group: str, sample: int, say: Callable[[str], None]
+) -> Figure:
     """The same answers by one query per subscription, measured on a sample of them."""
     say("one query per subscription, for comparison")
     table = bench.tables["Reports"]
@@ -77,7 +87,7 @@ def _per_subscription(bench: Bench, size: int, together: float, group: str, say:
         statement = rewriter.for_one([f"'e{number}'"]).sql
         bench.spark.sql(f"SELECT to_json(collect_list(struct(*))) FROM ({statement})").collect()
 
-    each = median(repeated(_SAMPLE + _WARM, one)[_WARM:])
+    each = median(repeated(sample + 1, one)[1:])
     ratio = each * size / together
     target = "at least 1,000×"
     return Figure(
@@ -103,7 +113,15 @@ def _attach_more(bench: Bench, size: int, before: float, group: str, say: Callab
     ]
 
 
-def near(spark: SparkSession, directory: Path, say: Callable[[str], None], users: int = 100_000) -> list[Figure]:
+def near(
+    spark: SparkSession,
+    directory: Path,
+    say: Callable[[str], None],
+    users: int = 100_000,
+    *,
+    turns: int = _TURNS,
+    warm: int = _WARM,
+) -> list[Figure]:
     """Reports near users: the grid against a nested loop of the same condition."""
     group = f"near, {RECORDS:,} new reports × {users:,} users, 500 m"
     bench = Bench(spark, directory / "near")
@@ -120,7 +138,7 @@ def near(spark: SparkSession, directory: Path, say: Callable[[str], None], users
         return execution.seconds
 
     say("executing on the grid")
-    gridded = median([turn(number) for number in range(_WARM + _TURNS)][_WARM:])
+    gridded = median([turn(number) for number in range(warm + turns)][warm:])
     say("joining by a nested loop, for comparison")
     looped = _nested_loop(bench)
     bench.store.close()

@@ -29,10 +29,11 @@ _USERS = 100_000
 def bodies(count: int, seed: int) -> list[bytes]:
     """NDJSON requests of 1,000 reports of 500 bytes each."""
     filler = "x" * 370
-    line = '{{"id":"{}-{}","etype":"fire","severity":3,"x":1234.5,"y":2345.6,"message":"{}","at":"2026-01-01T00:00:00Z"}}'
+    line = (
+        '{{"id":"{}-{}","etype":"fire","severity":3,"x":1234.5,"y":2345.6,"message":"{}","at":"2026-01-01T00:00:00Z"}}'
+    )
     return [
-        "\n".join(line.format(seed, turn * _BATCH + i, filler) for i in range(_BATCH)).encode()
-        for turn in range(count)
+        "\n".join(line.format(seed, turn * _BATCH + i, filler) for i in range(_BATCH)).encode() for turn in range(count)
     ]
 
 
@@ -55,7 +56,7 @@ def ingestion(server: Server, directory: Path, seconds: float, say: Callable[[st
         ("locations", updates, 10_500, 10_000),
     ):
         say(f"warming up {feed}")
-        _publish(server, feed, make(20, 1), None)
+        _publish(server, feed, make(20, 1))
         say(f"publishing to {feed} for {seconds:.0f} s")
         before = server.memory()
         batches = make(int(seconds * rate / _BATCH), 2)
@@ -80,7 +81,6 @@ def ingestion(server: Server, directory: Path, seconds: float, say: Callable[[st
 
 def _measured(server: Server, feed: str, batches: list[bytes], rate: int, seconds: float) -> tuple[int, float, int]:
     """How many requests were taken, and how long until their records were in the dataset."""
-    began = time.perf_counter()
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         publishing = pool.apply_async(_publish_from, (server.url, server.token, feed, batches, rate, seconds))
@@ -113,7 +113,7 @@ def _publish_from(
     return began, sent
 
 
-def _publish(server: Server, feed: str, batches: list[bytes], rate: int | None) -> None:
+def _publish(server: Server, feed: str, batches: list[bytes]) -> None:
     with server.client() as client:
         for body in batches:
             client.post(f"/feeds/{feed}", content=body, headers={"content-type": "application/x-ndjson"})

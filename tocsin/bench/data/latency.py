@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+import httpx
 from websockets.sync.client import connect
 
 from tocsin.bench.data.server import Server
@@ -54,14 +55,12 @@ def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[
     ]
 
 
-def _publish(client: object, turn: int, published: dict[str, float]) -> None:
-    records = [
-        {"id": f"{turn}-{i}", "etype": f"e{i % _KINDS}", "message": "x" * 400} for i in range(_RATE // 10)
-    ]
+def _publish(client: httpx.Client, turn: int, published: dict[str, float]) -> None:
+    records = [{"id": f"{turn}-{i}", "etype": f"e{i % _KINDS}", "message": "x" * 400} for i in range(_RATE // 10)]
     now = time.time()
     for record in records:
         published[str(record["id"])] = now
-    client.post("/feeds/alarms", json=records).raise_for_status()  # type: ignore[attr-defined]
+    client.post("/feeds/alarms", json=records).raise_for_status()
 
 
 def _listen(server: Server, arrived: dict[str, float], published: dict[str, float], seconds: float) -> None:

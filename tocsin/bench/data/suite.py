@@ -17,7 +17,9 @@ from tocsin.settings import Settings
 PARTS = ("ingestion", "latency", "executions", "near")
 
 
-def run(settings: Settings, parts: list[str], sizes: list[int], seconds: float, say: Callable[[str], None]) -> Iterator[Figure]:
+def run(
+    settings: Settings, parts: list[str], sizes: list[int], seconds: float, say: Callable[[str], None]
+) -> Iterator[Figure]:
     """Runs the parts asked for, in an order in which none disturbs another."""
     with tempfile.TemporaryDirectory(prefix="tocsin-bench-") as name:
         directory = Path(name)

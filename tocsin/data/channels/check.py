@@ -85,17 +85,23 @@ class _Check:
         hidden = [key.value for key in order if key.column is None]
         refused: StatementError | None = None
         for way in Way:
-            rewritten = self._rewriter.for_all(way, hidden)
-            statement = query.payloads(rewritten.sql, columns, query.orders(order))
             try:
-                plans.prepared(self._spark.sql(statement))
-            except (PySparkException, Py4JJavaError) as error:
-                start = statement.index(rewritten.sql)
-                refused = refused or refusal.for_all(error, start, rewritten.rendered, self._body)
+                rewritten = self._rewriter.for_all(way, hidden)
+                statement = query.payloads(rewritten.sql, columns, query.orders(order))
+                self._plan(statement, rewritten)
+            except StatementError as error:
+                refused = refused or error
             else:
                 return statement, rewritten
         assert refused is not None
         raise refused
+
+    def _plan(self, statement: str, rewritten: Rewritten) -> None:
+        try:
+            plans.prepared(self._spark.sql(statement))
+        except (PySparkException, Py4JJavaError) as error:
+            start = statement.index(rewritten.sql)
+            raise refusal.for_all(error, start, rewritten.rendered, self._body) from None
 
     def _single(self) -> DataFrame:
         """The body for one subscription, of which Spark knows what it means."""

@@ -20,8 +20,8 @@ _INSTEAD = (
     ),
     (
         "ACCESSING_OUTER_QUERY_COLUMN_IS_NOT_ALLOWED",
-        "a parameter is used inside one side of a RIGHT or FULL JOIN, or below ROLLUP, CUBE or GROUPING SETS; "
-        "write a LEFT JOIN, or one SELECT for each grouping",
+        "a parameter is used in a subquery on the optional side of an outer join, or below ROLLUP, CUBE or GROUPING "
+        "SETS; use it in the ON of the join, or write one SELECT for each grouping",
     ),
     (
         "Unable to rewrite domain join",

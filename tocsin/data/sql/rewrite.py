@@ -3,8 +3,8 @@
 For all, a body goes into ``SELECT … FROM __subs __s, LATERAL (body)`` (see :mod:`tocsin.data.channels.query`). A SELECT
 that only compares parameters for equality refers to the outer row, ``__s``, and Spark turns that into a hash join. In
 any other use (``near``, ranges, the select list, subqueries) Spark would first join the SELECT with every distinct
-value of the parameters, a nested loop. There the subscription's row is made a relation of the SELECT, tied to the outer
-one by its unique id alone, and Spark sees an ordinary join.
+value of the parameters, a nested loop. Then the subscription's row is made a relation of each SELECT that needs it,
+tied to the outer one by its unique id alone, and Spark sees an ordinary join.
 
 ``is_new(alias)`` makes the alias read only what is new; ``near`` becomes an equality of grid cells where it joins two
 relations. Everything else in the text stays as it was written.
@@ -75,14 +75,17 @@ class Rewriter:
         nears(self.reading, self._new, ())
 
     def for_all(self, way: Way = Way.ROW, keys: Sequence[Span] = ()) -> Rewritten:
-        """The body as the right side of the LATERAL join, with a further column for each of ``keys``."""
-        rows = {s.number for s in self.body.scopes if way is Way.ROW and self._wants_row(s)}
+        """The body as the right side of the LATERAL join, with a further column for each of ``keys``.
+
+        StatementError where Spark would take the result, but give wrong rows for it.
+        """
+        rows = self._rows() if way is Way.ROW else set()
+        self._check_limits(rows)
         outer = {s.number for s in self.body.scopes if s.home.number not in rows}
 
         def value(token: int) -> str:
-            scope = self.body.scope(token)
-            row = _row(scope.home.number) if scope and scope.home.number in rows else OUTER
-            return f"{row}.{parameter(self.reading.parameter(token))}"
+            home = self._home(token)
+            return f"{_row(home.number) if home.number in rows else OUTER}.{parameter(self.reading.parameter(token))}"
 
         writing = _Writing(self.reading, self._new, nears(self.reading, self._new, outer), rows)
         return self._rewritten(writing.written(value, keys))
@@ -98,18 +101,52 @@ class Rewriter:
         whole = frozenset(dataset.name for item in items if (dataset := self.reading.dataset(item)))
         return Rewritten(rendered, whole, frozenset(dataset.name for dataset in self._new.values()))
 
-    def _wants_row(self, scope: Scope) -> bool:
-        """Whether the subscription's row should be a relation of this SELECT."""
-        if not scope.items or scope.depth or scope.joins("RIGHT", "FULL"):
-            return False
-        nested = [child for child in scope.children if child.nested]
-        if any(token in child.whole for child in nested for token in self.reading.references):
-            return True
+    def _home(self, token: int) -> Scope:
+        scope = self.body.scope(token)
+        if scope is None:
+            raise self.body.error("a parameter can only be used in a SELECT", token)
+        return scope.home
+
+    def _rows(self) -> set[int]:
+        """The SELECTs that get the subscription's row as a relation: all that use parameters, or none.
+
+        For all then depends on the outer row by its id alone; Spark gets some mixtures wrong (see _check_limits).
+        """
+        using = {home.number: home for home in map(self._home, self.reading.references)}
+        if not using or (len(using) == 1 and all(map(self._is_plain, using.values()))):
+            return set()
+        return {home.number for home in using.values() if not home.depth and not home.joins("RIGHT", "FULL")}
+
+    def _is_plain(self, scope: Scope) -> bool:
+        """Whether a SELECT only compares parameters for equality, which is a hash join as it is."""
         near = any(self.body.scope(call) is scope for call in self.body.calls("NEAR"))
         if near and any(self.reading.looked_up(scope, item) for item in scope.items):
-            return True
+            return False
         conditions = [c for c, item in self.body.conditions(scope) if item is None or item.movable]
-        return not {self.reading.compared(c) for c in conditions}.issuperset(self.reading.own(scope))
+        return {self.reading.compared(c) for c in conditions}.issuperset(self.reading.references)
+
+    def _check_limits(self, rows: set[int]) -> None:
+        """Spark counts a LIMIT's rows apart only by what is used of the outer row below the LIMIT itself.
+
+        With more used elsewhere, it would cut the rows of several subscriptions together.
+        """
+        limits = [i for i, word in enumerate(self.body.words) if word in {"LIMIT", "OFFSET"}]
+        used = {BE if self._home(t).number in rows else self.reading.parameter(t) for t in self.reading.references}
+        homes = {self._home(t).number for t in self.reading.references}
+        plain = len(homes) == 1 and self._is_plain(self.body.scopes[min(homes)])
+        if limits and len(used) > 1 and not plain:
+            raise self.body.error("LIMIT cannot be used here; rank the rows with row_number() instead", limits[0])
+        for limit in limits:
+            self._check_nested_limit(limit)
+
+    def _check_nested_limit(self, limit: int) -> None:
+        """The same inside a subquery: all parameters there must be used below the LIMIT."""
+        scope = self.body.scope(limit)
+        if scope is None or not scope.depth:
+            return
+        inside = [t for t in self.reading.references if (other := self.body.scope(t)) and other.depth]
+        if any(self.body.scope(t) is not scope or (t not in scope.where and t not in scope.clause) for t in inside):
+            raise self.body.error("LIMIT cannot be used in a subquery beside parameters; write a join instead", limit)
 
 
 class _Writing:
@@ -172,8 +209,10 @@ class _Writing:
         if leading:
             span = Span(scope.clause.first, leading[-1].whole.last)
             self._patch.replace(span, self._leading(scope, leading))
-        elif scope.number in self._rows:
+        elif scope.number in self._rows and scope.items:
             self._patch.before(scope.clause.first, f"{_row_relation(scope)} CROSS JOIN ")
+        elif scope.number in self._rows:
+            self._patch.after(scope.select.last - 1, f" FROM {_row_relation(scope)}")
         for item in scope.items[len(leading) :]:
             if item.key in self._new or item.key in self._cells:
                 self._patch.replace(item.source, self._source(item))

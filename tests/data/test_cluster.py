@@ -1,0 +1,301 @@
+"""The data cluster as its server uses it, from publication to notice, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.data.waiting import until_async
+from tests.data.world import DATASETS
+from tocsin.data import cluster as module
+from tocsin.data.cluster import Cluster
+from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError, UnavailableError
+from tocsin.model.control import Executed, Notice
+from tocsin.model.messages import Health
+from tocsin.settings import Settings
+
+pytestmark = pytest.mark.spark
+
+APPLICATION = (
+    DATASETS
+    + """
+CREATE FEED reports INTO Reports SLICED BY id INTO 2 SLICES;
+CREATE CONTINUOUS CHANNEL OfType(event STRING) AS
+  SELECT r.id FROM Reports r WHERE r.etype = event AND is_new(r);
+"""
+)
+SECONDS = 60
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+async def make(spark: SparkSession, tmp_path: Path) -> AsyncIterator[Make]:
+    """Starts a cluster on a directory of the test's own; stopped in the end unless the test did."""
+    async with AsyncExitStack() as stack:
+
+        async def make(**settings: Any) -> Cluster:
+            quick = {
+                "channels": {"retry_seconds": 0.05},
+                "feeds": {"retry_after_seconds": 0.05},
+                **settings,
+                "data": {"directory": tmp_path / "data"},
+            }
+            cluster = Cluster(msgspec.convert(quick, Settings), spark)
+            await cluster.start()
+            stack.push_async_callback(cluster.stop)
+            return cluster
+
+        yield make
+
+
+@pytest.fixture
+async def cluster(make: Make) -> Cluster:
+    cluster: Cluster = await make()
+    await cluster.ready()
+    await cluster.apply(APPLICATION, None)
+    for broker in ("north", "south"):
+        await cluster.register_broker(broker, f"http://{broker}")
+    return cluster
+
+
+async def publish(cluster: Cluster, **types: str) -> None:
+    body = json.dumps([{"id": name, "etype": etype, "severity": 1} for name, etype in types.items()]).encode()
+    published = await cluster.publish("reports", body, "application/json")
+    assert published.accepted == len(types)
+
+
+async def notice(notices: asyncio.Queue[Notice]) -> Executed:
+    told = await asyncio.wait_for(notices.get(), SECONDS)
+    assert isinstance(told, Executed)
+    return told
+
+
+async def test_a_publication_becomes_a_notice_and_a_result_for_those_who_hold_it(cluster: Cluster) -> None:
+    async with cluster.listen("north") as north, cluster.listen("south") as south:
+        fire, flood = await cluster.subscribe("north", "OfType", [{"event": "fire"}, {"event": "flood"}])
+        shared, storm = await cluster.subscribe("south", "oftype", [{"event": "fire"}, {"event": "storm"}])
+        assert shared == fire
+        await publish(cluster, a="fire", b="flood", c="quake")
+        told = await notice(north)
+        assert (told.channel, told.bes) == ("OfType", [fire, flood])
+        assert (await notice(south)).bes == [fire]
+        results = await cluster.results("OfType", told.execution, told.execution, told.bes)
+        assert [(r.be, json.loads(bytes(r.payload))) for r in results] == [(fire, [{"id": "a"}]), (flood, [{"id": "b"}])]
+        rates = await cluster.rates([flood, fire, storm, 10**6])
+        assert [rate > 0 for rate in rates] == [True, True, False, False]
+        await publish(cluster, d="storm")
+        assert (await notice(south)).bes == [storm]
+        assert north.empty()
+
+
+async def test_a_broker_that_lets_go_is_not_told_any_more(cluster: Cluster) -> None:
+    async with cluster.listen("north") as north, cluster.listen("south") as south:
+        bes = await cluster.subscribe("north", "OfType", [{"event": "fire"}])
+        await cluster.subscribe("south", "OfType", [{"event": "fire"}])
+        assert await cluster.unsubscribe("north", [*bes, 10**6]) == 1
+        assert await cluster.unsubscribe("north", bes) == 0
+        await publish(cluster, a="fire")
+        assert (await notice(south)).bes == bes
+        assert north.empty()
+
+
+async def test_a_listener_hears_only_while_it_listens_and_several_hear_the_same(cluster: Cluster) -> None:
+    await cluster.subscribe("north", "OfType", [{"event": "fire"}])
+    async with cluster.listen("north") as first:
+        async with cluster.listen("north") as second:
+            await publish(cluster, a="fire")
+            assert await notice(first) == await notice(second)
+        await publish(cluster, b="fire")
+        await notice(first)
+        assert second.empty()
+    with pytest.raises(NotFoundError, match=r"there is no broker nort .*register it with POST /brokers first"):
+        async with cluster.listen("nort"):
+            pass
+
+
+async def test_executions_are_told_of_in_order_without_gaps_in_what_they_found(cluster: Cluster) -> None:
+    async with cluster.listen("north") as north:
+        await cluster.subscribe("north", "OfType", [{"event": "fire"}])
+        names = [f"r{number}" for number in range(12)]
+        for name in names:
+            await publish(cluster, **{name: "fire"})
+        found: list[str] = []
+        last = 0
+        while len(found) < len(names):
+            told = await notice(north)
+            assert told.execution > last
+            last = told.execution
+            [result] = await cluster.results("OfType", last, last, None)
+            found += [row["id"] for row in json.loads(bytes(result.payload))]
+        assert sorted(found) == sorted(names)
+
+
+async def test_health_is_starting_until_spark_is_there_then_ok_and_degraded_with_a_reason(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    real = module.Catalog.start
+
+    def slow(self: module.Catalog) -> None:
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(SECONDS)
+        real(self)
+
+    monkeypatch.setattr(module.Catalog, "start", slow)
+    cluster = await make()
+    health = await cluster.health()
+    assert (health.status, health.spark, health.problems) == ("starting", False, [])
+    await cluster.apply(DATASETS + "CREATE FEED reports INTO Reports INTO 1 SLICES", None)
+    await publish(cluster, a="fire")
+    health = await cluster.health()
+    assert (health.status, health.feeds[0].backlog_bytes > 0) == ("starting", True)
+    go_on.set()
+    await cluster.ready()
+
+    async def stored() -> bool:
+        health: Health = await cluster.health()
+        return health.feeds[0].backlog_bytes == 0
+
+    await until_async(stored)
+    health = await cluster.health()
+    assert (health.status, health.spark, health.feeds[0].lag_seconds) == ("ok", True, 0.0)
+    await cluster.apply("CREATE CONTINUOUS CHANNEL Bad() AS SELECT 1 DIV r.severity AS x FROM Reports r", None)
+    await cluster.register_broker("north", "http://north")
+    await cluster.subscribe("north", "Bad", [{}])
+    await cluster.publish("reports", b'{"id": "b", "etype": "fire", "severity": 0}', "application/json")
+
+    async def degraded() -> bool:
+        return bool((await cluster.health()).status == "degraded")
+
+    await until_async(degraded)
+    health = await cluster.health()
+    assert "channel Bad" in health.problems[0]
+    assert "DIVIDE_BY_ZERO" in health.problems[0]
+
+
+async def test_a_spark_that_does_not_start_is_told_and_publications_are_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise UnavailableError("Spark did not start with master 'spark://nowhere'")
+
+    monkeypatch.setattr(module.session, "start", refused)
+    settings = msgspec.convert({"data": {"directory": tmp_path / "data"}}, Settings)
+    cluster = Cluster(settings)
+    await cluster.start()
+    await cluster.ready()
+    await cluster.apply(DATASETS + "CREATE FEED reports INTO Reports", None)
+    await publish(cluster, a="fire")
+    health = await cluster.health()
+    assert (health.status, health.spark) == ("degraded", False)
+    assert "Spark did not start" in health.problems[0]
+    with pytest.raises(UnavailableError, match="Spark did not start"):
+        await cluster.apply("CREATE CONTINUOUS CHANNEL C() AS SELECT r.id FROM Reports r", None)
+    await cluster.stop()
+
+
+async def test_it_goes_on_after_a_stop_and_a_start_on_the_same_directory(cluster: Cluster, make: Make) -> None:
+    [fire] = await cluster.subscribe("north", "OfType", [{"event": "fire"}])
+    async with cluster.listen("north") as north:
+        await publish(cluster, a="fire")
+        first = await notice(north)
+    # What is accepted at the last moment is there at the next start.
+    await publish(cluster, b="fire")
+    await cluster.stop()
+    again: Cluster = await make()
+    await again.ready()
+
+    async def found() -> list[Any] | None:
+        results = await again.results("OfType", 1, 10**9, [fire])
+        rows = [row for result in results for row in json.loads(bytes(result.payload))]
+        return rows if len(rows) == 2 else None
+
+    assert await until_async(found) == [{"id": "a"}, {"id": "b"}]
+    async with again.listen("north") as north:
+        await publish(again, a="fire", c="fire")
+        told = await notice(north)
+        assert (told.execution > first.execution, told.bes) == (True, [fire])
+    assert {outcome.action for outcome in await again.apply(APPLICATION, None)} == {"unchanged"}
+
+
+async def test_it_stops_while_it_is_busy_and_what_was_accepted_is_stored_afterwards(
+    cluster: Cluster, make: Make
+) -> None:
+    await cluster.subscribe("north", "OfType", [{"event": "fire"}])
+    accepted: list[str] = []
+
+    async def publisher() -> None:
+        for number in range(10**6):
+            await publish(cluster, **{f"r{number}": "fire"})
+            accepted.append(f"r{number}")
+
+    publishing = asyncio.create_task(publisher())
+
+    async def begun() -> bool:
+        return len(accepted) > 20
+
+    await until_async(begun)
+    await cluster.stop()
+    with pytest.raises(UnavailableError):
+        await publishing
+    again: Cluster = await make()
+    await again.ready()
+
+    async def found() -> set[str] | None:
+        results = await again.results("OfType", 1, 10**9, None)
+        rows = [row["id"] for result in results for row in json.loads(bytes(result.payload))]
+        assert len(rows) == len(set(rows))
+        return set(rows) if set(rows) >= set(accepted) else None
+
+    assert await until_async(found)
+
+
+async def test_two_clusters_do_not_share_a_directory(cluster: Cluster, make: Make) -> None:
+    with pytest.raises(ConflictError, match="stop that process first"):
+        await make()
+    assert (await cluster.health()).status == "ok"
+
+
+async def test_what_makes_no_sense_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(NotFoundError, match="no feed report "):
+        await cluster.publish("report", b"{}", "application/json")
+    with pytest.raises(NotFoundError, match="no channel OfTyp "):
+        await cluster.subscribe("north", "OfTyp", [{"event": "fire"}])
+    with pytest.raises(NotFoundError, match="no broker"):
+        await cluster.subscribe("nobody", "OfType", [{"event": "fire"}])
+    with pytest.raises(InvalidError, match="first must not be after last"):
+        await cluster.results("OfType", 3, 2, None)
+    with pytest.raises(StatementError):
+        await cluster.apply("CREATE", None)
+    assert await cluster.subscribe("north", "OfType", []) == []
+    assert await cluster.results("OfType", 1, 10, None) == []
+
+
+async def test_a_reference_dataset_is_loaded_and_shown(cluster: Cluster, tmp_path: Path) -> None:
+    await cluster.apply("CREATE REFERENCE DATASET Shelters (id STRING) PRIMARY KEY id", None)
+    (tmp_path / "s.csv").write_text("id\na\nb\n")
+    assert await cluster.load("shelters", tmp_path / "s.csv") == 2
+    assert [row["name"] for row in await cluster.show("datasets")] == ["Reports", "People", "Shelters"]
+    assert [row["name"] for row in await cluster.show("brokers")] == ["north", "south"]
+
+
+async def test_a_dropped_channel_takes_its_subscriptions_rates_and_results_along(cluster: Cluster) -> None:
+    async with cluster.listen("north") as north:
+        bes = await cluster.subscribe("north", "OfType", [{"event": "fire"}])
+        await publish(cluster, a="fire")
+        await notice(north)
+    await cluster.apply("DROP CHANNEL OfType", None)
+    assert await cluster.rates(bes) == [0.0]
+    with pytest.raises(NotFoundError):
+        await cluster.results("OfType", 1, 1, None)
+    assert await cluster.show("subscriptions") == []
+    assert await cluster.unsubscribe("north", bes) == 0
