@@ -38,7 +38,7 @@ def test_without_java_it_ends_with_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.e2e
 def test_it_shows_what_subscriptions_find_and_ends_by_itself() -> None:
-    ended = subprocess.run(_command("--seconds", "15"), capture_output=True, text=True, timeout=400)
+    ended = subprocess.run(_command("--seconds", "15"), capture_output=True, text=True, timeout=600)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert re.search(r"^\d\d:\d\d:\d\d  Aino and Bilal +\d+ new  EmergenciesOfType\(", ended.stdout, re.MULTILINE)
     assert re.search(r"^In 15 s: \d+ reports and 6,000 locations published; all", ended.stdout, re.MULTILINE)

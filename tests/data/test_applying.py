@@ -83,9 +83,10 @@ def test_what_others_depend_on_is_not_dropped(world: World) -> None:
     world.close()
     world.open()
     assert "channel OfType" in refused(world, "DROP DATASET Reports").reason
-    assert world.actions("DROP DATASET People; DROP CHANNEL OfType; DROP FEED reports; DROP DATASET Reports") == [
-        "dropped"
-    ] * 4
+    assert (
+        world.actions("DROP DATASET People; DROP CHANNEL OfType; DROP FEED reports; DROP DATASET Reports")
+        == ["dropped"] * 4
+    )
     assert world.dropped == ["OfType"]
     assert (world.shown("DATASETS"), world.shown("FEEDS"), world.shown("CHANNELS")) == ({}, {}, {})
 
@@ -93,13 +94,16 @@ def test_what_others_depend_on_is_not_dropped(world: World) -> None:
 def test_dropping_what_is_not_there_is_refused_unless_said_otherwise(world: World) -> None:
     world.apply(DATASETS)
     assert refused(world, "DROP DATASET Report").reason == "there is no dataset Report (did you mean Reports?)"
-    assert world.actions("DROP DATASET IF EXISTS Report; DROP CHANNEL IF EXISTS C; DROP FEED IF EXISTS f") == [
-        "unchanged"
-    ] * 3
+    assert (
+        world.actions("DROP DATASET IF EXISTS Report; DROP CHANNEL IF EXISTS C; DROP FEED IF EXISTS f")
+        == ["unchanged"] * 3
+    )
 
 
 def test_a_file_is_loaded_once_and_again_when_it_has_changed(world: World, tmp_path: Path) -> None:
-    text = "CREATE REFERENCE DATASET Shelters (id STRING, capacity INT) PRIMARY KEY id; LOAD DATASET Shelters FROM 's.csv'"
+    text = (
+        "CREATE REFERENCE DATASET Shelters (id STRING, capacity INT) PRIMARY KEY id; LOAD DATASET Shelters FROM 's.csv'"
+    )
     (tmp_path / "s.csv").write_text("id,capacity\na,1\nb,2\n")
     assert world.actions(text, tmp_path) == ["created", "loaded"]
     version = world.catalog.tables["Shelters"].version
@@ -164,7 +168,9 @@ def test_refusals_are_placed_at_their_statements(world: World) -> None:
     error = refused(world, text)
     assert (error.line, error.column) == (6, 3)
     assert "dataset Reports is filled by feed reports already" in error.reason
-    assert "needs the records of a key in one slice" in refused(world, "CREATE FEED p INTO People SLICED BY likes").reason
+    assert (
+        "needs the records of a key in one slice" in refused(world, "CREATE FEED p INTO People SLICED BY likes").reason
+    )
 
 
 def test_names_are_the_same_in_any_case_but_written_as_they_were_created(world: World) -> None:

@@ -89,7 +89,10 @@ async def test_a_publication_becomes_a_notice_and_a_result_for_those_who_hold_it
         assert (told.channel, told.bes) == ("OfType", [fire, flood])
         assert (await notice(south)).bes == [fire]
         results = await cluster.results("OfType", told.execution, told.execution, told.bes)
-        assert [(r.be, json.loads(bytes(r.payload))) for r in results] == [(fire, [{"id": "a"}]), (flood, [{"id": "b"}])]
+        assert [(r.be, json.loads(bytes(r.payload))) for r in results] == [
+            (fire, [{"id": "a"}]),
+            (flood, [{"id": "b"}]),
+        ]
         rates = await cluster.rates([flood, fire, storm, 10**6])
         assert [rate > 0 for rate in rates] == [True, True, False, False]
         await publish(cluster, d="storm")
@@ -283,7 +286,8 @@ async def test_what_makes_no_sense_is_refused(cluster: Cluster) -> None:
 async def test_a_reference_dataset_is_loaded_and_shown(cluster: Cluster, tmp_path: Path) -> None:
     await cluster.apply("CREATE REFERENCE DATASET Shelters (id STRING) PRIMARY KEY id", None)
     (tmp_path / "s.csv").write_text("id\na\nb\n")
-    assert await cluster.load("shelters", tmp_path / "s.csv") == 2
+    for _ in range(2):
+        assert await cluster.load("shelters", tmp_path / "s.csv") == 2
     assert [row["name"] for row in await cluster.show("datasets")] == ["Reports", "People", "Shelters"]
     assert [row["name"] for row in await cluster.show("brokers")] == ["north", "south"]
 

@@ -40,7 +40,7 @@ _SETTINGS: Final = {
 
 
 class Publisher(threading.Thread):
-    """Publishes batch after batch, each until it is acknowledged, and some reports again, as one who lost count does."""
+    """Publishes batch after batch, each until it is acknowledged, some reports again, as one who lost count does."""
 
     def __init__(self, server: DataProcess, city: City) -> None:
         super().__init__(daemon=True)

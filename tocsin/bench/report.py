@@ -40,16 +40,8 @@ def quantile(values: Sequence[float], q: float) -> float:
 def show(figures: Iterable[Figure], console: Console) -> None:
     """Prints figures as a table, a section per group."""
     table = Table(title="tocsin bench data", title_justify="left")
-    for column, justify in (
-        ("", "left"),
-        ("figure", "left"),
-        ("measured", "right"),
-        ("ratio", "right"),
-        ("to", "left"),
-    ):
-        table.add_column(column, justify=justify)  # type: ignore[arg-type]
-    table.add_column("target")
-    table.add_column("met")
+    for column in ("", "figure", "measured", "ratio", "to", "target", "met"):
+        table.add_column(column, justify="right" if column in {"measured", "ratio"} else "left")
     last = ""
     for figure in figures:
         if last and figure.group != last:

@@ -25,7 +25,7 @@ from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.runner import Runner, Status
 from tocsin.data.compiling import Compiler
-from tocsin.data.lake.table import Table
+from tocsin.data.lake.table import VERSION, Table
 from tocsin.data.pipeline import Pipeline
 from tocsin.data.results import Cache, Results
 from tocsin.data.store import Store
@@ -215,6 +215,10 @@ class Catalog:
         table.overwrite(rows.cast(_schema(dataset)), {"loaded": digest})
         self._stored(dataset.name)
         return int(rows.num_rows)
+
+    def rows(self, dataset: str) -> int:
+        """How many records a dataset has."""
+        return int(self.tables[self.dataset(dataset).name].read(columns=[VERSION]).num_rows)
 
     def attach(self, channel_name: str, broker: str, values: list[dict[str, object]]) -> list[int]:
         """Subscribes; the first subscription of a channel sees what comes from now on."""

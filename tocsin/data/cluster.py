@@ -96,7 +96,8 @@ class Cluster:
     async def load(self, dataset: str, path: Path) -> int:
         def load() -> int:
             with self._catalog.changing:
-                return self._catalog.load(dataset, path) or 0
+                rows = self._catalog.load(dataset, path)
+                return self._catalog.rows(dataset) if rows is None else rows
 
         return await self._as_change(load)
 

@@ -32,7 +32,7 @@ BROKER: Final = "demo"
 LOOK_SECONDS: Final = 2
 REPORT_SECONDS: Final = 10
 SETTLE_SECONDS: Final = 5
-PATIENCE_SECONDS: Final = 60
+PATIENCE_SECONDS: Final = 120
 
 _JSON: Final = "application/json"
 _MESSAGES: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(

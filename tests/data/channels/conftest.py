@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tocsin.data.channels import query
 from tocsin.data.sql.rewrite import fresh
 from tocsin.data.sql.statements import CreateChannel, CreateDataset, parse
 from tocsin.model.definitions import Channel, Dataset
@@ -52,8 +53,9 @@ def channel() -> Channels:
 def session(spark: SparkSession) -> SparkSession:
     """A session that interprets its queries: compiling each costs more than these few rows."""
     session = spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    for setting, value in (query.SETTINGS | interpreted).items():
+        session.conf.set(setting, value)
     return session
 
 
@@ -69,6 +71,16 @@ def views(
         bound[name] = _view(session, directory, datasets[name], f"zoo_{name}", rows)
         bound[fresh(name)] = _view(session, directory, datasets[name], f"zoo_new_{name}", rows[-_NEW:])
     return bound
+
+
+@pytest.fixture(scope="session")
+def quiet_views(session: SparkSession, views: Mapping[str, str]) -> dict[str, str]:
+    """The same world when nothing is new, which Spark can see while it plans."""
+    quiet: dict[str, str] = {}
+    for name, view in views.items():
+        quiet[name] = f"{view}_quiet" if name.startswith("__") else view
+        session.sql(f"SELECT * FROM {view} WHERE false").createOrReplaceTempView(f"{view}_quiet")
+    return quiet
 
 
 def _view(session: SparkSession, directory: Path, dataset: Dataset, view: str, rows: list[dict[str, object]]) -> str:

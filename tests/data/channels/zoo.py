@@ -449,6 +449,10 @@ ZOO = {
         "SELECT q.symbol, tag FROM Quotes q LATERAL VIEW explode(q.tags) t AS tag WHERE q.symbol = sym AND "
         "q.price >= threshold",
     ),
+    "outer join with what is new": (
+        "town STRING",
+        "SELECT u.userId, r.id FROM Users u LEFT JOIN Reports r ON r.x = u.x AND is_new(r) WHERE u.city = town",
+    ),
     "values": (
         "least INT",
         "SELECT v.a, least AS l FROM VALUES (1), (2), (NULL) AS v(a) WHERE v.a >= least OR v.a IS NULL",
@@ -563,8 +567,8 @@ REFUSED = {
     ),
     "limit in a subquery beside a parameter": (
         "event STRING",
-        "SELECT r.id, (SELECT concat(t.id, event) FROM (SELECT o.id FROM Reports o WHERE o.x = r.x ORDER BY o.id LIMIT 1) t) "
-        "AS o FROM Reports r",
+        "SELECT r.id, (SELECT concat(t.id, event) FROM (SELECT o.id FROM Reports o WHERE o.x = r.x "
+        "ORDER BY o.id LIMIT 1) t) AS o FROM Reports r",
         "write a join instead",
     ),
     "limit by a parameter": ("least INT", "SELECT r.id FROM Reports r ORDER BY r.id LIMIT least", "row_number()"),

@@ -23,7 +23,6 @@ from tocsin.model.types import arrow_type
 from tocsin.settings import Feeds
 
 
-
 class Ingesting:
     """What a process does with one feed, a step at a time.
 

@@ -179,9 +179,7 @@ def test_a_line_that_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(make: Ma
     assert {letter["reason"] for letter in feed.letters()} == {"does not fit the columns of Reports"}
 
 
-def test_dead_letters_are_kept_once_when_the_batch_is_tried_again(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dead_letters_are_kept_once_when_the_batch_is_tried_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     feed = make(slices=1)
     feed.log.append({0: [b'{"id": "a", "value": 1}', b"bad"]})
     refusing(monkeypatch, feed, "append", 3)

@@ -96,7 +96,7 @@ def _measured(server: Server, feed: str, batches: list[bytes], rate: int, second
 def _publish_from(
     url: str, token: str, feed: str, batches: list[bytes], rate: int, seconds: float
 ) -> tuple[float, int]:
-    """Publishes from a process of its own, at most at ``rate`` records a second; when it began, and how many batches."""
+    """Publishes at most at ``rate`` records a second, in a process of its own; when it began, how many batches."""
     began = time.time()
     headers = {"authorization": f"Bearer {token}", "content-type": "application/x-ndjson"}
     sent = 0
@@ -121,7 +121,7 @@ def _publish(server: Server, feed: str, batches: list[bytes]) -> None:
 
 
 def _bare(batches: list[bytes], path: Path) -> float:
-    """Records per second without server, log and Spark: the same lines parsed by Arrow and appended to a Delta table."""
+    """Records per second without server, log and Spark: the lines parsed by Arrow and appended to a Delta table."""
     from pyarrow import json
 
     began = time.perf_counter()

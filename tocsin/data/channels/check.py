@@ -46,6 +46,8 @@ def check(spark: SparkSession, channel: Channel, datasets: Mapping[str, Dataset]
 class _Check:
     def __init__(self, spark: SparkSession, channel: Channel, datasets: Mapping[str, Dataset]) -> None:
         self._spark, self._channel, self._datasets = spark.newSession(), channel, datasets
+        for setting, value in query.SETTINGS.items():
+            self._spark.conf.set(setting, value)
         self._rewriter = Rewriter(channel, datasets)
         self._body = self._rewriter.body
 
@@ -93,8 +95,7 @@ class _Check:
                 refused = refused or error
             else:
                 return statement, rewritten
-        assert refused is not None
-        raise refused
+        raise refused or StatementError("this cannot run for all subscriptions at once", line=1, column=1)
 
     def _plan(self, statement: str, rewritten: Rewritten) -> None:
         try:
@@ -125,5 +126,10 @@ class _Check:
             return False
         for name in rewritten.fresh:
             self._view(fresh(name), self._datasets[name].columns, where="false")
-        plan = plans.optimised(self._spark.sql(statement))
+        for setting in query.SETTINGS:
+            self._spark.conf.unset(setting)
+        try:
+            plan = plans.optimised(self._spark.sql(statement))
+        except (PySparkException, Py4JJavaError):
+            return False
         return plans.kind(plan) == "LocalRelation" and bool(plan.data().isEmpty())

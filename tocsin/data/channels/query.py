@@ -12,6 +12,14 @@ from tocsin.data.sql.order import Key
 from tocsin.data.sql.rewrite import BE, OUTER, SUBSCRIPTIONS, key
 
 RESULT_COLUMNS = (BE, "payload", "rows", "bytes")
+# What a session must be set to when it runs these statements. Where Spark sees while planning that a relation has no
+# rows, these rules take away what its own rewriting of LATERAL and UNION needs afterwards, and the query fails.
+SETTINGS = {
+    "spark.sql.optimizer.excludedRules": (
+        "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation,"
+        "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
+    )
+}
 _JSON = "map('ignoreNullFields', 'false')"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tocsin.data.sql.patch import Rendered
@@ -64,16 +65,14 @@ def _position(error: PySparkException) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (1, 0)
 
 
-def for_all(error: Exception, start: int, rewritten: Rendered, body: Text) -> StatementError:
+def for_all(error: PySparkException | Py4JJavaError, start: int, rewritten: Rendered, body: Text) -> StatementError:
     """The refusal of a statement for all subscriptions, in which ``rewritten`` begins at ``start``."""
-    message = str(error)
-    known = isinstance(error, PySparkException)
-    reason = next((text for mark, text in _INSTEAD if mark in message), sentence(error) if known else cleaned(message))
-    contexts = error.getQueryContext() if isinstance(error, PySparkException) else []
-    offset = next((context.startIndex() for context in contexts), start) - start
-    return body.source.error(
-        f"this cannot run for all subscriptions at once: {reason}", rewritten.origin(max(offset, 0))
-    )
+    captured = error if isinstance(error, PySparkException) else None
+    message = sentence(captured) if captured else cleaned(str(error.java_exception.getMessage()))
+    reason = next((text for mark, text in _INSTEAD if mark in str(error)), message)
+    offset = next((context.startIndex() for context in captured.getQueryContext()), start) - start if captured else 0
+    place = rewritten.origin(max(offset, 0))
+    return body.source.error(f"this cannot run for all subscriptions at once: {reason}", place)
 
 
 def sentence(error: PySparkException) -> str:

@@ -44,13 +44,15 @@ class Admission:
         self._writing = asyncio.Lock()
         self._writers: set[asyncio.Task[None]] = set()
         self._gate = threading.Lock()
-        self._sealed = False
+        # Closed, it lets nobody in; sealed, it does not write what those inside brought either.
+        self._closed = self._sealed = False
         self.refusal = ""
         """Why the disk did not take the last publication, if it did not."""
 
     async def publish(self, body: bytes, content_type: str) -> Published:
         """Accepts what can be accepted of a request; that is on disk when this returns."""
-        self._refuse_when_sealed()
+        if self._closed:
+            raise self._closing()
         self._refuse_when_full()
         if len(body) > _LARGE:
             batch, slices = await asyncio.to_thread(self._decoded, body, content_type)
@@ -62,23 +64,24 @@ class Admission:
 
     def seal(self) -> None:
         """Takes no more: once this returns, nothing is written to the log any more. May be called from any thread."""
+        self._closed = True
         with self._gate:
             self._sealed = True
 
     def unseal(self) -> None:
         """Takes publications again."""
         with self._gate:
-            self._sealed = False
+            self._closed = self._sealed = False
 
     async def close(self) -> None:
-        """Lets what was taken be written, and takes no more."""
+        """Takes no more, and lets what was taken be written."""
+        self._closed = True
         while self._writers:
             await asyncio.wait(self._writers)
         self.seal()
 
-    def _refuse_when_sealed(self) -> None:
-        if self._sealed:
-            raise UnavailableError(f"feed {self._feed.name} is being closed; publish again in a moment")
+    def _closing(self) -> UnavailableError:
+        return UnavailableError(f"feed {self._feed.name} is being closed; publish again in a moment")
 
     def _refuse_when_full(self) -> None:
         waiting = self._backlog()
@@ -128,5 +131,6 @@ class Admission:
 
     def _append(self, slices: Mapping[int, Sequence[bytes]]) -> None:
         with self._gate:
-            self._refuse_when_sealed()
+            if self._sealed:
+                raise self._closing()
             self._log.append(slices)

@@ -53,7 +53,8 @@ class Patch:
         parts: list[str] = []
         pieces: list[tuple[int, int, bool]] = []
         length, at = 0, start
-        for first, last, text in sorted(inside, key=lambda edit: (edit[0], -edit[1])):
+        # At one place, insertions come first, then the longest replacement.
+        for first, last, text in sorted(inside, key=lambda edit: (edit[0], edit[1] > edit[0], -edit[1])):
             if first < at:
                 continue
             pieces += [(length, at, False), (length + first - at, first, True)]

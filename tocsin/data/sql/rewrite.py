@@ -231,8 +231,8 @@ class _Writing:
 
     def _added(self, scope: Scope) -> dict[str, list[str]]:
         """The columns that are added to a SELECT, by the relation they are added to."""
-        exploded = [(item, self._cells[item.key][1]) for item in scope.items if item.key in self._cells]
-        added = {item.alias or "": [cells.column] for item, cells in exploded}
+        exploded = [item for item in scope.items if item.key in self._cells and item.shown]
+        added = {item.alias or "": [self._cells[item.key][1].column] for item in exploded}
         if scope.number in self._rows:
             parameters = range(len(self._reading.channel.parameters))
             added[_row(scope.number)] = [BE, *(parameter(i) for i in parameters)]

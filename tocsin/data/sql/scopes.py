@@ -51,6 +51,11 @@ class Item:
         """Whether no row is kept for want of a match."""
         return not set(self.join.split()) - {",", "INNER", "CROSS", "NATURAL", "USING"}
 
+    @property
+    def shown(self) -> bool:
+        """Whether its columns are among those of the FROM clause."""
+        return not set(self.join.split()) & {"SEMI", "ANTI"}
+
 
 @dataclass
 class Scope:
@@ -200,13 +205,20 @@ class Body(Text):
 
     def _items(self, clause: Span) -> list[Item]:
         """The relations of a FROM clause, in order."""
-        marks = [i for i in self.level(clause) if self.words[i] in {",", "JOIN"}]
+        marks = [i for i in self.level(clause) if self.words[i] in {",", "JOIN"} and not self._in_values(i, clause)]
         joins = [self._join(mark) for mark in marks]
         starts = [clause.first, *(mark + 1 for mark in marks)]
         ends = [mark - len(words) for mark, words in zip(marks, joins, strict=True)]
         kinds = ["", *(" ".join(words) or self._default(mark) for mark, words in zip(marks, joins, strict=True))]
         spans = [Span(a, b) for a, b in zip(starts, [*ends, clause.last], strict=True)]
         return [self._item(kind, span) for kind, span in zip(kinds, spans, strict=True) if span]
+
+    def _in_values(self, i: int, clause: Span) -> bool:
+        """Whether a comma is one of ``VALUES (1), (2)``."""
+        first = i - 1
+        while self.words[i] == "," and first > clause.first and self.words[first] in {")", ","}:
+            first = next((a for a, b in self.closing.items() if b == first), first) - 1
+        return self.words[first] == "VALUES"
 
     def _default(self, mark: int) -> str:
         return "INNER" if self.words[mark] == "JOIN" else ","
