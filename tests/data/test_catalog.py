@@ -19,14 +19,14 @@ from tests.data.waiting import until
 from tests.data.world import DATASETS, World, reports
 from tocsin.data import catalog as module
 from tocsin.data import compiling
-from tocsin.data.channels.check import Compiled
+from tocsin.data.channels.check import Compiled, check
 from tocsin.data.channels.runner import Runner
 from tocsin.data.compiling import Compiler
 from tocsin.data.lake.table import Table
 from tocsin.data.results import Results
 from tocsin.data.store.definitions import Definitions
-from tocsin.errors import ConflictError, StatementError, StorageError, UnavailableError
 from tocsin.data.subscriptions import Subscriptions
+from tocsin.errors import ConflictError, StatementError, StorageError, UnavailableError
 from tocsin.model.definitions import Channel, Dataset
 from tocsin.model.messages import Published
 
@@ -219,7 +219,7 @@ def test_a_feed_that_is_dropped_first_stores_all_that_was_accepted_and_takes_no_
                 begun.set()
 
     def publisher() -> None:
-        with pytest.raises(UnavailableError, match="being closed|is closed"):
+        with pytest.raises(UnavailableError, match=r"being closed|is closed"):
             asyncio.run(publish_until_refused())
 
     thread = threading.Thread(target=publisher)
@@ -234,7 +234,7 @@ def test_a_feed_that_is_dropped_first_stores_all_that_was_accepted_and_takes_no_
 def test_a_feed_that_cannot_be_drained_is_not_dropped_and_takes_publications_again(world: World) -> None:
     world.apply(DATASETS + FEED)
     publish(world, "a")
-    with pytest.raises(StatementError, match="feed reports still has .* bytes that its dataset has not"):
+    with pytest.raises(StatementError, match=r"feed reports still has .* bytes that its dataset has not"):
         world.apply("DROP FEED reports")
     assert publish(world, "b") == Published(1)
     with pytest.raises(ConflictError):
@@ -321,7 +321,7 @@ def test_compiled_channels_are_remembered_and_checked_again_when_that_is_damaged
 ) -> None:
     world.apply(DATASETS + CHANNEL)
     checked: list[str] = []
-    real = compiling.check
+    real = check
 
     def watched(spark: SparkSession, channel: Channel, datasets: Mapping[str, Dataset]) -> Compiled:
         checked.append(channel.name)
@@ -342,7 +342,7 @@ def test_a_schema_mismatch_is_told_and_lets_go_of_everything(world: World, spark
     directory = world.settings.data.directory
     (directory / "datasets" / "More").rename(tmp_path / "kept")
     Table(directory / "datasets" / "More", pa.schema([("other", pa.int64())]))
-    with pytest.raises(StorageError, match="does not fit its definition .*id is missing, declared string"):
+    with pytest.raises(StorageError, match=r"does not fit its definition .*id is missing, declared string"):
         world.open()
     world.store.close()
     shutil.rmtree(directory / "datasets" / "More")

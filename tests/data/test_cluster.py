@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from tests.data.waiting import until_async
 from tests.data.world import DATASETS
-from tocsin.data import cluster as module
+from tocsin.data import session
+from tocsin.data.catalog import Catalog
 from tocsin.data.cluster import Cluster
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError, UnavailableError
 from tocsin.model.control import Executed, Notice
@@ -147,13 +148,13 @@ async def test_health_is_starting_until_spark_is_there_then_ok_and_degraded_with
 ) -> None:
     go_on = asyncio.Event()
     loop = asyncio.get_running_loop()
-    real = module.Catalog.start
+    real = Catalog.start
 
-    def slow(self: module.Catalog) -> None:
+    def slow(self: Catalog) -> None:
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(SECONDS)
         real(self)
 
-    monkeypatch.setattr(module.Catalog, "start", slow)
+    monkeypatch.setattr(Catalog, "start", slow)
     cluster = await make()
     health = await cluster.health()
     assert (health.status, health.spark, health.problems) == ("starting", False, [])
@@ -191,7 +192,7 @@ async def test_a_spark_that_does_not_start_is_told_and_publications_are_accepted
     def refused(*_: object) -> None:
         raise UnavailableError("Spark did not start with master 'spark://nowhere'")
 
-    monkeypatch.setattr(module.session, "start", refused)
+    monkeypatch.setattr(session, "start", refused)
     settings = msgspec.convert({"data": {"directory": tmp_path / "data"}}, Settings)
     cluster = Cluster(settings)
     await cluster.start()

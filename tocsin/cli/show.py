@@ -70,7 +70,9 @@ def rows(items: Iterable[Mapping[str, Any]]) -> Table:
     """A table of objects, with a column for each name that occurs in one, but for statements: they are too wide."""
     items = list(items)
     names = list(dict.fromkeys(name for item in items for name in item if name != STATEMENT))
-    table = Table(*names, box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in names:
+        table.add_column(name, overflow="fold", no_wrap=name == "name")
     for item in items:
         table.add_row(*(Text(_shown(item.get(name))) for name in names))
     return table

@@ -135,7 +135,7 @@ def test_a_channel_that_fails_says_so_and_recovers_when_the_data_allow_and_the_o
     world.attach("OfType", {"event": "fire"})
     world.put("Reports", *reports("fire"))
     assert ids(world.wait_for("OfType", 1)) == ["r0"]
-    failing = until(lambda: row if (row := world.shown("CHANNELS")["Shares"])["error"] else None)
+    failing = until(lambda: row if (row := world.shown("CHANNELS")["Shares"])["error"] else {})
     assert "DIVIDE_BY_ZERO" in failing["error"]
     assert failing["state"] in {"failing", "running"}
     assert world.catalog.results["Shares"].seen("Reports") == 0
@@ -168,7 +168,7 @@ def test_channels_of_a_round_read_the_new_rows_once(
 
     def closed(self: Round) -> None:
         # One of the executions has filled Spark's memory with them, and the other found them there.
-        stored = spark.sparkContext._jsc.sc().getRDDStorageInfo()  # type: ignore[union-attr]
+        stored = spark.sparkContext._jsc.sc().getRDDStorageInfo()
         cached.append(any(held.numCachedPartitions() for held in stored))
         real_close(self)
 

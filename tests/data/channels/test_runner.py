@@ -1,4 +1,4 @@
-"""Channels run when they are due, each once at a time and none at another's expense; here with executions of our own."""
+"""Channels run when they are due, each once at a time and none at another's expense; here with made-up executions."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.data.waiting import until_async
 from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.reader import Chunk, durable_ends, read
@@ -133,9 +134,10 @@ async def test_what_comes_while_a_group_is_written_makes_the_next_group(admissio
 
 
 async def until_writing(admission: Admission) -> None:
-    async with asyncio.timeout(30):
-        while not admission._writing.locked():
-            await asyncio.sleep(0)
+    async def writing() -> bool:
+        return admission._writing.locked()
+
+    await until_async(writing)
 
 
 async def test_a_large_request_is_decoded_aside_and_accepted_as_well(admission: Admission, log: Log) -> None:
@@ -173,7 +175,7 @@ async def test_a_publisher_that_goes_away_does_not_take_the_others_with_it(admis
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     log.may_write.set()
-    assert await asyncio.gather(second, third) == [Published(1)] * 2
+    assert [await second, await third] == [Published(1)] * 2
     assert first.cancelled()
     # It never had an answer, so its record may be there.
     assert set(log.ids()) >= {"b", "c"}

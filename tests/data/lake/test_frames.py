@@ -53,7 +53,7 @@ def test_an_empty_table_has_its_columns_and_costs_no_job(spark: SparkSession, ta
     frame = frames.whole(spark, table, table.snapshot)
     assert frame.dtypes == [("key", "string"), ("value", "bigint")]
     assert frame.collect() == []
-    assert "LocalTableScan" in frame._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+    assert "LocalTableScan" in frame._jdf.queryExecution().executedPlan().toString()
 
 
 def test_a_frame_is_committed_with_its_markers_and_a_summary(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from tocsin.data.lake import table as module
 from tocsin.data.lake.table import Snapshot, Table
@@ -100,13 +101,12 @@ def test_rows_can_be_appended_while_files_are_compacted(
 ) -> None:
     for number in range(3):
         table.append(rows(**{f"k{number}": number}), {})
-    real = module.DeltaTable
 
     class Interrupted:
         """Another hold on the table, through which an append comes just before the compaction begins to write."""
 
         def __init__(self, path: str) -> None:
-            self._delta = real(path)
+            self._delta = DeltaTable(path)
             self.optimize = self
 
         def compact(self) -> None:

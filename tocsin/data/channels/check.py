@@ -111,7 +111,7 @@ class _Check:
         try:
             frame = self._spark.sql(alone.sql)
         except ParseException as error:
-            raise refusal.misplaced(error, alone.rendered, self._body) from None
+            raise refusal.misplaced(error, alone.rendered, self._rewriter.reading) from None
         except PySparkException as error:
             raise refusal.placed(error, alone.rendered, self._body) from None
         meaning = Meaning(self._spark, frame, alone.rendered, self._rewriter.reading)

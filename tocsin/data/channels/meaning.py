@@ -5,12 +5,15 @@ Looked at in the analysed plan of the body for one subscription.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.channels import plans
 from tocsin.data.channels.plans import Node
 from tocsin.data.sql.patch import Rendered
 from tocsin.data.sql.reading import Reading
+from tocsin.data.sql.text import Span
 from tocsin.errors import StatementError
 
 # Spark counts these as determined for the length of a query; an execution that is repeated would give something else.
@@ -18,6 +21,7 @@ _MOMENTARY = frozenset({"Now", "SparkVersion", "LocalTimestamp", "InputFileName"
 # These take whichever record comes first, or an order of values that is said nowhere.
 _ARBITRARY = frozenset({"First", "Last", "AnyValue"})
 _COMPARISONS = ("Equal", "LessThan", "GreaterThan", "In", "Like", "RLike")
+_SUBQUERIES = frozenset({"Exists", "InSubquery", "LateralSubquery", "ListQuery", "ScalarSubquery"})
 _LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
 
 
@@ -54,8 +58,8 @@ class Meaning:
 
     def _check_rows(self, node: Node) -> None:
         kind = plans.kind(node)
-        if kind == "Sample":
-            raise self._error("a sample is random; a body must be determined by its data", node)
+        if kind == "ScriptTransformation":
+            raise self._error("a body cannot run programs", node)
         if kind in _LIMITS and not _sorted(node):
             raise self._error("LIMIT and OFFSET need an ORDER BY in front; without one, any rows might come", node)
 
@@ -73,7 +77,8 @@ class Meaning:
         if kind in _MOMENTARY or (kind.startswith("Current") and not kind.startswith("CurrentRow")):
             reason = "depends on when and where the channel runs; a body must be determined by its data"
             raise self._error(f"{_name(expression)} {reason}", expression)
-        if not expression.deterministic() and all(child.deterministic() for child in plans.children(expression)):
+        inside = kind in _SUBQUERIES or not all(child.deterministic() for child in plans.children(expression))
+        if not expression.deterministic() and not inside:
             reason = "is not determined by the data; a repeated execution would find something else"
             raise self._error(f"{_name(expression)} {reason}", expression)
         if above != "WindowExpression" and _is_arbitrary(expression, kind):
@@ -95,11 +100,16 @@ class Meaning:
         raise self._error(f"{what} is {before}, but is used as {after} here; if that is meant, write CAST", value)
 
     def _parameter(self, value: Node) -> str | None:
-        """The parameter that a value is, if it is one."""
+        """The parameter that a value is, if it is one: written as CAST(NULL AS type) for one subscription."""
         at = plans.offset(value)
-        origin = -1 if at is None else self._rendered.origin(at)
-        references = self._reading.references
-        return next((self._body.names[i] for i in references if self._body.starts[i] == origin), None)
+        if at is None or plans.kind(value) != "Cast" or plans.kind(plans.children(value)[0]) != "Literal":
+            return None
+        start = bisect_left(self._body.starts, self._rendered.origin(at))
+        # A call of near is written anew as a whole, so that only its beginning is known as a place.
+        span = self._body.call(start) if self._body.words[start] == "NEAR" else Span(start, start + 1)
+        kinds = {p.name.casefold(): p.type.ddl for p in self._reading.channel.parameters}
+        named = [self._body.names[i] for i in self._reading.references if i in span]
+        return next((name for name in named if kinds[name.casefold()] == str(value.dataType().sql())), None)
 
     def _error(self, reason: str, node: Node) -> StatementError:
         return self._body.source.error(reason, self._rendered.origin(plans.offset(node) or 0))

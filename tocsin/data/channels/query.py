@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tocsin.data.sql.generated import BE, OUTER, SUBSCRIPTIONS, key, quoted
 from tocsin.data.sql.order import Key
-from tocsin.data.sql.rewrite import BE, OUTER, SUBSCRIPTIONS, key
 
 RESULT_COLUMNS = (BE, "payload", "rows", "bytes")
 # What a session must be set to when it runs these statements. Where Spark sees while planning that a relation has no
@@ -30,7 +30,7 @@ def matches(body: str) -> str:
 
 def payloads(body: str, columns: Sequence[str], order: str = "") -> str:
     """What the body gives for each subscription: a JSON array of its rows of ``columns``, ordered by ``order``."""
-    row = f"struct({', '.join(f'q.{_quoted(column)}' for column in columns)})"
+    row = f"struct({', '.join(f'q.{quoted(column)}' for column in columns)})"
     arrays = _ordered(body, row, order) if order else _gathered(body, row)
     counts = "CAST(rows AS INT) AS rows, CAST(octet_length(payload) AS INT) AS bytes"
     return f"SELECT {BE}, payload, {counts} FROM (\n{arrays}\n)"
@@ -47,7 +47,7 @@ def bound(statement: str, views: Mapping[str, str]) -> str:
 def orders(keys: Sequence[Key]) -> str:
     """The ORDER BY of the rows of a body, from outside of it."""
     hidden = iter(range(len(keys)))
-    values = [f"q.{_quoted(k.column)}" if k.column is not None else f"q.{key(next(hidden))}" for k in keys]
+    values = [f"q.{quoted(k.column)}" if k.column is not None else f"q.{key(next(hidden))}" for k in keys]
     return ", ".join(f"{value} {k.direction}".strip() for value, k in zip(values, keys, strict=True))
 
 
@@ -67,7 +67,3 @@ def _ordered(body: str, row: str, order: str) -> str:
     rows = "transform(array_sort(collect_list(struct(__n, __row))), __e -> __e.__row)"
     payload = f"concat('[', array_join({rows}, ','), ']')"
     return f"SELECT {BE}, {payload} AS payload, count(1) AS rows FROM (\n{found}\n) GROUP BY {BE}"
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -8,6 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tocsin.data.sql.patch import Rendered
+from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.text import Text
 from tocsin.errors import StatementError
 
@@ -44,13 +45,16 @@ def syntax(error: PySparkException) -> StatementError:
     return StatementError(sentence(error), line=line, column=column + 1)
 
 
-def misplaced(error: PySparkException, rendered: Rendered, body: Text) -> StatementError:
+def misplaced(error: PySparkException, rendered: Rendered, reading: Reading) -> StatementError:
     """The refusal of a body that Spark can parse, but not with the parameters' values in it."""
     line, column = _position(error)
     starts = [0, *(found.end() for found in re.finditer("\n", rendered.text))]
     at = rendered.origin(starts[line - 1] + column)
-    name = next((name for name, start in zip(body.names, body.starts, strict=True) if start == at), "this")
-    return body.source.error(f"{name} is a parameter and cannot be the name of anything else", at)
+    # Spark may notice only at the next word.
+    token = max((i for i in reading.references if reading.body.starts[i] <= at), default=0)
+    return reading.body.error(
+        f"{reading.body.names[token]} is a parameter and cannot be the name of anything else", token
+    )
 
 
 def placed(error: PySparkException, rendered: Rendered, body: Text) -> StatementError:
@@ -67,10 +71,13 @@ def _position(error: PySparkException) -> tuple[int, int]:
 
 def for_all(error: PySparkException | Py4JJavaError, start: int, rewritten: Rendered, body: Text) -> StatementError:
     """The refusal of a statement for all subscriptions, in which ``rewritten`` begins at ``start``."""
-    captured = error if isinstance(error, PySparkException) else None
-    message = sentence(captured) if captured else cleaned(str(error.java_exception.getMessage()))
+    offset = 0
+    if isinstance(error, PySparkException):
+        message = sentence(error)
+        offset = next((context.startIndex() for context in error.getQueryContext()), start) - start
+    else:
+        message = cleaned(str(error.java_exception.getMessage()))
     reason = next((text for mark, text in _INSTEAD if mark in str(error)), message)
-    offset = next((context.startIndex() for context in captured.getQueryContext()), start) - start if captured else 0
     place = rewritten.origin(max(offset, 0))
     return body.source.error(f"this cannot run for all subscriptions at once: {reason}", place)
 

@@ -14,6 +14,8 @@ from tocsin.errors import StatementError
 from tocsin.model import names
 from tocsin.model.definitions import Dataset
 
+_CHANGES = ("Insert", "Update", "Delete", "Merge")
+
 
 def check(spark: SparkSession, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
     """Refuses a body that is not a query over ``datasets``, or whose parameters could be taken for something else."""
@@ -22,8 +24,10 @@ def check(spark: SparkSession, reading: Reading, datasets: Mapping[str, Dataset]
         raise StatementError("the channel has no query after AS", line=1, column=1)
     if body.words[0] not in {"SELECT", "WITH", "("}:
         raise body.error(f"a channel is a query that begins with SELECT or WITH, not {body.names[0]}", 0)
+    plan = _parsed(spark, body)
+    _check_reading(body, plan)
     _check_common(body, datasets)
-    _check_relations(_parsed(spark, body), reading, datasets)
+    _check_relations(plan, reading, datasets)
     _check_parameters(reading)
 
 
@@ -32,6 +36,15 @@ def _parsed(spark: SparkSession, body: Body) -> plans.Node:
         return plans.parsed(spark, body.text)
     except PySparkException as error:
         raise refusal.syntax(error) from None
+
+
+def _check_reading(body: Body, plan: plans.Node) -> None:
+    for node in plans.nodes(plan):
+        if plans.kind(node).startswith(_CHANGES):
+            raise body.source.error("a channel reads its datasets and changes nothing", plans.offset(node) or 0)
+    if "TABLESAMPLE" in body.words:
+        reason = "a sample is random; a body must be determined by its data"
+        raise body.error(reason, body.words.index("TABLESAMPLE"))
 
 
 def _check_common(body: Body, datasets: Mapping[str, Dataset]) -> None:
