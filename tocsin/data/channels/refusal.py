@@ -27,7 +27,8 @@ _INSTEAD = (
     ),
     (
         "Unable to rewrite domain join",
-        "parameters are used inside INTERSECT or EXCEPT; write EXISTS or NOT EXISTS, or a join",
+        "parameters are used where Spark cannot bring those of all, as inside INTERSECT or EXCEPT; write EXISTS or "
+        "NOT EXISTS, or a join",
     ),
 )
 _GENERATED = (

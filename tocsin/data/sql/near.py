@@ -6,7 +6,7 @@ and one from outside (a parameter, the SELECT around a subquery). Anywhere else 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tocsin.data.sql.reading import Reading
@@ -44,57 +44,64 @@ class Near:
         return self.arguments[4]
 
 
-def nears(reading: Reading, new: dict[int, Dataset], outer: Collection[int]) -> list[Near]:
+def nears(reading: Reading, new: Mapping[int, Dataset], outer: Collection[int]) -> list[Near]:
     """All calls of near. In the SELECTs whose numbers are in ``outer`` parameters come from outside."""
-    found: list[Near] = []
-    for call in reading.body.calls("NEAR"):
-        taken = {near.cells.exploded.key for near in found if near.cells}
-        found.append(_near(reading, call, f"__cell{len(found)}", new, taken, outer))
-    return found
+    planning = _Planning(reading, new, outer)
+    return [planning.near(call) for call in reading.body.calls("NEAR")]
 
 
-def _near(
-    reading: Reading, call: int, column: str, new: dict[int, Dataset], taken: set[int], outer: Collection[int]
-) -> Near:
-    span, arguments = reading.body.call(call), reading.body.arguments(call)
-    if len(arguments) != 5:
-        raise reading.body.error(f"near takes five values, near(x1, y1, x2, y2, radius), not {len(arguments)}", call)
-    scope = reading.body.scope(call)
-    if scope is None:
-        return Near(span, arguments, None)
-    for conjunct, joined in reading.body.conditions(scope):
-        blocked = reading.refers(arguments) and scope.number in outer
-        if conjunct == span and not blocked and not scope.joins("RIGHT", "FULL"):
-            return Near(span, arguments, _cells(reading, scope, joined, arguments, new, taken, column))
-    return Near(span, arguments, None)
+class _Planning:
+    """Goes through the calls of near in turn; a relation is put into cells for one of them at most."""
 
+    def __init__(self, reading: Reading, new: Mapping[int, Dataset], outer: Collection[int]) -> None:
+        self._reading, self._body, self._new, self._outer = reading, reading.body, new, outer
+        self._taken: list[int] = []
 
-def _cells(
-    reading: Reading,
-    scope: Scope,
-    joined: Item | None,
-    arguments: list[Span],
-    new: dict[int, Dataset],
-    taken: set[int],
-    column: str,
-) -> Cells | None:
-    first, second, radius = arguments[:2], arguments[2:4], arguments[4]
-    widest = reading.only(scope, [radius])
-    if widest is None and reading.aliases(scope, [radius]):
+    def near(self, call: int) -> Near:
+        span, arguments = self._body.call(call), self._body.arguments(call)
+        if len(arguments) != 5:
+            raise self._body.error(f"near takes five values, near(x1, y1, x2, y2, radius), not {len(arguments)}", call)
+        cells = self._cells(span, arguments)
+        if cells is not None:
+            self._taken.append(cells.exploded.key)
+        return Near(span, arguments, cells)
+
+    def _cells(self, call: Span, arguments: list[Span]) -> Cells | None:
+        scope = self._body.scope(call.first)
+        if scope is None or scope.joins("RIGHT", "FULL"):
+            return None
+        if self._reading.refers(arguments) and scope.number in self._outer:
+            return None
+        radius = arguments[4]
+        widest = self._reading.only(scope, [radius])
+        if widest is None and self._reading.aliases(scope, [radius]):
+            return None
+        column = f"__cell{len(self._taken)}"
+        able = [
+            Cells(column, scope, item, here, there, widest)
+            for here, there in ((arguments[:2], arguments[2:4]), (arguments[2:4], arguments[:2]))
+            if (item := self._exploded(scope, call, here, [*there, radius]))
+        ]
+        return min(able, key=lambda cells: self._cost(cells, radius), default=None)
+
+    def _exploded(self, scope: Scope, call: Span, here: list[Span], rest: list[Span]) -> Item | None:
+        """The relation of the point ``here``, if it can be put into several cells without a row coming twice."""
+        item = self._reading.only(scope, here)
+        if item is None or item.key in self._taken or item.alias in self._reading.aliases(scope, rest):
+            return None
+        for conjunct, joined in self._body.conditions(scope):
+            if conjunct == call and (joined is None or joined.inner or joined is item):
+                return item
         return None
-    able: list[Cells] = []
-    for here, there in ((first, second), (second, first)):
-        item = reading.only(scope, here)
-        kept = joined is None or joined.inner or joined is item
-        if item is None or not kept or item.key in taken or item.alias in reading.aliases(scope, [*there, radius]):
-            continue
-        able.append(Cells(column, scope, item, here, there, widest))
-    return min(able, key=lambda cells: _size(reading, cells.exploded, new), default=None)
 
+    def _cost(self, cells: Cells, radius: Span) -> tuple[bool, int]:
+        """Cheapest: what is new, before what was loaded, before what grows.
 
-def _size(reading: Reading, item: Item, new: dict[int, Dataset]) -> int:
-    """A guess at which relation is smaller: what is new before what was loaded before what grows."""
-    dataset = reading.dataset(item)
-    if item.key in new:
-        return 0
-    return 1 + _SMALLER_FIRST.index(dataset.kind) if dataset else 2
+        But where the radius is a parameter, a relation that gives one row for a subscription is to be joined with it
+        first, and looked for in the cells of the other.
+        """
+        item, dataset = cells.exploded, self._reading.dataset(cells.exploded)
+        first = self._reading.refers([radius]) and self._reading.looked_up(cells.scope, item)
+        if item.key in self._new:
+            return first, 0
+        return first, 1 + _SMALLER_FIRST.index(dataset.kind) if dataset else 2
