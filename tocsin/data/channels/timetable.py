@@ -66,7 +66,7 @@ class Timetable:
         entry = self._entries[name] = Entry(name, period, now)
         if period is not None:
             entry.turn = _turn(period, now)
-            entry.due = (entry.turn + 1) * period
+            entry.due = _begin(period, entry.turn + 1)
 
     def remove(self, name: str) -> None:
         """Takes a channel out."""
@@ -105,7 +105,7 @@ class Timetable:
             return 0
         turn = max(_turn(entry.period, now), entry.turn)
         missed, entry.turn = turn - entry.turn, turn
-        entry.due = (turn + 1) * entry.period
+        entry.due = _begin(entry.period, turn + 1)
         entry.missed += missed
         return missed
 
@@ -120,6 +120,12 @@ class Timetable:
         return entry.due
 
 
+# Counted in whole microseconds: in fractions of a second, a turn's beginning could fall into the turn before.
 def _turn(period: float, now: float) -> int:
     """How many whole periods have passed."""
-    return math.floor(now / period)
+    return round(now * 1e6) // round(period * 1e6)
+
+
+def _begin(period: float, turn: int) -> float:
+    """When a turn begins."""
+    return turn * round(period * 1e6) / 1e6
