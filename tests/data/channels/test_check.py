@@ -171,6 +171,7 @@ REFUSALS = {
         "SELECT s.id FROM Shelters s WHERE ^is_new(s)",
         "is_new(s): Shelters is a reference dataset, which is loaded and has no new records",
     ),
+    "new in an unknown dataset": ("", "SELECT r.id FROM ^Nothing r WHERE is_new(r)", "there is no dataset Nothing"),
     "new in nothing": (
         "",
         "SELECT r.id FROM Reports r WHERE ^is_new(q)",

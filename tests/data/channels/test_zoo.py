@@ -68,9 +68,9 @@ def _compared(
 
 
 def _subscriptions(channel: Channel) -> list[Values]:
-    """Five of them, and one more that is equal to the first but for its id."""
+    """Four of them, and one more that is equal to the first but for its id."""
     chance = random.Random(channel.body)
-    chosen = [{p.name: chance.choice(VALUES[p.name]) for p in channel.parameters} for _ in range(5)]
+    chosen = [{p.name: chance.choice(VALUES[p.name]) for p in channel.parameters} for _ in range(4)]
     return [*chosen, chosen[0]]
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tocsin.data.channels import plans, query, refusal, words
 from tocsin.data.channels.meaning import Meaning
 from tocsin.data.sql.order import Key, keys
+from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.rewrite import BE, SUBSCRIPTIONS, Rewriter, Rewritten, Way, fresh, parameter
 from tocsin.errors import StatementError
 from tocsin.model.definitions import Channel, Column, Dataset
@@ -48,11 +49,11 @@ class _Check:
         self._spark, self._channel, self._datasets = spark.newSession(), channel, datasets
         for setting, value in query.SETTINGS.items():
             self._spark.conf.set(setting, value)
+        words.check(self._spark, Reading(channel, datasets), datasets)
         self._rewriter = Rewriter(channel, datasets)
         self._body = self._rewriter.body
 
     def compiled(self) -> Compiled:
-        words.check(self._spark, self._rewriter.reading, self._datasets)
         single = self._single()
         columns = tuple((f.name, f.dataType.simpleString()) for f in single.schema.fields)
         order = keys(self._body, single.columns)

@@ -92,8 +92,9 @@ class Table:
         return self._snapshot.version
 
     def marker(self, name: str) -> int:
-        """How far the commits got with ``name``; 0 if none ever said."""
-        found = self._delta.transaction_version(name)
+        """How far the commits got with ``name``; 0 if none ever said. Waits for a commit at hand to be complete."""
+        with self._lock:
+            found = self._delta.transaction_version(name)
         return int(found) if found is not None else 0
 
     def append(self, rows: pa.Table, markers: Mapping[str, int]) -> Snapshot:
