@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tocsin.data.channels import query
 from tocsin.errors import UnavailableError
 from tocsin.settings import Spark
 
@@ -51,6 +52,7 @@ def start(settings: Spark, scratch: Path) -> SparkSession:
     builder = SparkSession.builder.appName("tocsin").master(settings.master)
     configured = {
         **_FIXED,
+        **query.SETTINGS,
         "spark.driver.memory": settings.driver_memory,
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         "spark.local.dir": str(scratch),

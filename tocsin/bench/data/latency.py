@@ -20,7 +20,7 @@ CREATE CONTINUOUS CHANNEL AlarmsOfType(event STRING) AS SELECT a.* FROM Alarms a
 """
 _KINDS = 10
 _RATE = 100
-_WARM_SECONDS = 15
+_WARM_SECONDS = 30
 
 
 def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[Figure]:
