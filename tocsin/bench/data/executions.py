@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tocsin.bench.data.bench import Bench, locations, repeated, reports
 from tocsin.bench.report import Figure, median
 from tocsin.data.channels import query
+from tocsin.data.channels.frames import SubscriptionFrames
 from tocsin.data.lake import frames
 from tocsin.data.sql import grid
 from tocsin.data.sql.rewrite import SUBSCRIPTIONS, Rewriter, Way, fresh
@@ -153,11 +154,10 @@ def near(
 def _join(bench: Bench) -> float:
     """The matches counted, for all subscriptions at once, without making their payloads."""
     table, users = bench.tables["Reports"], bench.tables["Locations"]
-    segments = bench.subscriptions.segments("NearMe")
-    bench.spark.read.parquet(str(segments.base)).createOrReplaceTempView("bench_subscriptions")
+    subscribed = SubscriptionFrames(bench.spark).view("NearMe", bench.subscriptions.segments("NearMe"))
     frames.fresh(bench.spark, table, table.snapshot, table.version - 1).createOrReplaceTempView("bench_reports")
     frames.whole(bench.spark, users, users.snapshot).createOrReplaceTempView("bench_users")
-    views = {SUBSCRIPTIONS: "bench_subscriptions", fresh("Reports"): "bench_reports", "Locations": "bench_users"}
+    views = {SUBSCRIPTIONS: subscribed, fresh("Reports"): "bench_reports", "Locations": "bench_users"}
     body = Rewriter(bench.channels["NearMe"], bench.datasets).for_all(Way.ROW).sql
     statement = query.bound(f"SELECT count(*) FROM ({query.matches(body)})", views)
 
