@@ -54,7 +54,8 @@ def test_the_parts_run_and_give_their_figures(spark: SparkSession, tmp_path: Pat
     figures = executions(spark, tmp_path, [100, 200], said.append, sample=2, turns=1, warm=0)
     assert [f.name for f in figures][:2] == ["100 subscriptions", "one query each, in all"]
     assert all(f.value > 0 for f in figures)
-    gridded, looped = near(spark, tmp_path, said.append, users=200, turns=1, warm=0)
+    executed, gridded, looped = near(spark, tmp_path, said.append, users=200, turns=1, warm=0)
+    assert executed.value > 0
     assert gridded.value > 0
     assert looped.ratio is not None
     assert said
