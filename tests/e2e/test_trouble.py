@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.e2e.conftest import Cluster
 from tests.e2e.process import STOP_SECONDS, DataProcess
+from tests.mounting import own_file_system
 
 pytestmark = pytest.mark.e2e
 
@@ -55,17 +55,6 @@ def problems(server: DataProcess) -> str:
     return "; ".join(server.health()["problems"])
 
 
-def own_file_system(directory: Path, size: str) -> tuple[str, ...]:
-    """A command that runs another one with a small file system of its own at ``directory``, gone when it ends."""
-    directory.mkdir()
-    unshare = shutil.which("unshare")
-    mount = [str(unshare), "-rm", "mount", "-t", "tmpfs", "tmpfs", str(directory)]
-    if unshare is None or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("this system does not let us mount a file system of our own")
-    script = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
-    return (unshare, "-rm", "sh", "-c", script, str(directory))
-
-
 def fill(ballast: Path) -> None:
     """Leaves no room."""
     with ballast.open("wb", buffering=0) as file:
@@ -78,6 +67,7 @@ def fill(ballast: Path) -> None:
 
 
 def test_a_full_disk_is_told_to_publishers_and_room_is_used_at_once(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
     server = cluster(own_file_system(tmp_path / "data", "64m"))
     server.start()
     server.wait_ready()

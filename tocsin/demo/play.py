@@ -7,7 +7,6 @@ by the control socket that brokers hold. What went wrong there is raised as it i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -24,6 +23,7 @@ from tocsin.errors import UnavailableError
 from tocsin.model import control
 from tocsin.model.messages import Applied, Broker, Health, Listed, Published, Rates, RatesWanted, Result, Subscribe
 from tocsin.model.messages import Subscribed as Numbers
+from tocsin.tasks import until_one_ends
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Play:
         address = f"{self._server.url.replace('http', 'ws', 1)}/control?broker={BROKER}"
         headers = {"Authorization": f"Bearer {self._token}"}
         async with connect(address, additional_headers=headers, max_size=None) as socket:
-            await _until_first_ends(self._publish(seconds), self._listen(socket), self._watch())
+            await until_one_ends(self._publish(seconds), self._listen(socket), self._watch())
         await self._settle()
 
     def conclude(self) -> None:
@@ -183,16 +183,3 @@ class Play:
 
 async def _ask(socket: ClientConnection, request: control.Request) -> None:
     await socket.send(msgspec.json.encode(request).decode())
-
-
-async def _until_first_ends(*parts: Coroutine[Any, Any, None]) -> None:
-    """Runs all, ends all when one does, and raises what ended it."""
-    tasks = [asyncio.create_task(part) for part in parts]
-    try:
-        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in ended:
-        task.result()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mounting import own_file_system
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.reader import Chunk, durable_ends, read
 from tocsin.errors import StorageError
@@ -202,12 +202,7 @@ def test_a_process_that_reaches_a_real_limit_resumes_when_it_is_lifted(feed: Pat
 
 @pytest.mark.e2e
 def test_a_really_full_disk_is_told_survived_and_reopened_and_room_is_used_again(tmp_path: Path) -> None:
-    # A file system of its own, in a mount namespace that vanishes with the process.
-    unshare = shutil.which("unshare")
-    if unshare is None or run(unshare, "-rm", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path)).returncode:
-        pytest.skip("this system does not let us mount a file system of our own")
-    script = 'mount -t tmpfs -o size=256k tmpfs "$1" && exec "$2" -c "$3" "$1"'
-    done = run(unshare, "-rm", "sh", "-c", script, "sh", str(tmp_path), sys.executable, FULL)
+    done = run(*own_file_system(tmp_path, "256k"), sys.executable, "-c", FULL, str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("the disk is full: nothing was accepted; free space at") == 3
     assert int(done.stdout) > 0

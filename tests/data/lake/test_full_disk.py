@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.mounting import own_file_system
 
 FULL = """
 import sys
@@ -64,12 +65,7 @@ print(once)
 
 @pytest.mark.e2e
 def test_a_really_full_disk_is_told_and_room_is_used_again(tmp_path: Path) -> None:
-    # A file system of its own, in a mount namespace that vanishes with the process.
-    unshare = shutil.which("unshare")
-    if unshare is None or run(unshare, "-rm", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path)).returncode:
-        pytest.skip("this system does not let us mount a file system of our own")
-    script = 'mount -t tmpfs -o size=1500k tmpfs "$1" && exec "$2" -c "$3" "$1"'
-    done = run(unshare, "-rm", "sh", "-c", script, "sh", str(tmp_path), sys.executable, FULL)
+    done = run(*own_file_system(tmp_path, "1500k"), sys.executable, "-c", FULL, str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("the disk is full; free some space, and it goes on by itself") == 4, done.stderr
 

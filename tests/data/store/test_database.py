@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mounting import own_file_system
 from tocsin.data.store import Store
 from tocsin.data.store.database import Database
 from tocsin.errors import BusyError, StorageError
@@ -168,12 +168,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.e2e
 def test_a_really_full_disk_costs_the_batch_that_met_it_and_nothing_else(tmp_path: Path) -> None:
-    # A file system of its own, in a mount namespace that vanishes with the process.
-    unshare = shutil.which("unshare")
-    if unshare is None or run(unshare, "-rm", "mount", "-t", "tmpfs", "tmpfs", str(tmp_path)).returncode:
-        pytest.skip("this system does not let us mount a file system of our own")
-    script = 'mount -t tmpfs -o size=4m tmpfs "$1" && exec "$2" -c "$3" "$1"'
-    done = run(unshare, "-rm", "sh", "-c", script, "sh", str(tmp_path), sys.executable, FULL)
+    done = run(*own_file_system(tmp_path, "4m"), sys.executable, "-c", FULL, str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("the disk is full: nothing was changed; free space at") == 3, done.stderr
     assert int(done.stdout) > 0

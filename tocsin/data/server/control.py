@@ -8,9 +8,8 @@ the server stops. Any other message that makes no sense is answered with an erro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -24,6 +23,7 @@ from tocsin.errors import InvalidError, UnauthorizedError
 from tocsin.log import get_logger
 from tocsin.model import control
 from tocsin.model.messages import BrokerName
+from tocsin.tasks import until_one_ends
 
 log = get_logger(__name__)
 
@@ -84,7 +84,7 @@ class Conversation:
             await self._send(control.Welcome(self._broker))
             log.info("broker connected", broker=self._broker)
             try:
-                await _until_one_ends(self._collect(notices), self._forward(), self._answer())
+                await until_one_ends(self._collect(notices), self._forward(), self._answer())
             finally:
                 log.info("broker disconnected", broker=self._broker)
 
@@ -130,19 +130,6 @@ class Conversation:
 
     async def _send(self, message: control.Message) -> None:
         await self._websocket.send_text(msgspec.json.encode(message).decode())
-
-
-async def _until_one_ends(*parts: Coroutine[Any, Any, None]) -> None:
-    """Runs all, ends all when one does, and raises what ended it."""
-    tasks = [asyncio.create_task(part) for part in parts]
-    try:
-        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in ended:
-        task.result()
 
 
 async def _refuse(websocket: WebSocket, error: Exception) -> None:
