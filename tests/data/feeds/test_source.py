@@ -66,13 +66,20 @@ def test_a_micro_batch_is_bounded_and_the_next_goes_on_behind_it(open_log: OpenL
 
 def test_a_slice_is_read_by_one_task_and_tasks_are_no_more_than_readers(open_log: OpenLog, feed: Path) -> None:
     log = open_log(slices=5)
-    ends = log.append({index: [b"x"] for index in range(5)})
+    ends = log.append({index: [b"x" * 600_000] for index in range(5)})
     source = reader(feed, [0] * 5, readers=2)
     start, end = source.initialOffset(), {str(i): position for i, position in enumerate(ends)}
     parts = [part.ranges for part in source.partitions(start, end)]  # type: ignore[attr-defined]
     assert len(parts) == 2
     assert sorted(index for ranges in parts for index, _, _ in ranges) == list(range(5))
     assert len(source.partitions(end, end)) == 1, "an empty batch has a task too"
+
+
+def test_a_small_batch_is_read_by_a_single_task(open_log: OpenLog, feed: Path) -> None:
+    ends = open_log(slices=5).append({index: [b"x" * 1000] for index in range(5)})
+    source = reader(feed, [0] * 5, readers=2)
+    end = {str(i): position for i, position in enumerate(ends)}
+    assert len(source.partitions(source.initialOffset(), end)) == 1
 
 
 def test_a_damaged_part_is_one_line_that_says_so_and_is_quarantined(open_log: OpenLog, feed: Path) -> None:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -81,6 +81,7 @@ class Ingestion:
         self._settings, self._committed = settings, committed
         self._key = str(dataset.primary_key)
         self._columns = pa.schema([f for f in table.schema if f.name != VERSION])
+        self._parsing = self._expressions()
         self._query: StreamingQuery | None = None
         self._stopping = threading.Event()
         # Spark lets a query end while a batch of it is still in our hands; the next query's must not overtake it.
@@ -154,7 +155,7 @@ class Ingestion:
         with self._committing:
             if self._stopping.is_set():
                 return
-            rows = self._parsed(batch).toArrow()
+            rows = self._parsed(batch)
             while not self._committed_rows(rows):
                 if self._stopping.wait(self._settings.retry_after_seconds):
                     return
@@ -169,17 +170,20 @@ class Ingestion:
             return False
         return True
 
-    def _parsed(self, batch: DataFrame) -> DataFrame:
+    def _parsed(self, batch: DataFrame) -> pa.Table:
+        """The rows of a batch, with the columns that their lines' JSON has."""
+        rows = batch.select(*self._parsing).toArrow()
+        fields = rows[_ROW].combine_chunks().flatten()
+        for name, field in zip((*self._columns.names, _CORRUPT), fields, strict=True):
+            rows = rows.append_column(name, field)
+        return rows.drop_columns(_ROW)
+
+    def _expressions(self) -> list[Column]:
+        """What Spark computes for each line of the log: its place, and its JSON as one struct."""
         columns = ", ".join(f"`{c.name}` {c.type.ddl}" for c in self.dataset.columns)
         options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
         row = F.from_json("line", f"{columns}, `{_CORRUPT}` STRING", options).alias(_ROW)
-        fields = [F.col(f"{_ROW}.`{name}`").alias(name) for name in (*self._columns.names, _CORRUPT)]
-        return batch.select("slice", "position", "damage", row).select(
-            F.col("slice").alias("__slice"),
-            F.col("position").alias("__position"),
-            F.col("damage").alias("__damage"),
-            *fields,
-        )
+        return [*(F.col(name).alias(f"__{name}") for name in ("slice", "position", "damage")), row]
 
     def _above_markers(self, rows: pa.Table) -> pa.Table:
         floor = np.array(positions(self.table, self.feed), dtype=np.int64)[rows["__slice"].to_numpy()]

@@ -20,6 +20,8 @@ from tocsin.data.feeds.reader import Damage, durable_ends, read
 
 FORMAT = "tocsin-feed"
 SCHEMA = "slice INT, position BIGINT, line STRING, damage STRING"
+# Below this, a second task costs more than it saves.
+_TASK_BYTES = 1024 * 1024
 _ARROW = pa.schema([("slice", pa.int32()), ("position", pa.int64()), ("line", pa.string()), ("damage", pa.string())])
 
 
@@ -70,7 +72,8 @@ class FeedReader(DataSourceStreamReader):
             for index, (first, last) in enumerate(zip(_positions(start), _positions(end), strict=True))
             if last > first
         ]
-        tasks = max(min(self._readers, len(ranges)), 1)
+        share = sum(last - first for _, first, last in ranges) // _TASK_BYTES + 1
+        tasks = max(min(self._readers, len(ranges), share), 1)
         return [Reading(ranges[task::tasks]) for task in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
