@@ -22,8 +22,10 @@ def test_a_table_has_a_row_for_every_figure_and_says_whether_its_target_was_met(
             Figure("executions", "more", 0.5, "s", 9.0, "few", "at most 2×", False),
         ],
         console,
+        "measured here",
     )
     text = console.export_text()
+    assert text.startswith("measured here")
     assert "1,234 s" in text
     assert "yes" in text
     assert "no" in text

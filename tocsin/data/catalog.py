@@ -270,7 +270,8 @@ class Catalog:
                 self.results[definition.name] = self._results(definition)
 
     def _open_dataset(self, dataset: Dataset) -> None:
-        self.tables[dataset.name] = Table(self._directory / "datasets" / dataset.name, _schema(dataset))
+        directory = self._directory / "datasets" / dataset.name
+        self.tables[dataset.name] = Table(directory, _schema(dataset), self._settings.lake.recent_bytes)
         self.datasets[dataset.name] = dataset
 
     def _open_feed(self, feed: Feed) -> None:

@@ -106,20 +106,17 @@ class Results:
     def commit(self, found: DataFrame, versions: Mapping[str, int], now: datetime) -> tuple[int, pa.Table]:
         """Computes an execution and stores it; its number, and of its rows the BE ids and bytes."""
         execution = self._table.version + 1
-        rows = found.select(
-            F.lit(execution).cast("bigint").alias("execution"),
-            F.col(BE).alias("be"),
-            "payload",
-            "rows",
-            "bytes",
-            F.lit(now).cast("timestamp").alias("at"),
-        )
+        rows = found.select(F.col(BE).alias("be"), "payload", "rows", "bytes")
+        stamp = {
+            "execution": pa.scalar(execution, SCHEMA.field("execution").type),
+            "at": pa.scalar(now, SCHEMA.field("at").type),
+        }
         markers = {seen(name): version for name, version in versions.items()}
 
         def remember(results: pa.Table) -> None:
             self._cache.put(self.channel, execution, results.select(_PULLED))
 
-        return execution, frames.append(self._table, rows, markers, ["be", "bytes"], remember)
+        return execution, frames.append(self._table, rows, markers, ["be", "bytes"], stamp, remember)
 
     def pull(self, first: int, last: int, bes: Iterable[int] | None) -> list[Result]:
         """The results of executions ``first`` to ``last``, of these BE subscriptions or of all."""

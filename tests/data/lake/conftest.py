@@ -25,6 +25,12 @@ def table(reopen: Callable[[], Table]) -> Table:
 
 
 @pytest.fixture
+def remembering(tmp_path: Path) -> Table:
+    """A table that keeps what it got last in memory."""
+    return Table(tmp_path / "remembering", SCHEMA, recent_bytes=10_000)
+
+
+@pytest.fixture
 def rows() -> Callable[..., pa.Table]:
     """Rows given as key=value."""
     return lambda **values: pa.table({"key": list(values), "value": list(values.values())}, schema=SCHEMA)

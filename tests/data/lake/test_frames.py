@@ -49,6 +49,23 @@ def test_a_snapshot_is_read_whole_or_from_a_version_on(spark: SparkSession, tabl
     assert frames.whole(spark, table, held).columns == ["key", "value"]
 
 
+def test_rows_still_in_memory_are_the_rows_of_the_files(spark: SparkSession, remembering: Table, rows: Rows) -> None:
+    table = remembering
+    table.append(rows(a=1), {})
+    table.mark({"slice-0": 1})
+    table.append(rows(b=2, c=3), {})
+    held = table.snapshot
+    table.append(rows(d=4), {})
+    found = frames.fresh(spark, table, held, 1)
+    assert "LocalTableScan" in found._jdf.queryExecution().executedPlan().toString()
+    assert keys(found) == ["b", "c"]
+    assert found.schema == frames.whole(spark, table, held).schema
+    assert keys(frames.fresh(spark, table, table.snapshot, 0)) == ["a", "b", "c", "d"]
+    assert keys(frames.fresh(spark, table, held, held.version)) == []
+    table.delete("key = 'd'")
+    assert keys(frames.fresh(spark, table, table.snapshot, 1)) == ["b", "c"]
+
+
 def test_an_empty_table_has_its_columns_and_costs_no_job(spark: SparkSession, table: Table) -> None:
     frame = frames.whole(spark, table, table.snapshot)
     assert frame.dtypes == [("key", "string"), ("value", "bigint")]
@@ -104,5 +121,7 @@ def test_rows_written_by_executors_for_a_version_that_was_taken_meanwhile_are_no
 
 def test_rows_that_come_through_here_are_shown_once_they_are_committed(spark: SparkSession, table: Table) -> None:
     seen: list[tuple[int, int]] = []
-    frames.append(table, computed(spark, 3), {}, ["key"], lambda rows: seen.append((rows.num_rows, table.version)))
+    frames.append(
+        table, computed(spark, 3), {}, ["key"], passing=lambda rows: seen.append((rows.num_rows, table.version))
+    )
     assert seen == [(3, 1)]

@@ -113,11 +113,11 @@ class SubscriptionFrames:
             self._spark.catalog.dropTempView(held[1])
 
     def _frame(self, segments: Segments) -> DataFrame:
-        added = self._spark.createDataFrame(segments.added)
+        added = frames.local(self._spark, segments.added)
         if segments.base is None:
             return added
         base = self._spark.read.schema(added.schema).parquet(str(segments.base))
         if len(segments.removed):
-            removed = self._spark.createDataFrame(pa.table({BE: segments.removed}))
+            removed = frames.local(self._spark, pa.table({BE: segments.removed}))
             base = base.join(removed.hint("broadcast"), BE, "left_anti")
         return base.unionByName(added) if segments.added.num_rows else base

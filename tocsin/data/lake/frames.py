@@ -34,7 +34,22 @@ def whole(spark: SparkSession, table: Table, snapshot: Snapshot) -> DataFrame:
 
 def fresh(spark: SparkSession, table: Table, snapshot: Snapshot, since: int) -> DataFrame:
     """The rows of a snapshot that came after version ``since``, without ``_v``."""
-    return _read(spark, table, snapshot.paths(since)).where(F.col(VERSION) > since).drop(VERSION)
+    recent = table.recent(since, snapshot.version)
+    if recent is not None and recent.num_rows:
+        # As one partition, so that Spark has nothing to exchange.
+        return local(spark, recent).coalesce(1)
+    files = snapshot.after(since)
+    rows = _read(spark, table, [file.path for file in files])
+    # A filter on a number makes Spark compile the query anew for each number; files not compacted need none.
+    if any(file.oldest <= since for file in files):
+        rows = rows.where(F.col(VERSION) > since)
+    return rows.drop(VERSION)
+
+
+def local(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """A few rows of this process."""
+    # In one piece: what follows an empty piece is lost on the way into Spark 4.3.
+    return spark.createDataFrame(rows.combine_chunks(), from_arrow_schema(rows.schema))
 
 
 def empty(spark: SparkSession, schema: pa.Schema) -> DataFrame:
@@ -48,15 +63,21 @@ def append(
     frame: DataFrame,
     markers: Mapping[str, int],
     summary: list[str],
+    constants: Mapping[str, pa.Scalar] | None = None,
     passing: Callable[[pa.Table], None] | None = None,
 ) -> pa.Table:
     """Computes ``frame`` and commits its rows; the ``summary`` columns of them, which are small, are given back.
 
     Where the rows come through this process anyway, they are shown to ``passing`` once they are committed.
+
+    Args:
+        constants: columns that are the same in all rows. They are better given here than computed by ``frame``: Spark
+            would compile its query anew for each new value.
     """
     if not is_local(frame.sparkSession):
-        return append_from_executors(table, frame, markers, summary)
-    rows = frame.toArrow().cast(_without_version(table))
+        return append_from_executors(table, frame, markers, summary, constants)
+    schema = _without_version(table)
+    rows = _with(constants or {}, frame.toArrow()).select(schema.names).cast(schema)
     if rows.num_rows:
         table.append(rows, markers)
     else:
@@ -66,10 +87,17 @@ def append(
     return rows.select(summary)
 
 
-def append_from_executors(table: Table, frame: DataFrame, markers: Mapping[str, int], summary: list[str]) -> pa.Table:
+def append_from_executors(
+    table: Table,
+    frame: DataFrame,
+    markers: Mapping[str, int],
+    summary: list[str],
+    constants: Mapping[str, pa.Scalar] | None = None,
+) -> pa.Table:
     """As :func:`append`, with the files written where the rows are computed."""
     version = table.version + 1
-    writer = _Writer(table.path, table.schema, version, summary)
+    stamp = {**(constants or {}), VERSION: pa.scalar(version, pa.int64())}
+    writer = _Writer(table.path, table.schema, stamp, summary)
     written = frame.mapInArrow(writer, _WRITTEN).collect()
     actions = [writer.action(row.path, row.size, row.rows) for row in written]
     table.adopt(actions, version, markers)
@@ -81,8 +109,8 @@ def append_from_executors(table: Table, frame: DataFrame, markers: Mapping[str, 
 class _Writer:
     """Writes the rows of one partition into one Parquet file; runs in the executors."""
 
-    def __init__(self, path: Path, schema: pa.Schema, version: int, summary: list[str]) -> None:
-        self._path, self._schema, self._version, self._summary = path, schema, version, summary
+    def __init__(self, path: Path, schema: pa.Schema, stamp: Mapping[str, pa.Scalar], summary: list[str]) -> None:
+        self._path, self._schema, self._stamp, self._summary = path, schema, dict(stamp), summary
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         name = f"part-{uuid.uuid4()}.parquet"
@@ -101,13 +129,13 @@ class _Writer:
 
     def action(self, name: str, size: int, rows: int) -> AddAction:
         """What the commit says of a file."""
-        bound = {VERSION: self._version}
+        bound = {VERSION: self._stamp[VERSION].as_py()}
         stats = {"numRecords": rows, "minValues": bound, "maxValues": bound, "nullCount": {VERSION: 0}}
         return AddAction(name, size, {}, int(time.time() * 1000), True, json.dumps(stats))
 
     def _stamped(self, batch: pa.RecordBatch) -> pa.Table:
-        rows = pa.Table.from_batches([batch])
-        return rows.append_column(VERSION, pa.array([self._version] * len(batch), pa.int64())).cast(self._schema)
+        rows = _with(self._stamp, pa.Table.from_batches([batch]))
+        return rows.select(self._schema.names).cast(self._schema)
 
     def _report(self, name: str, kept: pa.Table) -> pa.RecordBatch:
         sink = pa.BufferOutputStream()
@@ -125,6 +153,12 @@ def _read(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
     if schema is None:
         schema = _SPARK_SCHEMAS[table.schema] = from_arrow_schema(table.schema)
     return spark.read.schema(schema).parquet(*paths)
+
+
+def _with(constants: Mapping[str, pa.Scalar], rows: pa.Table) -> pa.Table:
+    for name, value in constants.items():
+        rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+    return rows
 
 
 def _without_version(table: Table) -> pa.Schema:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +24,7 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 from pyarrow import dataset
 
+from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
 from tocsin.data.lake.schema import check_schema
 from tocsin.errors import StorageError
@@ -41,16 +43,28 @@ _CONFIGURATION = {
 }
 
 
+class File(NamedTuple):
+    """A file of a table, with the oldest and the newest version of a row in it."""
+
+    path: str
+    oldest: int
+    newest: int
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The files of a table at ``version``, each with the newest version of a row in it. They stay while it is held."""
+    """The files of a table at ``version``. They stay while it is held."""
 
     version: int
-    files: tuple[tuple[str, int], ...]
+    files: tuple[File, ...]
+
+    def after(self, since: int) -> list[File]:
+        """The files that may hold rows newer than ``since``."""
+        return [file for file in self.files if file.newest > since]
 
     def paths(self, since: int = -1) -> list[str]:
-        """The files that may hold rows newer than ``since``."""
-        return [path for path, newest in self.files if newest > since]
+        """The paths of the files that may hold rows newer than ``since``."""
+        return [file.path for file in self.after(since)]
 
 
 class Table:
@@ -62,9 +76,10 @@ class Table:
     Args:
         path: the table's directory, made if missing.
         schema: its columns, without ``_v``.
+        recent_bytes: how much of what was appended last stays in memory.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, schema: pa.Schema, recent_bytes: int = 0) -> None:
         self.path = path
         self.schema = schema.append(pa.field(VERSION, pa.int64()))
         self._lock = threading.RLock()
@@ -74,6 +89,7 @@ class Table:
         self._retired: list[tuple[float, str]] = []
         self._held: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         self._snapshot = Snapshot(0, ())
+        self._recent = Recent(recent_bytes)
         with storage_errors(path):
             self._delta = self._opened()
             check_schema(path, pa.schema(self._delta.schema().to_arrow()), self.schema)
@@ -97,12 +113,17 @@ class Table:
             found = self._delta.transaction_version(name)
         return int(found) if found is not None else 0
 
+    def recent(self, since: int, until: int) -> pa.Table | None:
+        """What came after version ``since`` up to ``until``, without ``_v``, if it is little and still in memory."""
+        return self._recent.between(since, until)
+
     def append(self, rows: pa.Table, markers: Mapping[str, int]) -> Snapshot:
         """Adds rows."""
         with self._committing() as version:
             write_deltalake(
                 self._delta, self._stamped(rows, version), mode="append", commit_properties=_marked(version, markers)
             )
+            self._recent.add(version, rows)
         return self._snapshot
 
     def merge(self, rows: pa.Table, key: str, markers: Mapping[str, int]) -> Snapshot:
@@ -130,6 +151,7 @@ class Table:
         """Moves markers on without any data."""
         with self._committing() as version:
             self._commit_files([], version, markers)
+            self._recent.add(version, self.schema.empty_table().drop_columns(VERSION))
         return self._snapshot
 
     def adopt(self, files: list[AddAction], version: int, markers: Mapping[str, int]) -> Snapshot:
@@ -143,6 +165,7 @@ class Table:
     def delete(self, predicate: str) -> int:
         """Removes the rows that match; how many."""
         with self._rewriting, self._lock, storage_errors(self.path):
+            self._recent.forget()
             removed = self._delta.delete(predicate)
             self._refresh()
         return int(removed.get("num_deleted_rows") or 0)
@@ -162,7 +185,7 @@ class Table:
     def vacuum(self, grace: float) -> int:
         """Deletes the files that no held snapshot and none of the last ``grace`` seconds has; how many."""
         with self._lock:
-            needed = {path for snapshot in self._held for path, _ in snapshot.files}
+            needed = {file.path for snapshot in self._held for file in snapshot.files}
             before = time.monotonic() - grace
             doomed = [path for since, path in self._retired if since <= before and path not in needed]
             gone = set(doomed)
@@ -221,22 +244,18 @@ class Table:
         """Takes the newest snapshot; the files that it no longer has can go once nobody reads them."""
         self._delta.update_incremental()
         actions = pa.table(self._delta.get_add_actions(flatten=True))
-        newest = f"max.{VERSION}"
-        versions = actions[newest].to_pylist() if newest in actions.column_names else [None] * actions.num_rows
         current = self.marker(_VERSION_MARKER)
-        # A file without statistics counts as new, so that it is never passed over.
-        files = {
-            str(self.path / path): version if version is not None else current
-            for path, version in zip(actions["path"].to_pylist(), versions, strict=True)
-        }
-        now = time.monotonic()
-        self._retired += [(now, path) for path, _ in self._snapshot.files if path not in files]
-        self._snapshot = Snapshot(current, tuple(files.items()))
+        # A file without statistics counts as old and new, so that it is never passed over and always filtered.
+        oldest, newest = _bounds(actions, "min", 0), _bounds(actions, "max", current)
+        paths = [str(self.path / path) for path in actions["path"].to_pylist()]
+        now, known = time.monotonic(), set(paths)
+        self._retired += [(now, file.path) for file in self._snapshot.files if file.path not in known]
+        self._snapshot = Snapshot(current, tuple(map(File, paths, oldest, newest)))
         self._held.add(self._snapshot)
 
     def _unknown(self) -> list[str]:
         """Files in the directory that belong to no commit: left by one that failed, or by a process that died."""
-        known = {path for path, _ in self._snapshot.files} | {path for _, path in self._retired}
+        known = {file.path for file in self._snapshot.files} | {path for _, path in self._retired}
         found = (str(entry) for entry in self.path.iterdir() if entry.name[0] not in "._")
         return [path for path in found if path not in known]
 
@@ -246,6 +265,14 @@ class Table:
             return
         for path in self._unknown():
             Path(path).unlink(missing_ok=True)
+
+
+def _bounds(actions: pa.Table, end: str, unknown: int) -> list[int]:
+    """The least or the greatest version in each file, as its statistics say."""
+    name = f"{end}.{VERSION}"
+    if name not in actions.column_names:
+        return [unknown] * actions.num_rows
+    return [unknown if version is None else version for version in actions[name].to_pylist()]
 
 
 def _marked(version: int, markers: Mapping[str, int]) -> CommitProperties:
