@@ -107,10 +107,17 @@ class Pipeline:
             self._read = positions(self._table, self.feed)
             self._progress.notify_all()
         try:
-            self.log.release(self._read)
+            self._release()
         except StorageError as error:
             log.warning("a part of the feed log that is no longer needed stays", feed=self.feed.name, reason=str(error))
         self._committed()
+
+    def _release(self) -> None:
+        """Lets the log forget what the tables have for good."""
+        if self.log.releasable(self._read):
+            self.dead_letters.harden()
+            self._table.harden()
+            self.log.release(self._read)
 
     def _damage(self) -> str:
         files = sorted((self.log.path / "quarantine").glob("[!.]*"))

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -267,7 +268,7 @@ def test_a_query_that_spark_ends_is_started_again(make: Make, monkeypatch: pytes
     feed = make()
     real, uses = Ingestion._parsed, iter(range(2))
 
-    def failing(self: Ingestion, batch: DataFrame) -> DataFrame:
+    def failing(self: Ingestion, batch: DataFrame) -> pa.Table:
         if next(uses, None) is not None:
             raise RuntimeError("a fault of ours")
         return real(self, batch)

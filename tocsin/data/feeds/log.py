@@ -121,6 +121,12 @@ class FeedLog:
         """How many bytes lie between ``positions`` and the ends."""
         return sum(max(end - position, 0) for position, end in zip(positions, self.ends(), strict=True))
 
+    def releasable(self, positions: Sequence[int]) -> bool:
+        """Whether there are segments that :meth:`release` would remove."""
+        with self._lock:
+            self._require_open()
+            return any(writer.forgettable(position) for writer, position in zip(self._writers, positions, strict=True))
+
     def release(self, positions: Sequence[int]) -> None:
         """Remove the segments that lie wholly below ``positions``; what was not read yet is never touched."""
         with self._lock:

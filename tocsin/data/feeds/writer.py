@@ -64,6 +64,10 @@ class SliceWriter:
         except OSError:
             self._dirty = True
 
+    def forgettable(self, position: int) -> bool:
+        """Whether there is a segment wholly below ``position``, and not the newest one."""
+        return len(self._bases) > 1 and self._bases[1] <= position
+
     def forget(self, position: int) -> list[Path]:
         """Segments wholly below ``position``, oldest first, for the caller to remove. Never the newest one."""
         keep = 0

@@ -24,6 +24,7 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction
 from pyarrow import dataset
 
+from tocsin.data.lake.hardening import Hardening
 from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
 from tocsin.data.lake.schema import check_schema
@@ -90,6 +91,7 @@ class Table:
         self._held: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         self._snapshot = Snapshot(0, ())
         self._recent = Recent(recent_bytes)
+        self._hardening = Hardening(path)
         with storage_errors(path):
             self._delta = self._opened()
             check_schema(path, pa.schema(self._delta.schema().to_arrow()), self.schema)
@@ -181,6 +183,11 @@ class Table:
                 with self._lock:
                     self._compacting = False
                     self._refresh()
+
+    def harden(self) -> None:
+        """Returns when all that was committed would outlive a power cut."""
+        with storage_errors(self.path):
+            self._hardening.harden(self._snapshot.paths())
 
     def vacuum(self, grace: float) -> int:
         """Deletes the files that no held snapshot and none of the last ``grace`` seconds has; how many."""
