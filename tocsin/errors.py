@@ -97,3 +97,9 @@ class UnavailableError(TocsinError):
 
     code = "unavailable"
     status = 503
+
+
+class SparkEndedError(UnavailableError):
+    """The process that runs Spark is gone, though nobody asked it to end; nothing goes on in this process without it."""
+
+    code = "spark-ended"

@@ -20,7 +20,7 @@ from tocsin.data.catalog import Catalog
 from tocsin.data.cluster import Cluster
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError, UnavailableError
 from tocsin.model.control import Executed, Notice
-from tocsin.model.messages import Health
+from tocsin.model.messages import Health, Loaded
 from tocsin.settings import Settings
 
 pytestmark = pytest.mark.spark
@@ -287,8 +287,8 @@ async def test_what_makes_no_sense_is_refused(cluster: Cluster) -> None:
 async def test_a_reference_dataset_is_loaded_and_shown(cluster: Cluster, tmp_path: Path) -> None:
     await cluster.apply("CREATE REFERENCE DATASET Shelters (id STRING) PRIMARY KEY id", None)
     (tmp_path / "s.csv").write_text("id\na\nb\n")
-    for _ in range(2):
-        assert await cluster.load("shelters", tmp_path / "s.csv") == 2
+    assert await cluster.load("shelters", tmp_path / "s.csv") == Loaded(2)
+    assert await cluster.load("shelters", tmp_path / "s.csv") == Loaded(2, unchanged=True)
     assert [row["name"] for row in await cluster.show("datasets")] == ["Reports", "People", "Shelters"]
     assert [row["name"] for row in await cluster.show("brokers")] == ["north", "south"]
 

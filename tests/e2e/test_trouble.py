@@ -221,6 +221,23 @@ def test_a_table_that_is_not_as_defined_stops_the_start_with_one_sentence(cluste
     assert "message" in sentence
 
 
+def test_the_process_ends_with_one_sentence_when_spark_does_and_the_next_one_goes_on(cluster: Cluster) -> None:
+    server = cluster()
+    server.start()
+    server.apply(REPORTS)
+    server.wait_ready()
+    [java] = [process for process in server.relatives() if process.name() == "java"]
+    assert [send(server, report(number)) for number in range(3)] == [200] * 3
+    java.kill()
+    assert server.process.wait(STOP_SECONDS) == 1
+    assert "Spark's process has ended" in server.tail()
+    assert "start the data cluster again" in server.tail()
+    server.start()
+    server.wait_ready()
+    server.wait_drained()
+    assert stored(server.directory / "datasets" / "Reports") == ids(range(3))
+
+
 def test_publishers_are_asked_to_wait_when_too_much_waits_and_nothing_accepted_is_lost(cluster: Cluster) -> None:
     server = cluster(feeds__max_backlog_bytes=2048, data__max_request_bytes=2048)
     server.start()

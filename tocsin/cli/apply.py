@@ -98,8 +98,11 @@ def _loaded(statement: LoadDataset, data: Server, directory: Path) -> Outcome:
         raise statement.error(f"'{path}' cannot be read: {error.strerror}") from None
     except RemoteError as error:
         raise statement.error(str(error)) from None
-    rows = msgspec.json.decode(answer, type=Loaded).rows
-    return Outcome(f"dataset {statement.dataset}", "loaded", f"{rows} rows from {statement.path}")
+    loaded = msgspec.json.decode(answer, type=Loaded)
+    title = f"dataset {statement.dataset}"
+    if loaded.unchanged:
+        return Outcome(title, "unchanged", f"holds the {loaded.rows:,} rows of {statement.path} already")
+    return Outcome(title, "loaded", f"{loaded.rows:,} rows from {statement.path}")
 
 
 def _print(outcomes: list[Outcome]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
 from tocsin import log
 from tocsin.cli import invocation, messages
+from tocsin.errors import SparkEndedError
 from tocsin.settings import Settings
 
 
@@ -33,6 +35,7 @@ async def _run(settings: Settings, demo: bool) -> None:
     from tocsin.data.server.access import DEMO_TOKEN, check_demo
     from tocsin.data.server.serve import bind, run
     from tocsin.data.store import Store
+    from tocsin.tasks import until_one_ends
 
     if demo:
         check_demo(settings.data.host)
@@ -41,11 +44,20 @@ async def _run(settings: Settings, demo: bool) -> None:
     with bind(settings) as listener, Store(settings.data.directory) as store:
         cluster = Cluster(settings)
         await cluster.start()
+        token = DEMO_TOKEN if demo else None
+        serving = run(cluster, store.tokens, settings, demo_token=token, listener=listener, listening=_say)
         try:
-            token = DEMO_TOKEN if demo else None
-            await run(cluster, store.tokens, settings, demo_token=token, listener=listener, listening=_say)
+            await until_one_ends(serving, cluster.wait_for_breakdown())
+        except SparkEndedError as error:
+            _give_up(error)
         finally:
             await cluster.stop()
+
+
+def _give_up(error: SparkEndedError) -> None:
+    """Ends as a crash does: without Spark nothing can be ended in order, and the next start needs no order."""
+    messages.print(f"error: {error}", soft_wrap=True)
+    os._exit(1)
 
 
 def _say(url: str) -> None:

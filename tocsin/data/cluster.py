@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,11 +28,11 @@ from tocsin.data.listing import listed
 from tocsin.data.rates import Rates
 from tocsin.data.store import Store
 from tocsin.data.upkeep import Upkeep
-from tocsin.errors import InvalidError, NotFoundError, StorageError
+from tocsin.errors import InvalidError, NotFoundError, SparkEndedError, StorageError
 from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Executed, Notice
-from tocsin.model.messages import ChannelHealth, Health, Outcome, Published, Result
+from tocsin.model.messages import ChannelHealth, Health, Loaded, Outcome, Published, Result
 from tocsin.settings import Settings
 
 log = get_logger(__name__)
@@ -61,6 +62,7 @@ class Cluster:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._problem = ""
         self._stopped = False
+        self._spark_ended = asyncio.Event()
 
     async def start(self) -> None:
         """Opens what is stored and begins to start Spark; if that fails, lets go of everything."""
@@ -78,6 +80,14 @@ class Cluster:
         """Waits until Spark is there and channels run."""
         await asyncio.shield(self._beginning)
 
+    async def wait_for_breakdown(self) -> None:
+        """Waits until Spark ends without being asked to, and then raises SparkEndedError."""
+        await self._spark_ended.wait()
+        raise SparkEndedError(
+            "Spark's process has ended, perhaps for want of memory; start the data cluster again, and it goes on where "
+            "it was"
+        )
+
     async def stop(self) -> None:
         """Ends what is at hand and lets go of everything; done again, it does nothing."""
         if self._stopped:
@@ -93,11 +103,11 @@ class Cluster:
     async def apply(self, text: str, directory: Path | None) -> list[Outcome]:
         return await self._as_change(self._applier.apply, text, directory)
 
-    async def load(self, dataset: str, path: Path) -> int:
-        def load() -> int:
+    async def load(self, dataset: str, path: Path) -> Loaded:
+        def load() -> Loaded:
             with self._catalog.changing:
                 rows = self._catalog.load(dataset, path)
-                return self._catalog.rows(dataset) if rows is None else rows
+                return Loaded(self._catalog.rows(dataset), unchanged=True) if rows is None else Loaded(rows)
 
         return await self._as_change(load)
 
@@ -185,9 +195,17 @@ class Cluster:
         except Exception as error:
             self._spark.set_exception(error)
             raise
+        if self._given_spark is None:
+            threading.Thread(target=self._watch_spark, name="spark-watch", daemon=True).start()
         self._catalog.start()
         self._upkeep.start()
         log.info("ready", datasets=len(self._catalog.datasets), channels=len(self._catalog.channels))
+
+    def _watch_spark(self) -> None:
+        status = session.wait_for_end(self._spark.result())
+        if not self._stopped and self._loop is not None:
+            log.error("Spark's process has ended", status=status)
+            self._loop.call_soon_threadsafe(self._spark_ended.set)
 
     def _close(self) -> None:
         self._upkeep.stop()

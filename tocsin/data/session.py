@@ -75,6 +75,11 @@ def start(settings: Spark, scratch: Path) -> SparkSession:
     return spark
 
 
+def wait_for_end(spark: SparkSession) -> int:
+    """Waits until the process that runs Spark's driver is gone; its exit status."""
+    return int(spark.sparkContext._gateway.proc.wait())  # type: ignore[union-attr]
+
+
 def is_local(spark: SparkSession) -> bool:
     """Whether everything runs in this machine's driver process."""
     return str(spark.sparkContext.master).startswith("local")

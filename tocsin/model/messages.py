@@ -112,9 +112,10 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """How many rows a dataset has been given."""
+    """How many rows a loaded dataset has, and whether it had them already."""
 
     rows: int
+    unchanged: bool = False
 
 
 class Listed(msgspec.Struct, frozen=True):

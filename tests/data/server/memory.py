@@ -17,7 +17,7 @@ from tocsin.data.sql.statements import parse
 from tocsin.errors import InvalidError, NotFoundError
 from tocsin.model.control import Executed, Notice
 from tocsin.model.definitions import Channel, Dataset, Definition, Feed
-from tocsin.model.messages import ChannelHealth, Health, Outcome, Published, Result
+from tocsin.model.messages import ChannelHealth, Health, Loaded, Outcome, Published, Result
 from tocsin.model.records import RecordDecoder
 
 
@@ -75,12 +75,14 @@ class MemoryCluster:
         self.definitions[definition.name] = definition
         return Outcome(title, "replaced" if before else "created")
 
-    async def load(self, dataset: str, path: Path) -> int:
+    async def load(self, dataset: str, path: Path) -> Loaded:
         self._fail()
         if dataset not in self.definitions:
             raise NotFoundError(f"there is no dataset {dataset}")
-        self.loaded[path.name] = await asyncio.to_thread(path.read_bytes)
-        return self.loaded[path.name].count(b"\n")
+        content = await asyncio.to_thread(path.read_bytes)
+        unchanged = self.loaded.get(path.name) == content
+        self.loaded[path.name] = content
+        return Loaded(content.count(b"\n"), unchanged)
 
     async def publish(self, feed: str, body: bytes, content_type: str) -> Published:
         self._fail()

@@ -132,7 +132,7 @@ async def test_a_dataset_is_loaded_from_the_body_and_nothing_stays_behind(
     loaded = await filled.post(
         "/datasets/Reports/load", content=b"id,size\n1,2\n", headers={"Content-Type": "text/csv"}
     )
-    assert (loaded.status_code, loaded.json()) == (200, {"rows": 2})
+    assert (loaded.status_code, loaded.json()) == (200, {"rows": 2, "unchanged": False})
     assert cluster.loaded == {"Reports.csv": b"id,size\n1,2\n"}
     assert list((settings.data.directory / "uploads").iterdir()) == []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tocsin.model.control import Notice
-from tocsin.model.messages import Health, Outcome, Published, Result
+from tocsin.model.messages import Health, Loaded, Outcome, Published, Result
 
 
 class Notices(Protocol):
@@ -32,7 +32,7 @@ class DataCluster(Protocol):
         """
         ...
 
-    async def load(self, dataset: str, path: Path) -> int:
+    async def load(self, dataset: str, path: Path) -> Loaded:
         """Fills the dataset with the rows of a file, told apart by its ending, and says how many."""
         ...
 

@@ -81,9 +81,9 @@ async def load(call: Call) -> Response:
         raise InvalidError(f"the Content-Type must say what the file is: {', '.join(ENDINGS)}")
     with upload(call.settings.data.directory, f"{name}{ending}") as path:
         await body.save(call.request, path, MOST_LOAD_BYTES)
-        rows = await call.cluster.load(name, path)
-    log.info("dataset loaded", dataset=name, rows=rows, by=call.caller and call.caller.name)
-    return answer(messages.Loaded(rows))
+        loaded = await call.cluster.load(name, path)
+    log.info("dataset loaded", dataset=name, rows=loaded.rows, unchanged=loaded.unchanged, by=call.caller and call.caller.name)
+    return answer(loaded)
 
 
 async def _text(call: Call) -> str:
