@@ -84,6 +84,17 @@ class Feeds(Section, frozen=True, kw_only=True):
             ge=0, le=1000, description="How long, in milliseconds, a publication waits for others to share its fsync."
         ),
     ] = 2.0
+    append_commit_ms: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=60_000,
+            description=(
+                "Shortest time, in milliseconds, between two commits to an append dataset. Less takes processor time "
+                "from the channels that wait for them, so that results may even come later."
+            ),
+        ),
+    ] = 200.0
     keyed_commit_ms: Annotated[
         float,
         Meta(

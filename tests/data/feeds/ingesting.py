@@ -38,7 +38,7 @@ class Ingesting:
         self.feed = Feed("reports", self.dataset.name, self.dataset.columns[0].name, slices)
         self.commits = 0
         self._spark, self._directory = spark, directory
-        quick = {"retry_after_seconds": 0.05, "keyed_commit_ms": 0, **settings}
+        quick = {"retry_after_seconds": 0.05, "append_commit_ms": 0, "keyed_commit_ms": 0, **settings}
         self._settings = msgspec.convert(quick, Feeds)
         self.table = Table(directory / "dataset", self._schema())
         self.dead_letters = Table(directory / "dead-letters", DEAD_LETTERS)

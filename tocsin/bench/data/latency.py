@@ -20,7 +20,8 @@ CREATE CONTINUOUS CHANNEL AlarmsOfType(event STRING) AS SELECT a.* FROM Alarms a
 """
 _KINDS = 10
 _RATE = 100
-_WARM_SECONDS = 30
+# The JVM compiles what it runs often; until then everything takes several times as long.
+_WARM_SECONDS = 60
 
 
 def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[Figure]:

@@ -111,7 +111,7 @@ class Ingestion:
                 return
             shutil.rmtree(self._scratch, ignore_errors=True)
             keyed = self.dataset.kind is DatasetKind.KEYED
-            pause = self._settings.keyed_commit_ms if keyed else 0
+            pause = self._settings.keyed_commit_ms if keyed else self._settings.append_commit_ms
             self._query = (
                 self._stream()
                 .writeStream.foreachBatch(self._commit)

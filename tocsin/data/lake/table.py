@@ -90,6 +90,8 @@ class Table:
         self._retired: list[tuple[float, str]] = []
         self._held: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         self._snapshot = Snapshot(0, ())
+        # Looking one up in the Delta log takes a while; only this process changes them.
+        self._markers: dict[str, int] = {}
         self._recent = Recent(recent_bytes)
         self._hardening = Hardening(path)
         with storage_errors(path):
@@ -112,8 +114,9 @@ class Table:
     def marker(self, name: str) -> int:
         """How far the commits got with ``name``; 0 if none ever said. Waits for a commit at hand to be complete."""
         with self._lock:
-            found = self._delta.transaction_version(name)
-        return int(found) if found is not None else 0
+            if name not in self._markers:
+                self._markers[name] = self._committed_marker(name)
+            return self._markers[name]
 
     def recent(self, since: int, until: int) -> pa.Table | None:
         """What came after version ``since`` up to ``until``, without ``_v``, if it is little and still in memory."""
@@ -121,7 +124,7 @@ class Table:
 
     def append(self, rows: pa.Table, markers: Mapping[str, int]) -> Snapshot:
         """Adds rows."""
-        with self._committing() as version:
+        with self._committing(markers) as version:
             write_deltalake(
                 self._delta, self._stamped(rows, version), mode="append", commit_properties=_marked(version, markers)
             )
@@ -130,7 +133,7 @@ class Table:
 
     def merge(self, rows: pa.Table, key: str, markers: Mapping[str, int]) -> Snapshot:
         """Adds rows, each in the place of the one with the same key; the keys in ``rows`` must differ."""
-        with self._rewriting, self._committing() as version:
+        with self._rewriting, self._committing(markers) as version:
             merger = self._delta.merge(
                 self._stamped(rows, version),
                 f"t.`{key}` = s.`{key}`",
@@ -143,7 +146,7 @@ class Table:
 
     def overwrite(self, rows: pa.Table, markers: Mapping[str, int]) -> Snapshot:
         """Replaces all rows."""
-        with self._rewriting, self._committing() as version:
+        with self._rewriting, self._committing(markers) as version:
             write_deltalake(
                 self._delta, self._stamped(rows, version), mode="overwrite", commit_properties=_marked(version, markers)
             )
@@ -151,14 +154,14 @@ class Table:
 
     def mark(self, markers: Mapping[str, int]) -> Snapshot:
         """Moves markers on without any data."""
-        with self._committing() as version:
+        with self._committing(markers) as version:
             self._commit_files([], version, markers)
             self._recent.add(version, self.schema.empty_table().drop_columns(VERSION))
         return self._snapshot
 
     def adopt(self, files: list[AddAction], version: int, markers: Mapping[str, int]) -> Snapshot:
         """Commits files that others wrote into the table's directory, stamped with ``version`` (the next one)."""
-        with self._committing() as expected:
+        with self._committing(markers) as expected:
             if version != expected:
                 raise StorageError(f"{self.path.name}: written for version {version}, but {expected} is next")
             self._commit_files(files, version, markers)
@@ -224,7 +227,7 @@ class Table:
             return DeltaTable.create(str(self.path), schema=self.schema, configuration=_CONFIGURATION)
 
     @contextmanager
-    def _committing(self) -> Iterator[int]:
+    def _committing(self, markers: Mapping[str, int]) -> Iterator[int]:
         with self._lock, storage_errors(self.path):
             version = self.version + 1
             try:
@@ -238,11 +241,15 @@ class Table:
                 log.warning("committed, with an error afterwards", table=self.path.name, reason=str(error))
             else:
                 self._refresh()
+            self._markers.update(markers)
 
     def _commit_files(self, files: list[AddAction], version: int, markers: Mapping[str, int]) -> None:
         self._delta.create_write_transaction(
             list(files), "append", self._delta.schema(), commit_properties=_marked(version, markers)
         )
+
+    def _committed_marker(self, name: str) -> int:
+        return int(self._delta.transaction_version(name) or 0)
 
     def _stamped(self, rows: pa.Table, version: int) -> pa.Table:
         return rows.append_column(self.schema.field(VERSION), pa.repeat(pa.scalar(version, pa.int64()), rows.num_rows))
@@ -251,7 +258,7 @@ class Table:
         """Takes the newest snapshot; the files that it no longer has can go once nobody reads them."""
         self._delta.update_incremental()
         actions = pa.table(self._delta.get_add_actions(flatten=True))
-        current = self.marker(_VERSION_MARKER)
+        current = self._committed_marker(_VERSION_MARKER)
         # A file without statistics counts as old and new, so that it is never passed over and always filtered.
         oldest, newest = _bounds(actions, "min", 0), _bounds(actions, "max", current)
         paths = [str(self.path / path) for path in actions["path"].to_pylist()]
