@@ -100,6 +100,6 @@ class UnavailableError(TocsinError):
 
 
 class SparkEndedError(UnavailableError):
-    """The process that runs Spark is gone, though nobody asked it to end; nothing goes on in this process without it."""
+    """The process that runs Spark is gone, though nobody asked it to end; nothing goes on without it."""
 
     code = "spark-ended"

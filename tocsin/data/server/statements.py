@@ -82,7 +82,8 @@ async def load(call: Call) -> Response:
     with upload(call.settings.data.directory, f"{name}{ending}") as path:
         await body.save(call.request, path, MOST_LOAD_BYTES)
         loaded = await call.cluster.load(name, path)
-    log.info("dataset loaded", dataset=name, rows=loaded.rows, unchanged=loaded.unchanged, by=call.caller and call.caller.name)
+    by = call.caller and call.caller.name
+    log.info("dataset loaded", dataset=name, rows=loaded.rows, unchanged=loaded.unchanged, by=by)
     return answer(loaded)
 
 
