@@ -1,0 +1,10 @@
+"""Below what no plan can come: bounds for the highest load, and for how many must move to reach one.
+
+One file per bound, each with its proof. ``spectral`` is the tightest for the highest load and too slow for every plan,
+so it is apart.
+"""
+
+from tocsin.balance.bounds.lowest import lower_bound
+from tocsin.balance.bounds.moves import moves_lower_bound
+
+__all__ = ["lower_bound", "moves_lower_bound"]

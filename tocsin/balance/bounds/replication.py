@@ -1,0 +1,57 @@
+"""Forced replication: if the holders of a BE subscription do not fit on one broker, it comes in more than once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tocsin.balance.bounds.holders import Holders
+from tocsin.balance.bounds.scope import capacities
+from tocsin.balance.compiled import compiled
+from tocsin.balance.workload import Floats, Int64s, Workload
+
+_PRECISION = 1e-9
+
+
+def replication(workload: Workload, holders: Holders, above: float) -> float:
+    """The least T with Σ u + Σ λₖ rₖ(T) ≤ T Σ capacity, where rₖ(T) brokers must hold k; at least ``above``.
+
+    Proof: let the highest load be T. A broker of capacity c that holds k serves one of k's holders, so vₖ or more comes
+    in, where vₖ ≥ λₖ is the least own load of a holder; at most Tc − vₖ is left to be sent to holders of k. Together
+    they are sent Uₖ. So rₖ brokers hold k only if T Cᵣ − r vₖ ≥ Uₖ, where Cᵣ is the sum of the r largest capacities
+    (with equal ones: r ≥ Uₖ ÷ (T − vₖ), rounded up). All loads add up to Σ u + Σ λₖ rₖ, and to at most T Σ capacity.
+    A larger T needs fewer brokers and offers more, so the least T is found by halving; what is returned is a T that
+    fails, or ``above``.
+    """
+    offered = np.sort(capacities(workload))[::-1].copy()
+    used = holders.number > 0
+    rates, load, least = workload.rates[used], holders.load[used], holders.least[used]
+    outgoing = int(workload.own.sum())
+
+    def fits(highest: float) -> bool:
+        return bool(outgoing + needed(rates, load, least, highest * offered) <= highest * offered.sum())
+
+    if above <= 0 or fits(above):
+        return above
+    low, high = above, 2 * above
+    while not fits(high):
+        low, high = high, 2 * high
+    while high - low > _PRECISION * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return low
+
+
+@compiled
+def needed(rates: Int64s, load: Int64s, least: Int64s, offered: Floats) -> float:
+    """Σ λₖ rₖ where brokers offer so much, largest first; infinite if the holders of some k do not fit at all."""
+    incoming = 0.0
+    for k in range(len(rates)):
+        sent = 0.0
+        number = 0
+        while number == 0 or sent < load[k]:
+            if number == len(offered) or offered[number] < least[k]:
+                return np.inf
+            sent += offered[number] - least[k]
+            number += 1
+        incoming += rates[k] * number
+    return incoming
