@@ -1,0 +1,1 @@
+"""Instances of the balancing problem: in files, and made from a seed."""
