@@ -1,0 +1,1 @@
+"""Where a new subscriber is placed: each policy in one file."""

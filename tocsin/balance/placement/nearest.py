@@ -1,0 +1,32 @@
+"""Nearest broker (NR) placement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from tocsin.balance.placement.place import Newcomer, Placement, View
+from tocsin.balance.placement.roundrobin import RoundRobin
+
+
+@dataclass
+class Nearest:
+    """The open broker at the least distance, of equals the lower number. Where people crowd, so do subscribers.
+
+    Args:
+        otherwise: places those whose place is unknown, and everybody if the brokers' places are.
+    """
+
+    otherwise: Placement = field(default_factory=RoundRobin)
+
+    name: ClassVar[str] = "nearest"
+
+    def place(self, view: View, newcomer: Newcomer) -> int:
+        """The nearest broker to where the newcomer is."""
+        if view.places is None or newcomer.place is None:
+            return self.otherwise.place(view, newcomer)
+        brokers = view.choices()
+        apart = view.places[brokers] - np.asarray(newcomer.place)
+        return int(brokers[np.argmin((apart**2).sum(axis=1))])

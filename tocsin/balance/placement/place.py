@@ -1,0 +1,89 @@
+"""The interface of placement, the first stage: which broker a subscriber that has just come is given.
+
+The coordinator asks once per newcomer, which has as a rule no subscriptions yet, so that most policies know nothing of
+what it will weigh.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from tocsin.balance.loads import Loads
+from tocsin.balance.problem import Rules
+from tocsin.balance.workload import Bools, Floats, Int32s, Int64s
+from tocsin.errors import UnavailableError
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a placement sees of the brokers.
+
+    Args:
+        loads: F of each broker times its weight, so its utilisation where capacities differ.
+        weights: 1 ÷ capacity of each broker, or 1.
+        open: which brokers receive newcomers: those that are neither draining nor pinned.
+        places: x and y of each broker, if known.
+        rates: λ of each BE subscription.
+        held: how many subscribers hold BE subscription k on broker j, at ``held[k, j]``.
+    """
+
+    loads: Floats
+    weights: Floats
+    open: Bools
+    places: Floats | None
+    rates: Int64s
+    held: Int32s
+
+    @classmethod
+    def of(cls, loads: Loads, rules: Rules | None = None) -> View:
+        """The brokers as they are now; the view shows later moves too in what they hold, but not in their loads."""
+        workload = loads.workload
+        return cls(
+            loads=loads.utilisation,
+            weights=workload.weights,
+            open=(rules or Rules()).refuges(workload.brokers),
+            places=workload.broker_places,
+            rates=workload.rates,
+            held=loads.held,
+        )
+
+    def choices(self) -> Int64s:
+        """The brokers that are open, in their order; there is at least one, or it is an UnavailableError."""
+        brokers = np.flatnonzero(self.open)
+        if not len(brokers):
+            raise UnavailableError("no broker takes newcomers: all are draining or pinned; add one or release one")
+        return brokers
+
+    def after(self, newcomer: Newcomer, brokers: Int64s) -> Floats:
+        """The loads of these brokers if each had the newcomer: its own load, and what the broker does not hold yet."""
+        wanted = newcomer.subscriptions
+        rates = self.rates[wanted]
+        fresh = self.held[np.ix_(wanted, brokers)] == 0
+        return np.asarray(self.loads[brokers] + (rates.sum() + rates @ fresh) * self.weights[brokers])
+
+
+@dataclass(frozen=True, eq=False)
+class Newcomer:
+    """A subscriber to be placed.
+
+    Args:
+        place: its x and y, if known.
+        subscriptions: its BE subscriptions, as far as they are known.
+    """
+
+    place: tuple[float, float] | None = None
+    subscriptions: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
+
+
+class Placement(Protocol):
+    """Chooses a broker for each newcomer."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in settings and on the command line."""
+
+    def place(self, view: View, newcomer: Newcomer) -> int:
+        """An open broker; if there is none, it is an UnavailableError."""
