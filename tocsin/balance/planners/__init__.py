@@ -1,0 +1,1 @@
+"""The planners: each answers a problem with a plan, each behind the same interface."""

@@ -1,0 +1,67 @@
+"""Algorithm 1 as a whole: shuffle when the imbalance is extreme, migrate when it is moderate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from tocsin.balance.conclusion import concluded
+from tocsin.balance.loads import Loads, cov, mean
+from tocsin.balance.plan import Plan, Reason, Status
+from tocsin.balance.planner import Planner
+from tocsin.balance.planners.gsh import GSH
+from tocsin.balance.planners.ldm import LDM
+from tocsin.balance.problem import Problem
+from tocsin.errors import InvalidError
+
+
+@dataclass(frozen=True)
+class Multistage:
+    """One round of the paper's balancing.
+
+    If cov > ``gamma`` and μ > ``theta``, everybody is shuffled; otherwise, if cov > ``alpha`` and μ > ``beta``, some
+    are migrated; otherwise nothing happens. Never both in a round: cov > γ fulfils both conditions, and what a shuffle
+    leaves to be migrated is seen by the next round. Whoever must move (off a draining broker) is migrated in any case.
+    μ and cov are those of the brokers that do not drain.
+
+    The plan bears this planner's name; the reasons of its moves tell which stage it was.
+
+    Args:
+        theta: bytes per second of a broker on average, as is ``beta``.
+        shuffle: the planner of the third stage.
+        migration: the planner of the second; None: LDM, with ``alpha`` and ``beta``.
+    """
+
+    alpha: float = 0.15
+    beta: float = 0.0
+    gamma: float = 0.5
+    theta: float = 0.0
+    shuffle: Planner = field(default_factory=GSH)
+    migration: Planner | None = None
+
+    name: ClassVar[str] = "multistage"
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "beta", "gamma", "theta"):
+            if not getattr(self, name) >= 0:
+                raise InvalidError(f"{name} is {getattr(self, name)}; it must not be below 0")
+
+    def plan(self, problem: Problem) -> Plan:
+        """The plan of the stage that the loads call for."""
+        stage = self._stage(problem)
+        if stage is None:
+            return concluded(problem, self.name, Status.IDLE, problem.assignment.copy(), Reason.OVERLOAD)
+        return replace(stage.plan(problem), planner=self.name)
+
+    def _stage(self, problem: Problem) -> Planner | None:
+        loads = Loads(problem.workload, problem.assignment)
+        drained = problem.rules.drained(problem.workload.brokers)
+        imbalance, average = cov(loads.utilisation[~drained]), mean(loads.total[~drained])
+        if imbalance > self.gamma and average > self.theta:
+            return self.shuffle
+        must = (problem.assignment < 0) | drained[problem.assignment]
+        if np.any(must) or (imbalance > self.alpha and average > self.beta):
+            return self.migration or LDM(self.alpha, self.beta)
+        return None
