@@ -1,0 +1,164 @@
+"""Tocsin's own migration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from tests.balance.examples import example, mask
+from tests.balance.reference import ruled, small
+from tocsin.balance.instances.kinds import Kind, make
+from tocsin.balance.plan import Reason, Status
+from tocsin.balance.planners.gsh import GSH
+from tocsin.balance.planners.migrate import Migrate
+from tocsin.balance.problem import Problem, Rules
+from tocsin.balance.workload import check
+
+SEEDS = st.integers(0, 2**32 - 1)
+CITY = Kind(1_500, 6, 200, (5, 15))
+TOWN = Kind(3_000, 5, 300, (10, 30))
+CALM = Kind(1_500, 6, 200, (5, 15), skew=0.0)
+
+
+@hypothesis_settings(max_examples=40)
+@given(seed=SEEDS, capacities=st.booleans())
+def test_everybody_is_somewhere_and_the_highest_load_does_not_rise(seed: int, capacities: bool) -> None:
+    problem = small(seed, capacities=capacities)
+    plan = Migrate().plan(problem)
+    check(problem.workload, plan.assignment)
+    assert plan.after.max <= plan.before.max
+
+
+@hypothesis_settings(max_examples=40)
+@given(seed=SEEDS)
+def test_the_same_problem_has_the_same_plan(seed: int) -> None:
+    problem = replace(small(seed), seed=seed)
+    assert (Migrate().plan(problem).assignment == Migrate().plan(problem).assignment).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_papers_shuffles_quality_costs_hardly_more_moves_than_any_plan_needs(seed: int) -> None:
+    problem = Problem(*make(TOWN, seed))
+    shuffle = GSH().plan(problem)
+    plan = Migrate().plan(replace(problem, target=shuffle.ratio))
+    assert plan.status is Status.BALANCED
+    assert plan.after.max <= shuffle.after.max
+    assert len(plan.moves) <= 1.1 * plan.moves_lower_bound
+
+
+def test_a_lower_target_costs_more_moves() -> None:
+    problem = Problem(*make(CITY, 1))
+    shuffle = GSH().plan(problem)
+    near, far = (Migrate().plan(replace(problem, target=shuffle.ratio * factor)) for factor in (1.05, 0.99))
+    assert far.after.max <= 0.99 * shuffle.after.max
+    assert len(near.moves) < len(far.moves)
+
+
+def test_what_meets_the_target_is_left_alone() -> None:
+    plan = Migrate().plan(Problem(*make(CITY, 1), target=100.0))
+    assert (plan.status, len(plan.moves)) == (Status.IDLE, 0)
+
+
+def test_a_target_that_nothing_reaches_is_said_to_be_out_of_reach() -> None:
+    plan = Migrate().plan(Problem(*make(CITY, 1), target=1.0))
+    assert plan.status is Status.STUCK
+    assert plan.after.max < plan.before.max
+
+
+@pytest.mark.parametrize("budget", [0, 1, 20, 200, 2000])
+def test_a_budget_is_kept(budget: int) -> None:
+    problem = Problem(*make(CITY, 1), max_moves=budget)
+    plan = Migrate().plan(problem)
+    assert len(plan.moves) <= budget
+    assert plan.after.max < plan.before.max or budget <= 1
+
+
+def test_a_larger_budget_buys_a_lower_load() -> None:
+    problem = Problem(*make(CITY, 1))
+    highest = [Migrate().plan(replace(problem, max_moves=budget)).after.max for budget in (50, 100, 200, 400)]
+    assert highest == sorted(highest, reverse=True)
+
+
+def test_draining_comes_first_when_the_budget_is_short() -> None:
+    workload, now = make(CITY, 1)
+    drains = int((now == 3).sum())
+    rules = Rules(draining=mask(0, 0, 0, 1, 0, 0))
+    short = Migrate().plan(Problem(workload, now, rules, max_moves=drains - 5))
+    assert set(short.moves.reason) == {Reason.DRAIN}
+    assert short.status is Status.CAPPED
+    enough = Migrate().plan(Problem(workload, now, rules, max_moves=drains + 5))
+    assert not (enough.assignment == 3).any()
+    assert len(enough.moves) <= drains + 5
+
+
+@hypothesis_settings(max_examples=60)
+@given(seed=SEEDS, capacities=st.booleans())
+def test_the_rules_hold(seed: int, capacities: bool) -> None:
+    problem = ruled(small(seed, capacities=capacities), seed)
+    rules, brokers, now = problem.rules, problem.workload.brokers, problem.assignment
+    plan = Migrate().plan(problem)
+    leaves = rules.drained(brokers)[now]
+    came = plan.assignment != now
+    allowed = np.where(leaves, rules.refuges(brokers)[plan.assignment], rules.destinations(brokers)[plan.assignment])
+    assert allowed[came].all()
+    assert rules.sources(brokers)[now][came].all()
+    assert rules.fixed is None or not came[rules.fixed & ~leaves].any()
+    assert problem.max_moves is None or came.sum() <= problem.max_moves
+    if problem.max_moves is None or problem.max_moves >= leaves.sum():
+        assert came[leaves].all()
+
+
+def test_a_new_broker_takes_its_share_and_nothing_moves_between_the_old_ones() -> None:
+    workload, now = make(CITY, 1)
+    now[now == 5] = 0
+    plan = Migrate().plan(Problem(workload, now, Rules(joining=mask(0, 0, 0, 0, 0, 1))))
+    assert set(plan.moves.destination) == {5}
+    assert set(plan.moves.reason) == {Reason.JOIN}
+    assert plan.after.max < plan.before.max
+
+
+def test_everybody_can_start_nowhere() -> None:
+    workload, now = make(CITY, 1)
+    plan = Migrate().plan(Problem(workload, np.full_like(now, -1)))
+    check(workload, plan.assignment)
+    assert plan.after.cov < 0.02
+
+
+def test_a_larger_broker_ends_with_more_load() -> None:
+    workload, now = make(CALM, 1)
+    roomy = replace(workload, capacity=np.array([1.0, 1.0, 1.0, 1.0, 1.0, 3.0]))
+    plan = Migrate().plan(Problem(roomy, now))
+    total = plan.after.incoming + plan.after.outgoing
+    assert total[5] > 2 * total[:5].max()
+    assert plan.after.max < plan.before.max
+
+
+def test_a_pinned_broker_that_is_too_hot_does_not_keep_the_others_from_balancing() -> None:
+    workload, now = make(CITY, 1)
+    plan = Migrate().plan(Problem(workload, now, Rules(pinned=mask(1, 0, 0, 0, 0, 0))))
+    assert (plan.after.loads[0], plan.after.max) == (plan.before.loads[0], plan.before.max)
+    assert plan.after.loads[1:].max() < plan.before.loads[1:].max()
+
+
+@pytest.mark.parametrize(
+    ("rows", "rates", "brokers"),
+    [
+        pytest.param([[0], [0, 1]], [5, 5], 1, id="one broker"),
+        pytest.param([[], [], []], [5], 2, id="no subscriptions"),
+        pytest.param([[], []], [], 2, id="nothing to subscribe to"),
+        pytest.param([[0], [0, 1], [1]], [0, 0], 2, id="all rates zero"),
+        pytest.param([[0, 1, 2], [3], [3]], [900, 900, 900, 1], 3, id="one giant"),
+        pytest.param([[0, 1]] * 9, [5, 5], 3, id="identical subscribers"),
+        pytest.param([], [5], 2, id="no subscribers"),
+    ],
+)
+def test_degenerate_workloads_have_a_plan(rows: list[list[int]], rates: list[int], brokers: int) -> None:
+    problem = example(rows, rates, brokers, [0] * len(rows))
+    plan = Migrate().plan(problem)
+    check(problem.workload, plan.assignment)
+    assert plan.lower_bound <= plan.after.max <= plan.before.max

@@ -1,0 +1,1 @@
+"""The steps that Tocsin's own planners are made of."""

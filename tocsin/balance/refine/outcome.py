@@ -1,0 +1,33 @@
+"""How a refinement becomes a plan."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tocsin.balance.conclusion import concluded
+from tocsin.balance.plan import Figures, Plan, Reason, Status
+from tocsin.balance.refine.refinement import Refinement
+from tocsin.balance.workload import Floats, Int32s, Workload
+
+
+def outcome(work: Refinement, planner: str, reason: Reason, goal: float) -> Plan:
+    """The plan that leads where the refinement stands; ``goal`` is the highest load asked for, 0 for any."""
+    problem, state = work.problem, work.state
+    before = figures(problem.workload, work.freedom.home, work.before)
+    after = figures(problem.workload, state.assignment, state.load)
+    return concluded(problem, planner, _status(work, goal), state.assignment, reason, None, (before, after))
+
+
+def figures(workload: Workload, assignment: Int32s, load: Floats) -> Figures:
+    """The figures of an assignment whose loads are known."""
+    placed = assignment >= 0
+    outgoing = np.bincount(assignment[placed], workload.own[placed], minlength=workload.brokers)
+    return Figures((load - outgoing).astype(np.int64), outgoing.astype(np.int64), load * workload.weights)
+
+
+def _status(work: Refinement, goal: float) -> Status:
+    moves = len(work.away)
+    if not len(work.waiting) and (goal == 0.0 or work.highest <= goal):
+        return Status.BALANCED if moves else Status.IDLE
+    budget = work.problem.max_moves
+    return Status.STUCK if budget is None or moves < budget else Status.CAPPED
