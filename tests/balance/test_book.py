@@ -1,0 +1,327 @@
+"""The Book: whatever is written into it, its loads are those of the workload that it then is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tocsin.balance.book import Book
+from tocsin.balance.instances.kinds import Kind, make
+from tocsin.balance.loads import Loads
+from tocsin.balance.placement.leastloaded import LeastLoaded
+from tocsin.balance.placement.nearest import Nearest
+from tocsin.balance.placement.place import Newcomer
+from tocsin.balance.placement.twochoices import TwoChoices
+from tocsin.balance.plan import Moves, Reason
+from tocsin.balance.workload import Int32s, check
+from tocsin.errors import InvalidError, NotFoundError
+
+SMALL = Kind(200, 4, 60, (0, 8))
+
+
+def assert_current(book: Book) -> None:
+    """The loads that were kept up to date are those of the workload, counted from nothing."""
+    snapshot = book.snapshot()
+    if len(book.brokers):
+        check(snapshot.workload, snapshot.assignment)
+    counted = Loads(snapshot.workload, snapshot.assignment)
+    kept = book.figures()
+    assert np.array_equal(kept.incoming, counted.incoming)
+    assert np.array_equal(kept.outgoing, counted.outgoing)
+    assert np.array_equal(kept.loads, counted.utilisation)
+    assert np.array_equal(book.population, np.bincount(snapshot.assignment, minlength=len(book.brokers)))
+
+
+class Operations(RuleBasedStateMachine):
+    """Any operations in any order, on a Book and on plain dictionaries beside it."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.book = Book()
+        self.brokers: set[int] = set()
+        self.where: dict[int, int] = {}
+        self.holds: dict[int, set[int]] = {}
+        self.rates: dict[int, int] = {}
+
+    @rule(capacity=st.sampled_from([1.0, 1.0, 2.0]))
+    def a_broker_comes(self, capacity: float) -> None:
+        broker = self.book.add_broker(capacity)
+        assert broker not in self.brokers
+        self.brokers.add(broker)
+
+    @precondition(lambda self: self.brokers)
+    @rule(data=st.data())
+    def a_broker_leaves_when_nobody_is_on_it(self, data: st.DataObject) -> None:
+        broker = data.draw(st.sampled_from(sorted(self.brokers)))
+        if broker in self.where.values():
+            with pytest.raises(InvalidError, match="drain it first"):
+                self.book.remove_broker(broker)
+        else:
+            self.book.remove_broker(broker)
+            self.brokers.discard(broker)
+
+    @precondition(lambda self: self.brokers)
+    @rule(data=st.data())
+    def a_subscriber_comes(self, data: st.DataObject) -> None:
+        broker = data.draw(st.sampled_from(sorted(self.brokers)))
+        subscriber = self.book.add_subscriber(broker)
+        assert subscriber not in self.where
+        self.where[subscriber], self.holds[subscriber] = broker, set()
+
+    @precondition(lambda self: self.where)
+    @rule(data=st.data())
+    def a_subscriber_leaves(self, data: st.DataObject) -> None:
+        subscriber = data.draw(st.sampled_from(sorted(self.where)))
+        self.book.remove_subscriber(subscriber)
+        del self.where[subscriber], self.holds[subscriber]
+
+    @precondition(lambda self: self.where)
+    @rule(data=st.data())
+    def a_subscriber_moves(self, data: st.DataObject) -> None:
+        subscriber = data.draw(st.sampled_from(sorted(self.where)))
+        self.where[subscriber] = data.draw(st.sampled_from(sorted(self.brokers)))
+        self.book.move(subscriber, self.where[subscriber])
+
+    @rule(rate=st.integers(0, 10**12))
+    def a_subscription_comes(self, rate: int) -> None:
+        subscription = self.book.add_subscription(rate)
+        assert subscription not in self.rates
+        self.rates[subscription] = rate
+
+    @precondition(lambda self: self.rates)
+    @rule(data=st.data())
+    def a_subscription_leaves_when_nobody_holds_it(self, data: st.DataObject) -> None:
+        subscription = data.draw(st.sampled_from(sorted(self.rates)))
+        if any(subscription in held for held in self.holds.values()):
+            with pytest.raises(InvalidError, match="unsubscribe them first"):
+                self.book.remove_subscription(subscription)
+        else:
+            self.book.remove_subscription(subscription)
+            del self.rates[subscription]
+
+    @precondition(lambda self: self.rates)
+    @rule(data=st.data(), rate=st.integers(0, 10**12))
+    def rates_change(self, data: st.DataObject, rate: int) -> None:
+        which = data.draw(st.lists(st.sampled_from(sorted(self.rates)), min_size=1, max_size=4))
+        wanted = [rate + n for n in range(len(which))]
+        self.book.set_rates(which, wanted)
+        self.rates.update(zip(which, wanted, strict=True))
+
+    @precondition(lambda self: self.where and self.rates)
+    @rule(data=st.data())
+    def people_subscribe_and_unsubscribe(self, data: st.DataObject) -> None:
+        pairs = [(i, k) for i in sorted(self.where) for k in sorted(self.rates)]
+        drawn = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=12))
+        more = [(i, k) for i, k in drawn if k not in self.holds[i]]
+        less = [(i, k) for i, k in drawn if k in self.holds[i]]
+        self.book.subscribe([i for i, _ in more], [k for _, k in more])
+        self.book.unsubscribe([i for i, _ in less], [k for _, k in less])
+        for i, k in drawn:
+            self.holds[i] ^= {k}
+
+    @invariant()
+    def the_book_is_what_was_written(self) -> None:
+        assert set(self.book.brokers.tolist()) == self.brokers
+        assert set(self.book.subscribers.tolist()) == set(self.where)
+        assert {k: self.book.rate_of(k) for k in self.book.subscriptions.tolist()} == self.rates
+        for subscriber, broker in self.where.items():
+            assert self.book.broker_of(subscriber) == broker
+            assert set(self.book.held_by(subscriber).tolist()) == self.holds[subscriber]
+        assert_current(self.book)
+
+
+TestOperations = Operations.TestCase
+TestOperations.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+
+
+def test_loads_stay_exact_over_thousands_of_operations() -> None:
+    rng = np.random.default_rng(7)
+    workload, start = make(SMALL, seed=7)
+    book = Book.of(workload, start)
+    for step in range(4_000):
+        subscriber = int(rng.choice(book.subscribers))
+        match rng.integers(0, 6):
+            case 0:
+                book.move(subscriber, int(rng.integers(0, 4)))
+            case 1:
+                book.remove_subscriber(subscriber)
+            case 2:
+                fresh = book.add_subscriber(int(rng.integers(0, 4)))
+                book.subscribe(fresh, rng.choice(60, int(rng.integers(0, 30)), replace=False))
+            case 3:
+                held = book.held_by(subscriber)
+                book.unsubscribe(subscriber, held[: len(held) // 2])
+            case 4:
+                book.subscribe(subscriber, np.setdiff1d(rng.choice(60, 5, replace=False), book.held_by(subscriber)))
+            case _:
+                book.set_rates(rng.choice(60, 3, replace=False), rng.integers(0, 10**9, 3))
+        if step % 200 == 0:
+            assert_current(book)
+    assert_current(book)
+
+
+def test_numbers_of_what_has_left_are_given_out_again() -> None:
+    book = Book()
+    broker = book.add_broker()
+    wanted = [book.add_subscription(1) for _ in range(3)]
+    everybody = [book.add_subscriber(broker) for _ in range(5)]
+    book.subscribe(everybody[3], wanted)
+    book.remove_subscriber(everybody[3])
+    book.remove_subscription(wanted[1])
+    assert book.add_subscriber(broker) == everybody[3]
+    assert book.held_by(everybody[3]).tolist() == []
+    assert book.add_subscription(9) == wanted[1]
+    assert_current(book)
+
+
+def test_a_workload_comes_out_of_the_book_as_it_went_in() -> None:
+    workload, start = make(SMALL, seed=3)
+    snapshot = Book.of(workload, start).snapshot()
+    for got, given in (
+        (snapshot.workload.indptr, workload.indptr),
+        (snapshot.workload.idx, workload.idx),
+        (snapshot.workload.rates, workload.rates),
+        (snapshot.assignment, start),
+    ):
+        assert np.array_equal(got, given)
+    assert snapshot.workload.capacity is None
+
+
+def test_a_snapshot_is_dense_and_knows_the_numbers_of_the_book() -> None:
+    book = Book()
+    gone, near, far = book.add_broker(), book.add_broker(), book.add_broker(capacity=4)
+    first, second = book.add_subscription(10), book.add_subscription(20)
+    anna, bert = book.add_subscriber(near), book.add_subscriber(far)
+    book.subscribe(bert, second)
+    book.remove_broker(gone)
+    book.remove_subscriber(anna)
+    book.remove_subscription(first)
+    snapshot = book.snapshot()
+    assert snapshot.brokers.tolist() == [near, far]
+    assert snapshot.subscribers.tolist() == [bert]
+    assert snapshot.subscriptions.tolist() == [second]
+    assert snapshot.assignment.tolist() == [1]
+    assert snapshot.workload.idx.tolist() == [0]
+    assert book.figures().loads.tolist() == [0.0, 10.0]
+
+
+def test_a_snapshot_does_not_follow_the_book() -> None:
+    workload, start = make(SMALL, seed=3)
+    book = Book.of(workload, start)
+    snapshot = book.snapshot()
+    book.set_rates(0, 5)
+    book.move(0, (int(start[0]) + 1) % 4)
+    assert snapshot.workload.rates[0] == workload.rates[0]
+    assert snapshot.assignment[0] == start[0]
+
+
+def test_places_are_told_when_all_are_known() -> None:
+    book = Book()
+    broker = book.add_broker(place=(1, 2))
+    subscriber = book.add_subscriber(broker)
+    assert book.snapshot().workload.subscriber_places is None
+    book.place_subscriber(subscriber, (3, 4))
+    workload = book.snapshot().workload
+    assert workload.broker_places is not None
+    assert workload.subscriber_places is not None
+    assert workload.broker_places.tolist() == [[1, 2]]
+    assert workload.subscriber_places.tolist() == [[3, 4]]
+
+
+def test_newcomers_are_placed_by_what_the_book_says() -> None:
+    book = Book()
+    gone, near, far = book.add_broker(), book.add_broker(place=(0, 0)), book.add_broker(place=(9, 9))
+    book.remove_broker(gone)
+    wanted = book.add_subscription(10)
+    book.subscribe(book.add_subscriber(near), wanted)
+    book.subscribe(book.add_subscriber(far), book.add_subscription(8))
+    assert LeastLoaded().place(book.view(), Newcomer()) == far
+    assert LeastLoaded().place(book.view(closed=[far]), Newcomer()) == near
+    assert Nearest().place(book.view(), Newcomer(place=(1, 2))) == near
+    assert TwoChoices().place(book.view(), Newcomer(subscriptions=np.array([wanted], np.int32))) == near
+    book.set_capacity(near, 4)
+    assert book.view().loads.tolist()[1:] == [5.0, 16.0]
+
+
+def moves(subscribers: list[int], sources: list[int], destinations: list[int]) -> Moves:
+    def brokers(numbers: list[int]) -> Int32s:
+        return np.array(numbers, np.int32)
+
+    reasons = [Reason.OVERLOAD] * len(subscribers)
+    return Moves(np.array(subscribers), brokers(sources), brokers(destinations), reasons)
+
+
+def test_moves_are_carried_out_together() -> None:
+    workload, start = make(SMALL, seed=3)
+    book = Book.of(workload, start)
+    wanted = np.random.default_rng(3).integers(0, 4, 200).astype(np.int32)
+    who = np.flatnonzero(wanted != start)
+    book.apply(Moves(who, start[who], wanted[who], [Reason.SHUFFLE] * len(who)))
+    assert [book.broker_of(i) for i in range(200)] == wanted.tolist()
+    assert_current(book)
+
+
+@pytest.mark.parametrize(
+    ("overtaken", "says"),
+    [
+        (moves([0, 1], [0, 1], [1, 0]), "no longer on 1"),
+        (moves([0, 9], [0, 0], [1, 1]), "there is no subscriber 9"),
+        (moves([0, 1], [0, 0], [1, 9]), "there is no broker 9"),
+        (moves([0, 0], [0, 0], [1, 1]), "moved twice"),
+    ],
+)
+def test_moves_that_were_overtaken_by_events_are_refused_as_a_whole(overtaken: Moves, says: str) -> None:
+    book = Book()
+    first, _ = book.add_broker(), book.add_broker()
+    everybody = [book.add_subscriber(first) for _ in range(2)]
+    with pytest.raises((InvalidError, NotFoundError), match=says):
+        book.apply(overtaken)
+    assert [book.broker_of(subscriber) for subscriber in everybody] == [first, first]
+
+
+@pytest.fixture
+def book() -> Book:
+    """Two brokers, two subscribers on the first, three BE subscriptions; subscriber 0 holds the first of them."""
+    book = Book()
+    first, _ = book.add_broker(), book.add_broker()
+    anna, _ = book.add_subscriber(first), book.add_subscriber(first)
+    wanted, _, _ = (book.add_subscription(rate) for rate in (10, 20, 30))
+    book.subscribe(anna, wanted)
+    return book
+
+
+def test_nonsense_is_refused_and_changes_nothing(book: Book) -> None:
+    for says, nonsense in (
+        ("there is no broker 7", lambda: book.move(0, 7)),
+        ("there is no broker -1", lambda: book.add_subscriber(-1)),
+        ("there is no subscriber 5", lambda: book.remove_subscriber(5)),
+        ("there is no BE subscription 3", lambda: book.subscribe(0, [1, 3])),
+        ("holds BE subscription 0 already", lambda: book.subscribe(0, [1, 0])),
+        ("given twice", lambda: book.subscribe(0, [1, 1])),
+        ("does not hold BE subscription 1", lambda: book.unsubscribe(0, [0, 1])),
+        ("give pairs", lambda: book.subscribe([0, 1], [1])),
+        ("one for each", lambda: book.set_rates([0, 1], [5])),
+        ("must not be negative", lambda: book.set_rates([0, 1], [5, -5])),
+        ("whole numbers", lambda: book.set_rates(0, 0.5)),
+        ("still has 1 holders", lambda: book.remove_subscription(0)),
+        ("still has 2 subscribers", lambda: book.remove_broker(0)),
+        ("must be a number above 0", lambda: book.set_capacity(0, 0.0)),
+        ("must be a number above 0", lambda: book.add_broker(float("nan"))),
+        ("is not a place", lambda: book.add_subscriber(0, (0.0, float("inf")))),
+    ):
+        with pytest.raises((InvalidError, NotFoundError), match=says):
+            nonsense()
+    assert book.brokers.tolist() == [0, 1]
+    assert book.subscribers.tolist() == [0, 1]
+    assert book.figures().loads.tolist() == [20.0, 0.0]
+    assert_current(book)
+
+
+def test_a_book_of_nonsense_is_not_opened() -> None:
+    workload, start = make(SMALL, seed=3)
+    start[5] = 9
+    with pytest.raises(InvalidError, match="subscriber 5 is on broker 9"):
+        Book.of(workload, start)

@@ -1,0 +1,116 @@
+"""A workload that does not change comes to rest: after some rounds there is nothing more to do, and nobody goes to and
+fro on the way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tocsin.balance.book import Book
+from tocsin.balance.controller import Controller
+from tocsin.balance.instances.kinds import Kind, make
+from tocsin.balance.observed import Observed
+from tocsin.balance.planner import Planner
+from tocsin.balance.planners.gsh import GSH
+from tocsin.balance.planners.ldm import LDM
+from tocsin.balance.planners.migrate import Migrate
+from tocsin.balance.planners.sdm import SDM
+from tocsin.balance.planners.shuffle import Shuffle
+from tocsin.balance.thresholds import Thresholds
+
+ROUND = 20.0
+WINDOW = 200.0
+QUIET = int(WINDOW / ROUND) + 2  # rounds without a plan after which nobody is settling any more
+MOST = 200
+
+kinds = st.builds(
+    Kind,
+    subscribers=st.integers(1, 60),
+    brokers=st.integers(1, 6),
+    subscriptions=st.integers(10, 40),
+    each=st.sampled_from([(0, 3), (1, 8), (5, 10)]),
+    popularity=st.sampled_from([0.0, 1.0]),
+    skew=st.sampled_from([0.0, 0.7, 2.0]),
+)
+
+
+class Rounds:
+    """A controller that runs on a Book, and who came where when."""
+
+    def __init__(self, book: Book, controller: Controller) -> None:
+        self.book, self.controller = book, controller
+        self.now = 0.0
+        self.plans = 0
+        self.visits: dict[int, list[tuple[float, int]]] = defaultdict(list)
+        for subscriber in book.subscribers.tolist():
+            self.visits[subscriber].append((0.0, book.broker_of(subscriber)))
+
+    def run(self, draining: tuple[int, ...] = ()) -> bool:
+        """One round; whether there was a plan."""
+        self.now += ROUND
+        reported = dict.fromkeys(self.book.brokers.tolist(), self.now)
+        decision = self.controller.decide(self.now, Observed.of(self.book, reported, draining=draining))
+        if decision.moves is None:
+            return False
+        self.book.apply(decision.moves)
+        self.controller.carried_out(self.now, decision.moves)
+        for subscriber, broker in zip(decision.moves.subscriber, decision.moves.destination, strict=True):
+            self.visits[int(subscriber)].append((self.now, int(broker)))
+        self.plans += 1
+        return True
+
+    def rest(self) -> bool:
+        """Rounds until nothing has happened for longer than anybody settles; whether it came to that."""
+        quiet = 0
+        for _ in range(MOST):
+            quiet = 0 if self.run() else quiet + 1
+            if quiet == QUIET:
+                return True
+        return False
+
+    def returns(self) -> list[int]:
+        """Who came to a broker where it was already within the window."""
+        return [
+            subscriber
+            for subscriber, visits in self.visits.items()
+            for at, (now, broker) in enumerate(visits)
+            for left, (_, before) in zip(visits[1:at], visits[: at - 1], strict=False)
+            if before == broker and now - left[0] < WINDOW
+        ]
+
+
+@pytest.mark.parametrize(
+    ("migration", "shuffle"),
+    [(LDM(), GSH()), (SDM(), GSH()), (LDM(alpha=0.02), SDM(alpha=0.02)), (Migrate(), Shuffle())],
+    ids=["ldm-gsh", "sdm-gsh", "fine", "ours"],
+)
+@settings(max_examples=40)
+@given(kind=kinds, seed=st.integers(0, 2**20), max_moves=st.sampled_from([None, 1, 5]), gain=st.sampled_from([0, 500]))
+def test_a_static_workload_comes_to_rest(
+    migration: Planner, shuffle: Planner, kind: Kind, seed: int, max_moves: int | None, gain: float
+) -> None:
+    thresholds = Thresholds(
+        beta=0, theta=0, cool_down=ROUND, settle=WINDOW, max_moves=max_moves, min_gain=gain, max_over_mean=1.3
+    )
+    book = Book.of(*make(kind, seed))
+    highest = book.figures().max
+    rounds = Rounds(book, Controller(migration, shuffle, thresholds))
+    assert rounds.rest()
+    assert not any(rounds.run() for _ in range(QUIET))
+    assert rounds.returns() == []
+    assert book.figures().max <= highest
+
+
+@settings(max_examples=20)
+@given(kind=kinds.filter(lambda kind: kind.brokers > 1), seed=st.integers(0, 2**20))
+def test_a_broker_drains_within_the_rounds_its_subscribers_need(kind: Kind, seed: int) -> None:
+    book = Book.of(*make(kind, seed))
+    rounds = Rounds(book, Controller(LDM(), LDM(), Thresholds(beta=0, theta=0, max_moves=5)))
+    leaving = int(np.argmax(book.population))
+    for _ in range(-(-int(book.population[leaving]) // 5)):
+        rounds.run(draining=(leaving,))
+    assert book.population[leaving] == 0

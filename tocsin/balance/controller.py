@@ -1,0 +1,124 @@
+"""The staged controller: it looks at the brokers' loads, asks a planner when they call for it, and lets its plan
+through or not.
+
+It has no clock and no threads, and carries nothing out: whoever runs it tells it the time, moves the subscribers of the
+plan as it can, and reports which were moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.balance.budget import cut
+from tocsin.balance.history import History
+from tocsin.balance.judgement import broken, pointless
+from tocsin.balance.observed import Observed, Standing
+from tocsin.balance.plan import Moves, Plan
+from tocsin.balance.planner import Planner
+from tocsin.balance.problem import Problem
+from tocsin.balance.snapshot import Snapshot
+from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.triggers import Due, Stage, due, named
+from tocsin.errors import InvalidError
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A plan that was not let through, and why."""
+
+    stage: Stage
+    planner: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What to do in a round.
+
+    Args:
+        reason: for people.
+        plan: what to do, in the rows of the snapshot that the planner saw; None: nothing.
+        moves: the plan's moves in the Book's numbers.
+        refused: which plans were considered, and why they were not let through.
+    """
+
+    stage: Stage
+    reason: str
+    plan: Plan | None = None
+    moves: Moves | None = None
+    refused: tuple[Refusal, ...] = ()
+
+
+class Controller:
+    """Decides round by round. At most one plan comes of a round, so a shuffle and a migration never run together.
+
+    In this order: what drains; then, unless it is too soon after the last plan, joining brokers that have not got their
+    share; then a shuffle or a migration. When a plan is refused, the next of these is tried.
+
+    Args:
+        migration: serves migrations, and draining and joining brokers.
+        shuffle: serves shuffles.
+    """
+
+    def __init__(self, migration: Planner, shuffle: Planner, thresholds: Thresholds | None = None) -> None:
+        self.thresholds = Thresholds() if thresholds is None else thresholds
+        self._migration, self._shuffle = migration, shuffle
+        self._history = History(self.thresholds.settle)
+
+    def due(self, now: float, observed: Observed) -> Due:
+        """Which stages would be tried at this moment. It looks at the brokers only, and asks no planner."""
+        return due(self.thresholds, Standing.of(now, observed, self.thresholds), self._history.since_planned(now))
+
+    def decide(self, now: float, observed: Observed) -> Decision:
+        """What to do at this moment. ``now`` is in seconds, of the clock by which reports are timed."""
+        standing = Standing.of(now, observed, self.thresholds)
+        stages, reason = due(self.thresholds, standing, self._history.since_planned(now))
+        refused = self._unheard(observed.draining & standing.stale)
+        if not stages:
+            return Decision(Stage.IDLE, reason, refused=tuple(refused))
+        snapshot = observed.snapshot()
+        for stage, why in stages:
+            result = self._attempt(stage, now, standing, snapshot)
+            if isinstance(result, Plan):
+                return Decision(stage, why, result, snapshot.moves(result), tuple(refused))
+            refused.append(result)
+        return Decision(Stage.IDLE, f"{stages[0][1]}, but no plan for it was let through", refused=tuple(refused))
+
+    def carried_out(self, now: float, moves: Moves) -> None:
+        """Notes which moves, in the Book's numbers, were made: those subscribers now stay for a while."""
+        self._history.move(now, moves.subscriber)
+
+    def _unheard(self, brokers: frozenset[int]) -> list[Refusal]:
+        if not brokers:
+            return []
+        reason = f"no recent report from {named(brokers)}, so nobody is moved away"
+        return [Refusal(Stage.DRAIN, self._migration.name, reason)]
+
+    def _attempt(self, stage: Stage, now: float, standing: Standing, snapshot: Snapshot) -> Plan | Refusal:
+        planner = self._shuffle if stage is Stage.SHUFFLE else self._migration
+        if stage is not Stage.DRAIN:
+            self._history.plan(now)
+        try:
+            problem = self._problem(stage, now, standing, snapshot)
+            plan = planner.plan(problem)
+            if why := broken(problem, plan):
+                return Refusal(stage, planner.name, why)
+            plan = cut(problem, plan, self.thresholds.max_moves, self.thresholds.min_gain)
+        except InvalidError as error:
+            return Refusal(stage, planner.name, str(error))
+        if stage is Stage.DRAIN:
+            why = "" if len(plan.moves) else f"it moves nobody ({plan.status})"
+        else:
+            why = pointless(plan, snapshot.marked(standing.open), self.thresholds.min_improvement)
+        return Refusal(stage, planner.name, why) if why else plan
+
+    def _problem(self, stage: Stage, now: float, standing: Standing, snapshot: Snapshot) -> Problem:
+        drains = standing.draining if stage is Stage.DRAIN else frozenset[int]()
+        return snapshot.problem(
+            draining=drains,
+            pinned=frozenset(snapshot.brokers.tolist()) - standing.open - drains,
+            joining=standing.joining if stage is Stage.JOIN else (),
+            fixed=snapshot.subscribers if stage is Stage.DRAIN else self._history.settling(now),
+            target=self.thresholds.target,
+            max_moves=self.thresholds.max_moves,
+        )

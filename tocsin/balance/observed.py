@@ -1,0 +1,112 @@
+"""What the controller sees of the system in one round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tocsin.balance.book import Book
+from tocsin.balance.plan import Figures
+from tocsin.balance.snapshot import Snapshot
+from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.workload import Bools, Int64s
+from tocsin.errors import InvalidError
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The brokers' loads, and what operators want of them. All numbers are the Book's.
+
+    Args:
+        brokers: all brokers, rising; the columns beside it are in this order.
+        snapshot: gives the whole workload; called only when a planner is to be asked, since it takes a look at
+            everything. Where decisions are made in a thread, take the snapshot before and give it from here.
+        reported: when each broker's last load report came; who is missing has never reported.
+        draining: brokers that must end empty.
+        pinned: brokers that nobody leaves and nobody comes to.
+        joining: new brokers that are to have their share.
+    """
+
+    brokers: Int64s
+    figures: Figures
+    population: Int64s
+    snapshot: Callable[[], Snapshot]
+    reported: Mapping[int, float]
+    draining: frozenset[int] = frozenset()
+    pinned: frozenset[int] = frozenset()
+    joining: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if both := self.draining & (self.pinned | self.joining):
+            raise InvalidError(
+                f"broker {min(both)} is to drain, and also pinned or joining; it can only be one of them"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        book: Book,
+        reported: Mapping[int, float],
+        draining: Iterable[int] = (),
+        pinned: Iterable[int] = (),
+        joining: Iterable[int] = (),
+    ) -> Observed:
+        """A Book as it is now."""
+        return cls(
+            book.brokers,
+            book.figures(),
+            book.population,
+            book.snapshot,
+            reported,
+            frozenset(draining),
+            frozenset(pinned),
+            frozenset(joining),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """An observation at one moment, with those set aside that have not reported lately.
+
+    Args:
+        stale: brokers that have not reported; nobody leaves them or comes to them, draining or not.
+        stale_part: which part of all brokers that is.
+        draining: brokers to be emptied that somebody is on.
+        open: brokers that take part in balancing: they report, and neither drain nor are pinned.
+        joining: those among them that are new and still have less than their share.
+        figures: the loads of the open brokers alone; triggers go by them.
+    """
+
+    stale: frozenset[int]
+    stale_part: float
+    draining: frozenset[int]
+    open: frozenset[int]
+    joining: frozenset[int]
+    figures: Figures
+
+    @classmethod
+    def of(cls, now: float, observed: Observed, thresholds: Thresholds) -> Standing:
+        """How the brokers stand. A new broker has its share once its load is 1 − α of the mean."""
+        brokers, reported, limit = observed.brokers.tolist(), observed.reported, thresholds.stale_after
+        stale = frozenset(broker for broker in brokers if now - reported.get(broker, -math.inf) > limit)
+        open_ = frozenset(brokers) - stale - observed.pinned - observed.draining
+        which = np.array([broker in open_ for broker in brokers], np.bool_)
+        figures = among(observed.figures, which)
+        wanting = observed.brokers[observed.figures.loads < (1 - thresholds.alpha) * figures.mean].tolist()
+        occupied = observed.brokers[observed.population > 0].tolist()
+        return cls(
+            stale=stale,
+            stale_part=len(stale) / max(len(brokers), 1),
+            draining=observed.draining.intersection(occupied) - stale,
+            open=open_,
+            joining=observed.joining.intersection(wanting) & open_,
+            figures=figures,
+        )
+
+
+def among(figures: Figures, brokers: Bools) -> Figures:
+    """The figures of some of the brokers."""
+    return Figures(figures.incoming[brokers], figures.outgoing[brokers], figures.loads[brokers])

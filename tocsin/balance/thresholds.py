@@ -1,0 +1,60 @@
+"""When the controller acts, and which plans it lets through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.errors import InvalidError
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The controller's settings. Times are seconds, rates bytes per second of a broker on average.
+
+    Args:
+        alpha: migrate when cov is above this. The paper's value.
+        beta: migrate only when the mean load μ is above this. The paper's simulation has 300 MB/s; set it to what a
+            broker handles without anybody noticing, 0 to always balance.
+        gamma: shuffle when cov is above this. The paper's value.
+        theta: shuffle only when μ is above this. The paper names no value; here it is that of ``beta``.
+        max_over_mean: migrate also when the highest load is above so many times μ, since cov ≤ α alone allows
+            1 + α·√(m − 1): 2.5 times with 100 brokers. With the default it matters from 13 brokers on. None: never.
+        target: ask planners to bring the highest load to this multiple of the lower bound and no further, which saves
+            moves. None: as low as they can.
+        stale_after: a broker that has not reported for longer is neither left nor come to.
+        max_stale: no plan at all when more than this part of the brokers has not reported.
+        cool_down: no new plan to balance within this time after the last. What drains does not wait.
+        settle: whoever was moved stays for this long, unless its broker drains, and so is not moved back.
+        max_moves: move at most so many subscribers in a round. None: any number.
+        min_gain: leave moves out that gain less (bytes per second; ``gains.py`` says of what). 0: leave none out.
+        min_improvement: refuse a plan that lowers neither the highest load nor cov by this part of it.
+    """
+
+    alpha: float = 0.15
+    beta: float = 300e6
+    gamma: float = 0.5
+    theta: float = 300e6
+    max_over_mean: float | None = 1.5
+    target: float | None = None
+    stale_after: float = 30.0
+    max_stale: float = 0.5
+    cool_down: float = 60.0
+    settle: float = 300.0
+    max_moves: int | None = None
+    min_gain: float = 0.0
+    min_improvement: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "beta", "gamma", "theta", "stale_after", "cool_down", "settle", "min_gain"):
+            if not getattr(self, name) >= 0:
+                raise InvalidError(f"{name} is {getattr(self, name)}; it must not be below 0")
+        if not 0 < self.min_improvement < 1:
+            raise InvalidError(f"min_improvement is {self.min_improvement}; it must be between 0 and 1, or plans go on")
+        if not 0 <= self.max_stale <= 1:
+            raise InvalidError(f"max_stale is {self.max_stale}; it must be a part of the brokers, from 0 to 1")
+        if self.max_over_mean is not None and not self.max_over_mean > 1:
+            raise InvalidError(f"max_over_mean is {self.max_over_mean}; the highest load is never below the mean")
+        if self.target is not None and not self.target >= 1:
+            raise InvalidError(f"target is {self.target}; no load can be below the lower bound, which is 1")
+        if self.max_moves is not None and self.max_moves < 1:
+            raise InvalidError(f"max_moves is {self.max_moves}; with no moves at all, do not run the controller")
