@@ -26,8 +26,9 @@ lint: $(INSTALLED) ## check style and format
 type: $(INSTALLED) ## check types
 	@$(BIN)/mypy
 
-bench: java $(INSTALLED) ## measure the data cluster
+bench: java $(INSTALLED) ## measure the data cluster and the planners
 	@$(BIN)/tocsin bench data
+	@$(BIN)/tocsin bench balance
 
 docs: $(INSTALLED) ## make the generated pages again
 	@$(BIN)/tocsin settings --toml > tocsin.example.toml

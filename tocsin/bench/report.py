@@ -37,9 +37,9 @@ def quantile(values: Sequence[float], q: float) -> float:
     return ordered[min(int(q * len(ordered)), len(ordered) - 1)]
 
 
-def show(figures: Iterable[Figure], console: Console) -> None:
+def show(figures: Iterable[Figure], console: Console, title: str) -> None:
     """Prints figures as a table, a section per group."""
-    table = Table(title="tocsin bench data", title_justify="left")
+    table = Table(title=title, title_justify="left")
     for column in ("", "figure", "measured", "ratio", "to", "target", "met"):
         table.add_column(column, justify="right" if column in {"measured", "ratio"} else "left")
     last = ""
@@ -62,4 +62,4 @@ def show(figures: Iterable[Figure], console: Console) -> None:
 def _number(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:.4g}"

@@ -38,7 +38,7 @@ def data(
     if unknown:
         raise InvalidError(f"there is no part {unknown[0]}; the parts are {', '.join(PARTS)}")
     settings = invocation(context).settings
-    numbers = [int(number) for number in sizes.split(",")]
+    numbers = _numbers(sizes)
     figures = []
     with messages.status("") as status:
         for figure in run(settings, part or list(PARTS), numbers, seconds, lambda text: status.update(f"{text} …")):
@@ -47,4 +47,53 @@ def data(
                 output.print(msgspec.json.encode(figure).decode(), soft_wrap=True)
     if not json:
         groups = list(dict.fromkeys(figure.group for figure in figures))
-        show(sorted(figures, key=lambda figure: groups.index(figure.group)), output)
+        show(sorted(figures, key=lambda figure: groups.index(figure.group)), output, "tocsin bench data")
+
+
+@app.command()
+def balance(
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Only instances of this kind: P, S, SC, L, LC or XL; may be repeated"),
+    ] = None,
+    planner: Annotated[
+        list[str] | None, typer.Option("--planner", help="Only this planner, beside gsh; may be repeated")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="Seeds of the instances; figures are medians over them")] = "11",
+    peer: Annotated[
+        bool, typer.Option("--peer", help="Also Mt-KaHyPar, if it is installed; takes minutes on L and LC")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON lines instead of a table")] = False,
+) -> None:
+    """Measure the planners side by side, on one core: loads, moves, seconds, memory. XL only when asked for."""
+    import msgspec
+
+    from tocsin.balance.instances.kinds import KINDS as KNOWN
+    from tocsin.balance.registry import PLANNERS
+    from tocsin.bench.balance.peer import require
+    from tocsin.bench.balance.suite import KINDS, run
+    from tocsin.bench.report import show
+
+    for what, names, known in (("kind", kind, KNOWN), ("planner", planner, PLANNERS)):
+        unknown = [name for name in names or [] if name not in known]
+        if unknown:
+            raise InvalidError(f"there is no {what} {unknown[0]}; there are {', '.join(known)}")
+    if peer:
+        require()
+    figures = []
+    with messages.status("") as status:
+        for figure in run(
+            kind or KINDS, planner or list(PLANNERS), _numbers(seeds), peer, lambda text: status.update(f"{text} …")
+        ):
+            figures.append(figure)
+            if json:
+                output.print(msgspec.json.encode(figure).decode(), soft_wrap=True)
+    if not json:
+        show(figures, output, "tocsin bench balance")
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise InvalidError(f"{text!r} is not a list of whole numbers; write them as 1,2,3") from None

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from tocsin import __version__
-from tocsin.cli import Invocation, apply, bench, data, demo, messages, publish, settings, show, token
+from tocsin.cli import Invocation, apply, balance, bench, data, demo, messages, publish, settings, show, token
 from tocsin.errors import TocsinError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("apply")(apply.apply)
 app.command("publish")(publish.publish)
 app.command("show")(show.show)
 app.add_typer(token.app, name="token")
+app.add_typer(balance.app, name="balance")
 app.add_typer(bench.app, name="bench")
 app.command("settings")(settings.show)
 

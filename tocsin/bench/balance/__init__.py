@@ -1,0 +1,1 @@
+"""Benchmarks of balancing: all planners side by side, on seeded instances."""

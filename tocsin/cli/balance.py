@@ -1,0 +1,108 @@
+"""``tocsin balance``: plans for instances in files, for researchers and for a look ahead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from tocsin.cli import messages, output
+
+app = typer.Typer(help="Plan who should be on which broker, for instances in files.", no_args_is_help=True)
+_PAPERS = "Of ldm, sdm and multistage"
+
+
+@app.command()
+def solve(
+    instance: Annotated[Path, typer.Argument(metavar="INSTANCE.npz", help="The instance.")],
+    planner: Annotated[
+        str,
+        typer.Option(
+            "--planner",
+            help="The paper's ldm, sdm, gsh or multistage; or shuffle (the lowest load) or migrate (few moves).",
+        ),
+    ] = "migrate",
+    start: Annotated[
+        Literal["keep", "empty"],
+        typer.Option("--start", help="Plan from where subscribers are now, or as if nobody had a broker yet."),
+    ] = "keep",
+    target: Annotated[
+        float | None,
+        typer.Option(
+            "--target-max",
+            metavar="RATIO",
+            min=1,
+            help="Stop once the highest load is so many times the lower bound; else as low as the planner can.",
+        ),
+    ] = None,
+    max_moves: Annotated[
+        int | None, typer.Option("--max-moves", min=0, help="Move at most so many subscribers.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same plan.")] = 0,
+    alpha: Annotated[float | None, typer.Option(min=0, help=f"{_PAPERS}: migrate while cov is above it.")] = None,
+    beta: Annotated[float | None, typer.Option(min=0, help=f"{_PAPERS}: and the mean load above this.")] = None,
+    gamma: Annotated[float | None, typer.Option(min=0, help="Of multistage: shuffle if cov is above it.")] = None,
+    theta: Annotated[float | None, typer.Option(min=0, help="Of multistage: and the mean load above this.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="PLAN.npz", help="Write the plan there: the new broker of each subscriber, a."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")] = False,
+) -> None:
+    """Plan for an instance, and print the loads before and after, the moves and the bounds.
+
+    An instance holds idx (the BE subscriptions of each subscriber, one after the other), indptr (where in idx each
+    subscriber begins, and the end), lam (bytes per second of each BE subscription), a0 (the broker of each subscriber
+    now), m (how many brokers there are) and, if these differ, capacity (load then means load ÷ capacity).
+
+    Who moves is counted from a0, also with --start empty.
+    """
+    import msgspec
+
+    from tocsin.balance.instances.file import read, write_plan
+    from tocsin.balance.problem import Problem
+    from tocsin.balance.registry import planner as planner_of
+    from tocsin.cli.solution import brokers, solved
+
+    given = {"alpha": alpha, "beta": beta, "gamma": gamma, "theta": theta}
+    policy = planner_of(planner, **{name: value for name, value in given.items() if value is not None})
+    workload, assignment = read(instance)
+    problem = Problem(workload, assignment, target=target, max_moves=max_moves, seed=seed)
+    with messages.status("planning …"):
+        solution = solved(problem, policy, from_nothing=start == "empty")
+    if out:
+        write_plan(out, solution.plan)
+    if json:
+        typer.echo(msgspec.json.encode(solution.answer).decode())
+        return
+    output.print(brokers(solution.plan))
+    for remark in solution.remarks:
+        output.print(Text(remark))
+
+
+@app.command()
+def generate(
+    kind: Annotated[str, typer.Argument(help="P, S, SC, L, LC or XL.")],
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed makes the same instance.")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there; else to KIND.npz.")] = None,
+) -> None:
+    """Make a seeded instance of a kind that planners are measured on.
+
+    P is the paper's prototype (400 subscribers, 5 brokers), S its simulation (10,000 and 10), L has 100,000 and 50, XL
+    1,000,000 and 100; SC and LC are S and L with communities of interest.
+    """
+    from tocsin.balance.instances.file import write
+    from tocsin.balance.instances.kinds import generate as made
+
+    workload, assignment = made(kind, seed)
+    path = out or Path(f"{kind}.npz")
+    write(path, workload, assignment)
+    messages.print(
+        Text(
+            f"{path}: {workload.subscribers:,} subscribers, {workload.brokers:,} brokers, "
+            f"{workload.subscriptions:,} BE subscriptions, held {len(workload.idx):,} times"
+        ),
+        soft_wrap=True,
+    )
