@@ -14,7 +14,6 @@ from tocsin.balance.compiled import compiled
 from tocsin.balance.workload import Floats, Int32s, Int64s, Workload
 from tocsin.errors import InvalidError
 
-_LOCAL = 0.9  # how much of what a member of a community holds is its community's
 _COMMUNITY = 4  # a community's BE subscriptions, in multiples of the most that a member holds
 _ATTEMPTS = 20  # draws for each BE subscription of a row; a row that repeats itself for ever stays shorter
 
@@ -26,8 +25,12 @@ class Kind:
     Args:
         each: each subscriber holds at least and at most so many BE subscriptions.
         popularity: exponent of the Zipf law of the BE subscriptions' popularity; 0 is uniform.
+        even: whether the rates differ little (a normal distribution, as in the paper's simulation) or as much as
+            the selectivity of channels does (an exponential one).
         communities: groups of interest; 0 for none.
+        local: how much of what a member of a community holds is its community's.
         skew: exponent of the Zipf law of the brokers' shares of the subscribers at the start.
+        together: how many of a community begin on the same broker, because they live close to each other.
     """
 
     subscribers: int
@@ -35,16 +38,19 @@ class Kind:
     subscriptions: int
     each: tuple[int, int]
     popularity: float = 0.0
+    even: bool = True
     communities: int = 0
+    local: float = 1.0
     skew: float = 0.7
+    together: float = 0.9
 
 
 KINDS = {
-    "P": Kind(400, 5, 620, (1, 10), popularity=0.3, skew=1.0),
+    "P": Kind(400, 5, 620, (1, 10), popularity=0.3, even=False, skew=1.0),
     "S": Kind(10_000, 10, 1_000, (10, 30)),
     "SC": Kind(10_000, 10, 1_000, (10, 30), communities=50),
     "L": Kind(100_000, 50, 20_000, (10, 30), popularity=1.05, skew=0.8),
-    "LC": Kind(100_000, 50, 20_000, (10, 30), popularity=1.0, communities=500, skew=0.8),
+    "LC": Kind(100_000, 50, 20_000, (10, 30), popularity=1.0, communities=500, local=0.9, skew=0.8),
     "XL": Kind(1_000_000, 100, 100_000, (10, 30), popularity=1.05, skew=0.8),
 }
 
@@ -59,25 +65,35 @@ def generate(kind: str, seed: int = 0) -> tuple[Workload, Int32s]:
 def make(kind: Kind, seed: int = 0) -> tuple[Workload, Int32s]:
     """An instance of this make, and who is where at the start."""
     rng = np.random.default_rng(seed)
-    rates = np.maximum(rng.normal(1000, 300, kind.subscriptions), 50).astype(np.int64)
+    drawn = rng.normal(1000, 300, kind.subscriptions) if kind.even else rng.exponential(1000, kind.subscriptions)
+    rates = np.maximum(drawn, 50).astype(np.int64)
     counts = rng.integers(kind.each[0], kind.each[1] + 1, kind.subscribers)
-    indptr, idx = _rows(kind, np.minimum(counts, kind.subscriptions), rng)
-    start = rng.choice(kind.brokers, kind.subscribers, p=_zipf(kind.brokers, kind.skew)).astype(np.int32)
-    return Workload(indptr, idx, rates, kind.brokers), start
+    member = rng.integers(0, max(kind.communities, 1), kind.subscribers)
+    indptr, idx = _rows(kind, np.minimum(counts, kind.subscriptions), member, rng)
+    return Workload(indptr, idx, rates, kind.brokers), _start(kind, member, rng)
 
 
-def _rows(kind: Kind, counts: Int64s, rng: np.random.Generator) -> tuple[Int64s, Int32s]:
+def _start(kind: Kind, member: Int64s, rng: np.random.Generator) -> Int32s:
+    shares = _zipf(kind.brokers, kind.skew)
+    start = rng.choice(kind.brokers, kind.subscribers, p=shares).astype(np.int32)
+    if not kind.communities:
+        return start
+    middles = (np.arange(kind.communities) + 0.5) / kind.communities
+    home = np.searchsorted(np.cumsum(shares), middles).astype(np.int32)
+    return np.where(rng.random(kind.subscribers) < kind.together, home[member], start)
+
+
+def _rows(kind: Kind, counts: Int64s, member: Int64s, rng: np.random.Generator) -> tuple[Int64s, Int32s]:
     """Members draw mostly from their community's own BE subscriptions, which some other communities share, else from
     all."""
     groups = max(kind.communities, 1)
     width = min(_COMMUNITY * kind.each[1], kind.subscriptions) if kind.communities else 0
-    member = rng.integers(0, groups, kind.subscribers)
     overall = rng.permutation(kind.subscriptions)
     own = np.stack([rng.choice(kind.subscriptions, width, replace=False) for _ in range(groups)])
     return _drawn(
         counts,
         member,
-        _LOCAL if kind.communities else 0.0,
+        kind.local if kind.communities else 0.0,
         _edges(width, kind.popularity),
         own.astype(np.int32),
         _edges(kind.subscriptions, kind.popularity),

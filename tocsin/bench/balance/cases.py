@@ -8,21 +8,33 @@ from typing import Any
 
 from tocsin.balance.planner import Planner
 from tocsin.balance.registry import planner as planner_of
+from tocsin.bench.balance import targets
 from tocsin.bench.balance.peer import Peer
 
 
 @dataclass(frozen=True)
 class Case:
-    """A planner with its settings; ``as_low_as`` is the name of a case whose highest load is its target."""
+    """A planner with its settings.
+
+    Args:
+        as_low_as: the name of a case whose highest load is its target.
+        targets: its target, in multiples of LB1, for each kind that it is for; for all kinds if there are none.
+    """
 
     planner: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     as_low_as: str = ""
+    targets: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """What it is called in the table."""
-        return f"{self.planner} to {self.as_low_as}" if self.as_low_as else self.planner
+        goal = self.as_low_as or ("target" if self.targets else "")
+        return f"{self.planner} to {goal}" if goal else self.planner
+
+    def concerns(self, kind: str) -> bool:
+        """Whether it is measured on instances of a kind."""
+        return not self.targets or kind in self.targets
 
     def made(self) -> Planner:
         """The planner."""
@@ -39,4 +51,5 @@ CASES = (
     Case("shuffle"),
     Case("migrate"),
     Case("migrate", as_low_as=BASELINE.name),
+    Case("migrate", targets=targets.MIGRATED),
 )

@@ -55,7 +55,7 @@ def measured(kind: str, seed: int, cases: Sequence[Case], say: Callable[[str], N
     run = Run(_levels(problem, least), {})
     for case in cases:
         say(f"{case.name} on {kind} of seed {seed}")
-        run.cases[case.name] = _measured(case, replace(problem, target=_target(case, run)), least)
+        run.cases[case.name] = _measured(case, replace(problem, target=_target(case, kind, run)), least)
     return run
 
 
@@ -69,7 +69,9 @@ def _levels(problem: Problem, least: float) -> dict[str, float]:
     return levels
 
 
-def _target(case: Case, run: Run) -> float | None:
+def _target(case: Case, kind: str, run: Run) -> float | None:
+    if case.targets:
+        return case.targets[kind] / run.levels["lower bound"]
     if not case.as_low_as:
         return None
     return _AS_LOW * run.cases[case.as_low_as].highest / run.levels["lower bound"]

@@ -25,9 +25,10 @@ def run(
         say(f"warming up {case.name}")
         yield Figure("warm-up", case.name, _warmed(case), "s")
     for kind in kinds:
-        runs = [measured(kind, seed, cases, say) for seed in seeds]
+        concerned = [case for case in cases if case.concerns(kind)]
+        runs = [measured(kind, seed, concerned, say) for seed in seeds]
         yield from _highest(kind, runs)
-        middles = {case.name: Measured.middle([run.cases[case.name] for run in runs]) for case in cases}
+        middles = {case.name: Measured.middle([run.cases[case.name] for run in runs]) for case in concerned}
         yield from _moved(kind, middles)
         yield from _seconds(kind, middles)
         yield from _memory(kind, middles)
@@ -36,7 +37,9 @@ def run(
 def _warmed(case: Case) -> float:
     workload, assignment = generate("P")
     with one_core():
-        return warm_up(case.made(), Problem(workload, assignment, target=2.0 if case.as_low_as else None))
+        return warm_up(
+            case.made(), Problem(workload, assignment, target=2.0 if case.as_low_as or case.targets else None)
+        )
 
 
 def _highest(kind: str, runs: Sequence[Run]) -> Iterator[Figure]:

@@ -7,7 +7,10 @@ HIGHEST = {
 }
 """The highest load, in multiples of LB1."""
 
-MOVED = {"migrate to gsh": {"S": 1.06}}
+MIGRATED = {"SC": 1.033, "L": 1.154, "LC": 1.097, "XL": 1.150}
+"""To where few moves should bring it, in multiples of LB1."""
+
+MOVED = {"migrate to gsh": {"S": 1.06}, "migrate to target": {"SC": 1.157, "L": 1.049, "XL": 1.038}}
 """How many move, in multiples of the bound."""
 
 _PAPERS = {"S": 0.01, "XL": 2.0}
@@ -19,6 +22,7 @@ SECONDS = {
     "shuffle": _OURS,
     "migrate": _OURS,
     "migrate to gsh": _OURS,
+    "migrate to target": _OURS,
 }
 
 MEBIBYTES = {"shuffle": {"XL": 1024.0}, "migrate": {"XL": 1024.0}, "migrate to gsh": {"XL": 1024.0}}
