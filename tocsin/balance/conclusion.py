@@ -21,6 +21,7 @@ def concluded(
     reason: Reason | Sequence[Reason],
     steps: Int64s | None = None,
     figures: tuple[Figures, Figures] | None = None,
+    before: Loads | None = None,
 ) -> Plan:
     """The plan that leads to ``assignment``.
 
@@ -29,9 +30,10 @@ def concluded(
             receives is always said to do so.
         steps: the single moves in their order, if the planner made them one by one; else they are the moves.
         figures: before and after, if the planner has them already.
+        before: the loads now, if the planner still has them.
     """
-    loads = Loads(problem.workload, problem.assignment)
-    before, after = figures or (Figures.of(loads), Figures.of(Loads(problem.workload, assignment)))
+    loads = before or Loads(problem.workload, problem.assignment)
+    earlier, later = figures or (Figures.of(loads), Figures.of(Loads(problem.workload, assignment)))
     moves = _moves(problem, assignment, reason)
     if steps is None:
         steps = np.stack([moves.subscriber, moves.source, moves.destination], axis=1).astype(np.int64)
@@ -40,11 +42,11 @@ def concluded(
         status=status,
         moves=moves,
         assignment=assignment,
-        before=before,
-        after=after,
+        before=earlier,
+        after=later,
         steps=steps,
         lower_bound=lower_bound(problem),
-        moves_lower_bound=moves_lower_bound(problem, after.max, loads),
+        moves_lower_bound=moves_lower_bound(problem, later.max, loads),
     )
 
 

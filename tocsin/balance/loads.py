@@ -6,6 +6,8 @@ so that loads kept up to date by moves equal recomputed ones exactly.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from tocsin.balance.compiled import compiled
@@ -34,6 +36,13 @@ class Loads:
     def utilisation(self) -> Floats:
         """F ÷ capacity of each broker; F where all capacities are the same."""
         return self.total * self.workload.weights
+
+    def copied(self) -> Loads:
+        """The same loads, which no longer follow the moves of these."""
+        other = copy.copy(self)
+        other.assignment, other.held = self.assignment.copy(), self.held.copy()
+        other.incoming, other.outgoing = self.incoming.copy(), self.outgoing.copy()
+        return other
 
     def move(self, subscriber: int, broker: int) -> None:
         """Assigns a subscriber to another broker."""

@@ -65,11 +65,11 @@ class Migration:
     def plan(self, problem: Problem) -> Plan:
         """The moves of the policy, one by one, until the brokers are balanced or it knows no further."""
         loads = Loads(problem.workload, problem.assignment)
-        before = Figures.of(loads)
+        before = loads.copied()
         code, steps = migrated(_state(problem, loads), problem.assignment, masks(problem), self._limits(problem))
         status = Status.IDLE if code == BALANCED and not len(steps) else _STATUSES[code]
-        figures = before, Figures.of(loads)
-        return concluded(problem, self.name, status, loads.assignment, self.reason, steps, figures)
+        figures = Figures.of(before), Figures.of(loads)
+        return concluded(problem, self.name, status, loads.assignment, self.reason, steps, figures, before)
 
     def _limits(self, problem: Problem) -> Limits:
         subscribers = problem.workload.subscribers
