@@ -117,6 +117,9 @@ class Cluster:
     async def register_broker(self, name: str, url: str) -> None:
         await self._in_thread(self.store.brokers.register, name, url)
 
+    async def execution(self, channel: str) -> int:
+        return self._catalog.results[self._catalog.channel(channel).name].execution
+
     async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
         def attach() -> list[int]:
             bes = self._catalog.attach(channel, broker, parameters)

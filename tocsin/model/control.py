@@ -64,10 +64,14 @@ class Welcome(Message, frozen=True, tag="welcome"):
 
 
 class Attached(Message, frozen=True, tag="attached"):
-    """The answer to :class:`Attach`: BE subscriptions in the order of the parameters."""
+    """The answer to :class:`Attach`: BE subscriptions in the order of the parameters.
+
+    What the channel's executions after ``execution`` find is for whoever attached.
+    """
 
     id: int
     bes: list[int]
+    execution: int = 0
 
 
 class Detached(Message, frozen=True, tag="detached"):

@@ -99,6 +99,12 @@ class MemoryCluster:
         self._fail()
         self.brokers[name] = url
 
+    async def execution(self, channel: str) -> int:
+        self._fail()
+        if channel not in self.definitions:
+            raise NotFoundError(f"there is no channel {channel}")
+        return max((one.execution for one in self.found), default=0)
+
     async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
         self._fail()
         if channel not in self.definitions:

@@ -44,6 +44,10 @@ class DataCluster(Protocol):
         """Makes a broker known, or its new URL."""
         ...
 
+    async def execution(self, channel: str) -> int:
+        """The number of a channel's last execution, 0 before the first."""
+        ...
+
     async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
         """The BE subscriptions for these parameters, in their order, now wanted by the broker."""
         ...
