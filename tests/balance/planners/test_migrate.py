@@ -78,6 +78,12 @@ def test_a_budget_is_kept(budget: int) -> None:
     assert plan.after.max < plan.before.max or budget <= 1
 
 
+def test_a_plan_that_the_budget_cut_short_says_so() -> None:
+    problem = Problem(*make(CITY, 1))
+    assert Migrate().plan(replace(problem, max_moves=50)).status is Status.CAPPED
+    assert Migrate().plan(problem).status is Status.BALANCED
+
+
 def test_a_larger_budget_buys_a_lower_load() -> None:
     problem = Problem(*make(CITY, 1))
     highest = [Migrate().plan(replace(problem, max_moves=budget)).after.max for budget in (50, 100, 200, 400)]

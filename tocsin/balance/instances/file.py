@@ -81,8 +81,8 @@ def _loaded(path: Path, file: BinaryIO) -> dict[str, _Array]:
     try:
         # Objects could run code when they are read.
         loaded = np.load(file, allow_pickle=False)
-    except Exception as error:
-        raise InvalidError(f"{path} is not an .npz file ({_first_line(error)}); write it with numpy.savez") from None
+    except Exception:
+        raise InvalidError(f"{path} is not an .npz file of plain arrays; write it with numpy.savez") from None
     if not isinstance(loaded, np.lib.npyio.NpzFile):
         raise InvalidError(f"{path} holds a single array; an instance has several, write it with numpy.savez")
     with loaded:

@@ -26,8 +26,10 @@ def figures(workload: Workload, assignment: Int32s, load: Floats) -> Figures:
 
 
 def _status(work: Refinement, goal: float) -> Status:
-    moves = len(work.away)
-    if not len(work.waiting) and (goal == 0.0 or work.highest <= goal):
+    moves, budget = len(work.away), work.problem.max_moves
+    spent = budget is not None and moves >= max(budget, 1)
+    # Without a goal lower is always better, and only the budget can be in the way.
+    reached = work.highest <= goal if goal else not spent
+    if reached and not len(work.waiting):
         return Status.BALANCED if moves else Status.IDLE
-    budget = work.problem.max_moves
-    return Status.STUCK if budget is None or moves < budget else Status.CAPPED
+    return Status.CAPPED if spent else Status.STUCK
