@@ -153,7 +153,7 @@ def test_where_the_load_is_out_of_reach_everybody_who_may_move_counts() -> None:
 
 
 def test_the_spectral_bound_is_above_the_even_spread_where_interests_are_mixed() -> None:
-    workload, now = make(Kind(300, 5, 100, (5, 15)), 1)
+    workload, now = make(Kind(300, 5, 100, (5, 15), periods=(10,)), 1)
     problem = Problem(workload, now)
     first, later = spectral_bound(problem, rounds=0), spectral_bound(problem, rounds=10)
     assert 1.05 * lower_bound(problem) < first < later < float(Loads(workload, now).total.max())

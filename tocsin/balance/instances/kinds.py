@@ -25,8 +25,8 @@ class Kind:
     Args:
         each: each subscriber holds at least and at most so many BE subscriptions.
         popularity: exponent of the Zipf law of the BE subscriptions' popularity; 0 is uniform.
-        even: whether the rates differ little (a normal distribution, as in the paper's simulation) or as much as
-            the selectivity of channels does (an exponential one).
+        periods: of the channels, in seconds; each has as many of the BE subscriptions. What an execution finds has
+            normally distributed bytes, so the rate of a BE subscription is that by its channel's period.
         communities: groups of interest; 0 for none.
         local: how much of what a member of a community holds is its community's.
         skew: exponent of the Zipf law of the brokers' shares of the subscribers at the start.
@@ -38,7 +38,7 @@ class Kind:
     subscriptions: int
     each: tuple[int, int]
     popularity: float = 0.0
-    even: bool = True
+    periods: tuple[int, ...] = (5, 10, 20, 30, 60)
     communities: int = 0
     local: float = 1.0
     skew: float = 0.7
@@ -46,7 +46,7 @@ class Kind:
 
 
 KINDS = {
-    "P": Kind(400, 5, 620, (1, 10), popularity=0.3, even=False, skew=1.0),
+    "P": Kind(400, 5, 620, (1, 10), popularity=0.3, periods=(10, 20, 10, 10, 30, 10, 30), skew=1.0),
     "S": Kind(10_000, 10, 1_000, (10, 30)),
     "SC": Kind(10_000, 10, 1_000, (10, 30), communities=50),
     "L": Kind(100_000, 50, 20_000, (10, 30), popularity=1.05, skew=0.8),
@@ -65,8 +65,8 @@ def generate(kind: str, seed: int = 0) -> tuple[Workload, Int32s]:
 def make(kind: Kind, seed: int = 0) -> tuple[Workload, Int32s]:
     """An instance of this make, and who is where at the start."""
     rng = np.random.default_rng(seed)
-    drawn = rng.normal(1000, 300, kind.subscriptions) if kind.even else rng.exponential(1000, kind.subscriptions)
-    rates = np.maximum(drawn, 50).astype(np.int64)
+    found = np.maximum(rng.normal(20_000, 6_000, kind.subscriptions), 1_000)
+    rates = (found / np.resize(kind.periods, kind.subscriptions)).astype(np.int64)
     counts = rng.integers(kind.each[0], kind.each[1] + 1, kind.subscribers)
     member = rng.integers(0, max(kind.communities, 1), kind.subscribers)
     indptr, idx = _rows(kind, np.minimum(counts, kind.subscriptions), member, rng)
