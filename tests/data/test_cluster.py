@@ -20,7 +20,7 @@ from tocsin.data.catalog import Catalog
 from tocsin.data.cluster import Cluster
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError, UnavailableError
 from tocsin.model.control import Executed, Notice
-from tocsin.model.messages import Health, Loaded
+from tocsin.model.messages import Health, Listed, Loaded
 from tocsin.settings import Settings
 
 pytestmark = pytest.mark.spark
@@ -289,8 +289,14 @@ async def test_a_reference_dataset_is_loaded_and_shown(cluster: Cluster, tmp_pat
     (tmp_path / "s.csv").write_text("id\na\nb\n")
     assert await cluster.load("shelters", tmp_path / "s.csv") == Loaded(2)
     assert await cluster.load("shelters", tmp_path / "s.csv") == Loaded(2, unchanged=True)
-    assert [row["name"] for row in await cluster.show("datasets")] == ["Reports", "People", "Shelters"]
-    assert [row["name"] for row in await cluster.show("brokers")] == ["north", "south"]
+    assert [row["name"] for row in (await cluster.show("datasets", 9)).items] == ["Reports", "People", "Shelters"]
+    assert [row["name"] for row in (await cluster.show("brokers", 9)).items] == ["north", "south"]
+
+
+async def test_a_few_of_many_subscriptions_are_shown_and_all_are_counted(cluster: Cluster) -> None:
+    await cluster.subscribe("north", "OfType", [{"event": f"e{number}"} for number in range(1200)])
+    shown = await cluster.show("subscriptions", 1100)
+    assert (len(shown.items), shown.total) == (1100, 1200)
 
 
 async def test_a_dropped_channel_takes_its_subscriptions_rates_and_results_along(cluster: Cluster) -> None:
@@ -302,5 +308,5 @@ async def test_a_dropped_channel_takes_its_subscriptions_rates_and_results_along
     assert await cluster.rates(bes) == [0.0]
     with pytest.raises(NotFoundError):
         await cluster.results("OfType", 1, 1, None)
-    assert await cluster.show("subscriptions") == []
+    assert await cluster.show("subscriptions", 9) == Listed([], 0)
     assert await cluster.unsubscribe("north", bes) == 0

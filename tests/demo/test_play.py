@@ -42,10 +42,8 @@ class FindingCluster(MemoryCluster):
                 self.execute(BROKER, self.subscriptions[0][0], 1, [0])
         return published
 
-    async def show(self, what: str) -> list[dict[str, Any]]:
-        return [
-            {**item, "period": 10.0, "execution": len(self.found), "seconds": 0.5} for item in await super().show(what)
-        ]
+    def rows(self, what: str) -> list[dict[str, Any]]:
+        return [{**item, "period": 10.0, "execution": len(self.found), "seconds": 0.5} for item in super().rows(what)]
 
 
 class Performance:

@@ -24,7 +24,7 @@ from tocsin.data.applying import Applier
 from tocsin.data.catalog import Catalog
 from tocsin.data.channels.execution import Execution
 from tocsin.data.feeds.lock import take_lock
-from tocsin.data.listing import listed
+from tocsin.data.listing import listed, total
 from tocsin.data.rates import Rates
 from tocsin.data.store import Store
 from tocsin.data.upkeep import Upkeep
@@ -32,7 +32,7 @@ from tocsin.errors import InvalidError, NotFoundError, SparkEndedError, StorageE
 from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Executed, Notice
-from tocsin.model.messages import ChannelHealth, Health, Loaded, Outcome, Published, Result
+from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, Result
 from tocsin.settings import Settings
 
 log = get_logger(__name__)
@@ -147,8 +147,11 @@ class Cluster:
         found: list[float] = self._rates.rate(time.time(), np.array(bes, np.int64)).tolist()
         return found
 
-    async def show(self, what: str) -> list[dict[str, Any]]:
-        return await self._in_thread(listed, self._catalog, what)
+    async def show(self, what: str, limit: int) -> Listed:
+        def show() -> Listed:
+            return Listed(listed(self._catalog, what, limit)[:limit], total(self._catalog, what))
+
+        return await self._in_thread(show)
 
     async def health(self) -> Health:
         feeds = [pipeline.health() for pipeline in list(self._catalog.pipelines.values())]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from tocsin.data.catalog import Catalog
@@ -12,8 +14,8 @@ from tocsin.model.definitions import Channel, Dataset
 _MOST_SUBSCRIPTIONS = 1000
 
 
-def listed(catalog: Catalog, what: str) -> list[dict[str, Any]]:
-    """The things of one kind, a row each."""
+def listed(catalog: Catalog, what: str, limit: int = _MOST_SUBSCRIPTIONS) -> list[dict[str, Any]]:
+    """The things of one kind, a row each; of subscriptions, of which there may be millions, at most ``limit``."""
     match Listing(what):
         case Listing.DATASETS:
             return [_dataset(catalog, dataset) for dataset in list(catalog.datasets.values())]
@@ -22,9 +24,16 @@ def listed(catalog: Catalog, what: str) -> list[dict[str, Any]]:
         case Listing.CHANNELS:
             return [_channel(catalog, channel) for channel in list(catalog.channels.values())]
         case Listing.SUBSCRIPTIONS:
-            return [row for channel in list(catalog.channels.values()) for row in _subscriptions(catalog, channel)]
+            return list(itertools.islice(_subscriptions(catalog), limit))
         case Listing.BROKERS:
             return [_broker(catalog, broker) for broker in catalog.brokers()]
+
+
+def total(catalog: Catalog, what: str) -> int:
+    """How many things of one kind there are."""
+    if Listing(what) is Listing.SUBSCRIPTIONS:
+        return sum(catalog.subscriptions.count(name) for name in list(catalog.channels))
+    return len(listed(catalog, what))
 
 
 def described(catalog: Catalog, what: Thing, name: str) -> list[dict[str, Any]]:
@@ -83,13 +92,11 @@ def _channel(catalog: Catalog, channel: Channel) -> dict[str, Any]:
     }
 
 
-def _subscriptions(catalog: Catalog, channel: Channel) -> list[dict[str, Any]]:
-    ids = catalog.subscriptions.segments(channel.name).ids()[:_MOST_SUBSCRIPTIONS].tolist()
-    rows = []
-    for be in ids:
-        _, values = catalog.subscriptions.values(be)
-        rows.append({"name": str(be), "channel": channel.name, "parameters": values})
-    return rows
+def _subscriptions(catalog: Catalog) -> Iterator[dict[str, Any]]:
+    for name in list(catalog.channels):
+        for be in catalog.subscriptions.segments(name).ids():
+            _, values = catalog.subscriptions.values(int(be))
+            yield {"name": str(be), "channel": name, "parameters": values}
 
 
 def _broker(catalog: Catalog, broker: Any) -> dict[str, Any]:

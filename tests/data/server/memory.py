@@ -17,7 +17,7 @@ from tocsin.data.sql.statements import parse
 from tocsin.errors import InvalidError, NotFoundError
 from tocsin.model.control import Executed, Notice
 from tocsin.model.definitions import Channel, Dataset, Definition, Feed
-from tocsin.model.messages import ChannelHealth, Health, Loaded, Outcome, Published, Result
+from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, Result
 from tocsin.model.records import RecordDecoder
 
 
@@ -60,7 +60,7 @@ class MemoryCluster:
                 known = self.definitions.pop(name, None)
                 return Outcome(f"{what} {name}", "dropped" if known else "unchanged")
             case Show(what=what):
-                return Outcome(f"show {what}", "shown", rows=await self.show(what.value))
+                return Outcome(f"show {what}", "shown", rows=self.rows(what.value))
             case LoadDataset():
                 raise AssertionError("the server must not let it through")
         raise InvalidError("not here")
@@ -128,8 +128,12 @@ class MemoryCluster:
         self._fail()
         return [1.5 * be for be in bes]
 
-    async def show(self, what: str) -> list[dict[str, Any]]:
+    async def show(self, what: str, limit: int = 1000) -> Listed:
         self._fail()
+        rows = self.rows(what)
+        return Listed(rows[:limit], len(rows))
+
+    def rows(self, what: str) -> list[dict[str, Any]]:
         kinds: dict[str, type] = {"datasets": Dataset, "feeds": Feed, "channels": Channel}
         if what == "brokers":
             return [{"name": name, "url": url} for name, url in self.brokers.items()]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tocsin.model.control import Notice
-from tocsin.model.messages import Health, Loaded, Outcome, Published, Result
+from tocsin.model.messages import Health, Listed, Loaded, Outcome, Published, Result
 
 
 class Notices(Protocol):
@@ -64,8 +64,8 @@ class DataCluster(Protocol):
         """Bytes per second of each."""
         ...
 
-    async def show(self, what: str) -> list[dict[str, Any]]:
-        """The datasets, feeds, channels, subscriptions or brokers, each with at least its ``name``.
+    async def show(self, what: str, limit: int) -> Listed:
+        """The first ``limit`` datasets, feeds, channels, subscriptions or brokers, each with at least its ``name``.
 
         A dataset, feed or channel also has the ``statement`` that creates it, a feed the name of its ``dataset``.
         """

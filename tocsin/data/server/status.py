@@ -26,8 +26,7 @@ def listing(what: Listing) -> Callable[[Call], Awaitable[Response]]:
 
     async def listed(call: Call) -> Response:
         limit = _limit(call.request.query_params.get("limit", "1000"))
-        items = await call.cluster.show(what.value)
-        return answer(messages.Listed(items[:limit], len(items)))
+        return answer(await call.cluster.show(what.value, limit))
 
     return listed
 
