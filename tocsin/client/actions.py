@@ -1,0 +1,166 @@
+"""What a subscriber's core wants done: on its connections, and told to its application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tocsin.model.records import Refusal
+from tocsin.model.subscriber import Held, Note
+
+
+class State(StrEnum):
+    """How a subscriber is connected."""
+
+    STOPPED = "stopped"
+    ASKING = "asking"  # the coordinator, for a broker
+    CONNECTING = "connecting"
+    ENTERING = "entering"  # logged in, not yet welcomed
+    SERVING = "serving"
+    MOVING = "moving"  # served, and on the way to another broker
+    WAITING = "waiting"  # before the next attempt
+
+
+@dataclass(frozen=True)
+class AskBroker:
+    """Ask the coordinator which broker this subscriber belongs to; the answer is an event."""
+
+
+@dataclass(frozen=True)
+class Open:
+    """Open a connection; the core knows it by its number, and later ones have larger numbers."""
+
+    connection: int
+    url: str
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send a text message on an open connection."""
+
+    connection: int
+    text: bytes
+
+
+@dataclass(frozen=True)
+class Close:
+    """Close a connection, after what was sent on it; the core takes no more events of it."""
+
+    connection: int
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The connection's state is another now; ``url`` is the broker that serves, or is being tried."""
+
+    state: State
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The core has stopped and does not try again by itself.
+
+    ``unauthorized``: the token is not valid; Start again with another. ``replaced``: another program uses this
+    subscriber's name, and whichever starts last is served.
+    """
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Troubled:
+    """A broker or the coordinator said, or did, something for the log; the core goes on by itself."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Slowed:
+    """The connection cannot keep up, ``waiting`` bytes are under way; the broker sends no notes until they are read."""
+
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """The subscription called ``ref`` is held. Said again only if the broker has given it another number."""
+
+    ref: int
+    held: Held
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The broker holds a subscription that no ``ref`` is known to have; its notes are delivered, too.
+
+    It is from before this program started, or the answer to a wish was lost. It is Confirmed when the application
+    subscribes with the same channel and parameters.
+    """
+
+    held: Held
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What was asked under this ``ref`` is not possible, and why. Said once, and the wish is forgotten."""
+
+    ref: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Nothing more is delivered of a subscription, and what waits of it need not be taken."""
+
+    subscription: int
+
+
+@dataclass(frozen=True)
+class Unsubscribed:
+    """The subscription called ``ref`` is given up."""
+
+    ref: int
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """A note for the application, of each subscription in order and each once.
+
+    ``recovered``: it may have been found while the subscriber was away. It counts as waiting until it is Taken.
+    """
+
+    subscription: int
+    note: Note
+    recovered: bool = False
+
+
+@dataclass(frozen=True)
+class Published:
+    """All records of a Publish have their answer: ``accepted`` are on disk, the others are listed by their index."""
+
+    ref: int
+    accepted: int
+    refused: list[Refusal]
+
+
+Action = (
+    AskBroker
+    | Open
+    | Send
+    | Close
+    | Changed
+    | Failed
+    | Troubled
+    | Slowed
+    | Confirmed
+    | Resumed
+    | Refused
+    | Ended
+    | Unsubscribed
+    | Deliver
+    | Published
+)

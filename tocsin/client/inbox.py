@@ -1,0 +1,138 @@
+"""What has come for the application: each note once and in order, acknowledged when it is taken.
+
+Every connection brings, of each subscription, all notes after the cursor it was logged in with, in order. So a note is
+new exactly when its execution is later than the last one delivered, whichever connection brings it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tocsin.client.actions import Deliver
+from tocsin.client.rules import Rules
+from tocsin.model.subscriber import Acknowledge, Held, Note
+
+
+@dataclass
+class Stream:
+    """One subscription's notes: up to ``last`` delivered, up to ``taken`` had by the application, between them
+    ``backlog``. What connections up to number ``deaf`` bring is not taken in: they have brought too much."""
+
+    last: int
+    taken: int
+    away: bool = False
+    deaf: int = -1
+    bytes: int = 0
+    backlog: deque[tuple[int, int]] = field(default_factory=deque)
+
+
+class Inbox:
+    """The notes on their way to the application.
+
+    What can go wrong: a note comes again (dropped); one comes for what is not, or no longer, held (dropped); the
+    application takes more slowly than notes come (beyond a bound the subscription's notes are dropped until it has
+    taken the backlog, and :meth:`thirsty` then asks for a new login, which brings them again).
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._streams: dict[int, Stream] = {}
+        self._newest = -1
+        self._deaf: set[int] = set()
+        self._unsaid: set[int] = set()
+        self._count = 0
+        self._since = 0.0
+
+    def enter(self, connection: int) -> dict[int, int]:
+        """The cursors for a login on this connection: what the application has taken of each subscription."""
+        self._newest = connection
+        return {number: stream.taken for number, stream in self._streams.items()}
+
+    def admit(self, held: Held) -> None:
+        """Takes notes of a subscription from now on, those after its cursor."""
+        self._streams.setdefault(held.subscription, Stream(held.cursor, held.cursor))
+
+    def forget(self, number: int) -> None:
+        """Takes no more notes of a subscription."""
+        self._streams.pop(number, None)
+        self._deaf.discard(number)
+        self._unsaid.discard(number)
+
+    def welcomed(self, now: float, subscriptions: Iterable[Held], away: bool) -> None:
+        """A broker has said from where it goes on. It may not know the latest acknowledgements."""
+        for held in subscriptions:
+            stream = self._streams.get(held.subscription)
+            if stream is None:
+                continue
+            stream.away = stream.away or away
+            if held.cursor < stream.taken:
+                self._unsay(now, held.subscription)
+
+    def receive(self, connection: int, notes: Iterable[Note]) -> list[Deliver]:
+        """What of one message's notes is new to the application."""
+        delivered = [
+            Deliver(note.s, note, stream.away)
+            for note in notes
+            if (stream := self._streams.get(note.s)) and self._takes(connection, stream, note)
+        ]
+        for number in {deliver.subscription for deliver in delivered}:
+            self._streams[number].away = False
+        return delivered
+
+    def take(self, now: float, number: int, execution: int) -> None:
+        """The application has had the notes of a subscription up to this one."""
+        stream = self._streams.get(number)
+        if stream is None or min(execution, stream.last) <= stream.taken:
+            return
+        stream.taken = min(execution, stream.last)
+        while stream.backlog and stream.backlog[0][0] <= stream.taken:
+            stream.bytes -= stream.backlog.popleft()[1]
+            self._count += 1
+        self._unsay(now, number)
+
+    def thirsty(self, connection: int) -> bool:
+        """Whether a subscription whose notes are dropped on this connection has room for them again."""
+        streams = (self._streams[number] for number in self._deaf)
+        return any(not stream.backlog and connection <= stream.deaf for stream in streams)
+
+    def due(self, now: float) -> list[Acknowledge]:
+        """The acknowledgement that is to be sent now."""
+        full = self._count >= self._rules.ack_notes
+        return self.flush() if self._unsaid and (full or now >= self._since + self._rules.ack_seconds) else []
+
+    def flush(self) -> list[Acknowledge]:
+        """The acknowledgement of everything taken and not yet acknowledged."""
+        cursors = {number: self._streams[number].taken for number in sorted(self._unsaid)}
+        self._unsaid.clear()
+        self._count = 0
+        return [Acknowledge(cursors)] if cursors else []
+
+    def wake(self) -> float | None:
+        """When an acknowledgement is due."""
+        return self._since + self._rules.ack_seconds if self._unsaid else None
+
+    def _unsay(self, now: float, number: int) -> None:
+        if not self._unsaid:
+            self._since = now
+        self._unsaid.add(number)
+
+    def _takes(self, connection: int, stream: Stream, note: Note) -> bool:
+        if note.e <= stream.last or connection <= stream.deaf:
+            return False
+        size = len(memoryview(note.payload))
+        if self._overfull(stream, size):
+            # A later note over the same connection must not pass for the next one, even if there is room by then.
+            stream.deaf = self._newest
+            self._deaf.add(note.s)
+            return False
+        stream.last = note.e
+        stream.backlog.append((note.e, size))
+        stream.bytes += size
+        self._deaf.discard(note.s)
+        return True
+
+    def _overfull(self, stream: Stream, size: int) -> bool:
+        too_many = len(stream.backlog) >= self._rules.backlog_notes
+        return bool(stream.backlog) and (too_many or stream.bytes + size > self._rules.backlog_bytes)

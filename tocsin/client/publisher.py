@@ -1,0 +1,159 @@
+"""Publishing: records gathered into batches, kept until answered, and sent again after a loss.
+
+A batch that was sent and not answered may have been stored, so its records may arrive twice; the data cluster stores
+those with a primary key once. Records of one feed go out in order, but a batch that is repeated comes later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import Raw
+
+from tocsin.client.actions import Action, Published, Refused
+from tocsin.client.asks import Asks
+from tocsin.client.rules import Rules
+from tocsin.client.subscriptions import PASSING
+from tocsin.model.records import Refusal
+from tocsin.model.refusals import UNDECODABLE, malformed
+from tocsin.model.subscriber import Error, Publish
+
+
+@dataclass
+class Call:
+    """One Publish of the application: how many of its records wait, and what became of the others."""
+
+    waiting: int
+    accepted: int = 0
+    refused: list[Refusal] = field(default_factory=list)
+
+
+@dataclass
+class Batch:
+    """Records that travel together: ``owners[i]`` is the call of the i-th record, and its place there."""
+
+    id: int
+    feed: str
+    since: float
+    records: list[Raw] = field(default_factory=list)
+    owners: list[tuple[int, int]] = field(default_factory=list)
+    bytes: int = 0
+
+
+class Publisher:
+    """Records on their way to their feeds.
+
+    What can go wrong: too much waits (the call is refused as busy, nothing of it is kept); a record is no JSON or too
+    large (it is refused, the others go); the broker cannot pass a batch on for a while (sent again later) or for good
+    (its records are refused); an answer is lost with its connection (sent again).
+    """
+
+    def __init__(self, rules: Rules, ids: Iterator[int]) -> None:
+        self._rules = rules
+        self._ids = ids
+        self._calls: dict[int, Call] = {}
+        self._filling: dict[str, Batch] = {}
+        self._asks: Asks[Batch] = Asks(rules.window)
+        self._kept = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of records that have no answer yet."""
+        return self._kept
+
+    def publish(self, now: float, ref: int, feed: str, records: list[bytes]) -> list[Action]:
+        """Takes records of the application, or refuses them."""
+        size = sum(map(len, records))
+        if self._kept and self._kept + size > self._rules.kept_bytes:
+            return [Refused(ref, "busy", f"{self._kept} bytes of records wait for their answer; publish again later")]
+        self._calls[ref] = call = Call(len(records))
+        for index, record in enumerate(records):
+            if reason := self._fault(record):
+                call.waiting -= 1
+                call.refused.append(Refusal(index, reason))
+            else:
+                self._put(now, feed, record, (ref, index))
+        return self._concluded(ref)
+
+    def published(self, id: int, refused: list[Refusal]) -> list[Action]:
+        """A batch is answered."""
+        batch = self._asks.get(id)
+        if batch is None:
+            return []
+        return self._settle(batch, {refusal.index: refusal.reason for refusal in refused})
+
+    def failed(self, now: float, error: Error) -> list[Action] | None:
+        """A batch could not be passed on; None if it is not one of these."""
+        batch = self._asks.get(error.id)
+        if batch is None:
+            return None
+        if error.code in PASSING or error.retry_after is not None:
+            self._asks.postpone(batch.id, now + (error.retry_after or self._rules.retry_seconds))
+            return []
+        return self._settle(batch, dict.fromkeys(range(len(batch.records)), error.message))
+
+    def again(self) -> None:
+        """There is a new connection: whatever has no answer is sent on it."""
+        self._asks.again()
+
+    def due(self, now: float) -> list[Publish]:
+        """The batches that are to be sent now."""
+        for batch in list(self._filling.values()):
+            if now >= batch.since + self._rules.batch_seconds:
+                self._close(batch)
+        return [Publish(batch.id, batch.feed, batch.records) for batch in self._asks.due(now)]
+
+    def wake(self) -> float | None:
+        """When a batch is due."""
+        times = [batch.since + self._rules.batch_seconds for batch in self._filling.values()]
+        later = self._asks.wake()
+        return min([*times, *([later] if later is not None else [])], default=None)
+
+    def _fault(self, record: bytes) -> str | None:
+        if len(record) > self._rules.batch_bytes:
+            return f"record of {len(record)} bytes; at most {self._rules.batch_bytes} are sent"
+        try:
+            msgspec.json.decode(record)
+        except UNDECODABLE as error:
+            return malformed(error)
+        return None
+
+    def _put(self, now: float, feed: str, record: bytes, owner: tuple[int, int]) -> None:
+        batch = self._filling.get(feed)
+        if batch and batch.bytes + len(record) > self._rules.batch_bytes:
+            self._close(batch)
+            batch = None
+        if batch is None:
+            batch = self._filling[feed] = Batch(next(self._ids), feed, now)
+        batch.records.append(Raw(record))
+        batch.owners.append(owner)
+        batch.bytes += len(record)
+        self._kept += len(record)
+        if len(batch.records) >= self._rules.batch_records:
+            self._close(batch)
+
+    def _close(self, batch: Batch) -> None:
+        del self._filling[batch.feed]
+        self._asks.add(batch.id, batch)
+
+    def _settle(self, batch: Batch, reasons: dict[int, str]) -> list[Action]:
+        self._asks.settle(batch.id)
+        self._kept -= batch.bytes
+        for place, (ref, index) in enumerate(batch.owners):
+            call = self._calls[ref]
+            call.waiting -= 1
+            if place in reasons:
+                call.refused.append(Refusal(index, reasons[place]))
+            else:
+                call.accepted += 1
+        refs = dict.fromkeys(ref for ref, _ in batch.owners)
+        return [action for ref in refs for action in self._concluded(ref)]
+
+    def _concluded(self, ref: int) -> list[Action]:
+        call = self._calls[ref]
+        if call.waiting:
+            return []
+        del self._calls[ref]
+        return [Published(ref, call.accepted, sorted(call.refused, key=lambda refusal: refusal.index))]

@@ -1,0 +1,243 @@
+"""What the application wants to be subscribed to, and what the broker has confirmed.
+
+A wish is remembered and asked for on every new connection until it is confirmed or refused. What was confirmed and is
+missing from a broker's welcome is asked for again; what was given up and is listed there is given up again. What is
+being given up is given up entirely before anything else of its channel is asked for, since it may be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tocsin.client.actions import Action, Confirmed, Ended, Refused, Resumed, Troubled, Unsubscribed
+from tocsin.client.asks import Asks
+from tocsin.client.events import Subscribe as Wish
+from tocsin.client.inbox import Inbox
+from tocsin.client.rules import Rules
+from tocsin.client.wire import encode
+from tocsin.model.messages import LARGEST
+from tocsin.model.subscriber import Error, Held, Subscribe, Unsubscribe
+
+# What passes by itself; everything else is an answer.
+PASSING: Final = frozenset({"busy", "unavailable", "storage", "internal"})
+_ABSENT: Final = "not-found"
+
+
+@dataclass
+class Wanted:
+    """A wish: ``number`` once it is confirmed, ``ask`` while it is asked for."""
+
+    wish: Wish
+    number: int | None = None
+    ask: int | None = None
+    leaving: bool = False
+
+    @property
+    def channel(self) -> str:
+        """The channel's name, as names are compared."""
+        return self.wish.channel.casefold()
+
+
+@dataclass
+class Ask:
+    """A request and whom its answer is for; an unsubscription nobody waits for has no ``ref``."""
+
+    request: Subscribe | Unsubscribe
+    ref: int | None
+
+
+@dataclass
+class Leaving:
+    """A subscription that is being given up, by the request ``ask``."""
+
+    ask: int
+    channel: str
+
+
+class Subscriptions:
+    """Wishes by the application's ``ref``, which may share a subscription.
+
+    What can go wrong: an answer is lost with its connection (asked again); a request is refused for a while (asked
+    again later) or for good (the application is told, once); the application gives up what is not confirmed yet (its
+    number is awaited, then it is given up); a broker does not know what another had confirmed (asked again).
+    """
+
+    def __init__(self, rules: Rules, inbox: Inbox, ids: Iterator[int]) -> None:
+        self._rules = rules
+        self._inbox = inbox
+        self._ids = ids
+        self._wanted: dict[int, Wanted] = {}
+        self._asks: Asks[Ask] = Asks(rules.window)
+        self._leaving: dict[int, Leaving] = {}
+        self._blocked: dict[int, Wanted] = {}
+        self._channels: dict[int, str] = {}
+        self._gone: set[int] = set()
+
+    def subscribe(self, wish: Wish) -> list[Action]:
+        """Remembers a wish, unless it is larger than brokers take. Raises TypeError if it cannot be written as JSON."""
+        size = len(encode(Subscribe(LARGEST, wish.channel, wish.parameters, wish.live)))
+        if size > self._rules.message_bytes:
+            message = f"a subscription of {size} bytes; at most {self._rules.message_bytes} are taken"
+            return [Refused(wish.ref, "too-large", message)]
+        self._wanted[wish.ref] = self._blocked[wish.ref] = Wanted(wish)
+        self._unblock()
+        return []
+
+    def unsubscribe(self, ref: int) -> list[Action]:
+        """Gives a wish up."""
+        wanted = self._wanted.get(ref)
+        if wanted is None:
+            return []
+        if wanted.number is not None:
+            return self._leave(wanted, wanted.number)
+        if wanted.ask is not None and self._asks.was_sent(wanted.ask):
+            wanted.leaving = True
+            return []
+        return self._forget(wanted)
+
+    def welcomed(self, subscriptions: list[Held]) -> list[Action]:
+        """A broker has said what it holds; what differs from the wishes is asked for."""
+        listed = {held.subscription for held in subscriptions}
+        left = [self._left(number) for number in list(self._leaving) if number not in listed]
+        for ref, wanted in self._wanted.items():
+            if wanted.ask is None and wanted.number not in listed and ref not in self._blocked:
+                self._ask_for(wanted)
+        unlisted = self._channels.keys() - listed - {wanted.number for wanted in self._wanted.values()}
+        ended = [self._drop(number) for number in sorted(unlisted)]
+        resumed = [self._resume(held) for held in subscriptions]
+        self._asks.again()
+        return [action for actions in (*left, *ended, *resumed) for action in actions]
+
+    def subscribed(self, id: int, held: Held) -> list[Action]:
+        """A subscription is confirmed."""
+        ask = self._asks.get(id)
+        wanted = self._wanted.get(ask.ref) if ask and ask.ref is not None else None
+        if wanted is None or wanted.ask != id:
+            return []
+        self._asks.settle(id)
+        before, wanted.number, wanted.ask = wanted.number, held.subscription, None
+        if wanted.leaving:
+            return self._leave(wanted, held.subscription)
+        self._admit(held)
+        if before == held.subscription:
+            return []
+        ended = self._drop(before) if before is not None and not self._is_wanted(before) else []
+        return [*ended, Confirmed(wanted.wish.ref, held)]
+
+    def unsubscribed(self, id: int) -> list[Action]:
+        """A subscription is given up."""
+        ask = self._asks.get(id)
+        return self._left(ask.request.subscription) if ask and isinstance(ask.request, Unsubscribe) else []
+
+    def failed(self, now: float, error: Error) -> list[Action] | None:
+        """A request could not be acted on; None if it is not one of these."""
+        ask = self._asks.get(error.id)
+        if ask is None or error.id is None:
+            return None
+        if error.code in PASSING or error.retry_after is not None:
+            self._asks.postpone(error.id, now + (error.retry_after or self._rules.retry_seconds))
+            return []
+        if isinstance(ask.request, Unsubscribe):
+            told: list[Action] = [] if error.code == _ABSENT else [Troubled(error.code, error.message)]
+            return [*told, *self._left(ask.request.subscription)]
+        return self._refuse(ask, error)
+
+    def due(self, now: float) -> list[Subscribe | Unsubscribe]:
+        """The requests that are to be sent now."""
+        return [ask.request for ask in self._asks.due(now)]
+
+    def wake(self) -> float | None:
+        """When a request is due."""
+        return self._asks.wake()
+
+    def _ask_for(self, wanted: Wanted) -> None:
+        wish, wanted.ask = wanted.wish, next(self._ids)
+        request = Subscribe(wanted.ask, wish.channel, wish.parameters, wish.live)
+        self._asks.add(wanted.ask, Ask(request, wish.ref))
+
+    def _block(self, unsent: list[Wanted]) -> None:
+        for wanted in unsent:
+            if wanted.ask is not None:
+                self._asks.settle(wanted.ask)
+            wanted.ask = None
+            self._blocked[wanted.wish.ref] = wanted
+
+    def _unblock(self) -> None:
+        """Asks for what waited for others of its channel to be given up."""
+        if not self._blocked:
+            return
+        parting = {leaving.channel for leaving in self._leaving.values()}
+        parting |= {wanted.channel for wanted in self._wanted.values() if wanted.leaving}
+        for ref, wanted in list(self._blocked.items()):
+            if wanted.channel not in parting:
+                del self._blocked[ref]
+                self._ask_for(wanted)
+
+    def _admit(self, held: Held) -> None:
+        self._channels[held.subscription] = held.channel.casefold()
+        self._gone.discard(held.subscription)
+        self._inbox.admit(held)
+
+    def _drop(self, number: int) -> list[Action]:
+        self._inbox.forget(number)
+        return [Ended(number)] if self._channels.pop(number, None) is not None else []
+
+    def _is_wanted(self, number: int) -> bool:
+        return any(wanted.number == number for wanted in self._wanted.values())
+
+    def _resume(self, held: Held) -> list[Action]:
+        number, channel = held.subscription, held.channel.casefold()
+        if number in self._leaving:
+            return []
+        if number in self._channels:
+            self._admit(held)
+            return []
+        # It may be what a request brought about whose answer was lost: that answer decides when it comes again.
+        asked = [wanted for wanted in self._wanted.values() if wanted.number is None and wanted.channel == channel]
+        if any(wanted.leaving for wanted in asked):
+            return []
+        if number in self._gone and not any(wanted.ask and self._asks.was_sent(wanted.ask) for wanted in asked):
+            self._block(asked)
+            self._ask_to_leave(number, channel, None)
+            return []
+        self._admit(held)
+        return [Resumed(held)]
+
+    def _ask_to_leave(self, number: int, channel: str, ref: int | None) -> None:
+        id = next(self._ids)
+        self._leaving[number] = Leaving(id, channel)
+        self._asks.add(id, Ask(Unsubscribe(id, number), ref))
+
+    def _leave(self, wanted: Wanted, number: int) -> list[Action]:
+        told = self._forget(wanted)
+        if self._is_wanted(number):
+            return told
+        self._gone.add(number)
+        self._ask_to_leave(number, wanted.channel, wanted.wish.ref)
+        return self._drop(number)
+
+    def _left(self, number: int) -> list[Action]:
+        ask = self._asks.get(self._leaving[number].ask)
+        self._asks.settle(self._leaving.pop(number).ask)
+        self._unblock()
+        return [Unsubscribed(ask.ref)] if ask and ask.ref is not None else []
+
+    def _forget(self, wanted: Wanted) -> list[Action]:
+        ref = wanted.wish.ref
+        del self._wanted[ref]
+        self._blocked.pop(ref, None)
+        if wanted.ask is not None:
+            self._asks.settle(wanted.ask)
+        return [Unsubscribed(ref)]
+
+    def _refuse(self, ask: Ask, error: Error) -> list[Action]:
+        wanted = self._wanted.get(ask.ref) if ask.ref is not None else None
+        if wanted is None:
+            return []
+        told = self._forget(wanted)
+        number = wanted.number
+        ended = self._drop(number) if number is not None and not self._is_wanted(number) else []
+        self._unblock()
+        return told if wanted.leaving else [*ended, Refused(wanted.wish.ref, error.code, error.message)]

@@ -1,0 +1,151 @@
+"""The messages between a broker and the coordinator: one JSON object per WebSocket text message, told by its ``type``.
+
+A subscriber's stays on brokers are counted: ``stay`` grows with each, so that what is said of an earlier one is known
+to be late. All of these may be said again, and whoever has acted on one already answers as before; so whatever was in
+flight when a connection broke is simply sent once more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tocsin.model.subscriber import Held
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="type"):
+    """Base of all messages."""
+
+
+class Stay(msgspec.Struct, frozen=True, array_like=True):
+    """A subscriber on a broker, for the ``stay``-th time anywhere."""
+
+    subscriber: str
+    stay: int
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """The first message of a broker: who it is, and whom it serves and is prepared for."""
+
+    broker: str
+    url: str
+    serving: list[Stay] = []
+    prepared: list[Stay] = []
+    capacity: float = 1.0
+    place: tuple[float, float] | None = None
+
+
+class Accepted(Message, frozen=True, tag="accepted"):
+    """The answer to :class:`Hello`. ``key`` is what subscribers' tokens are signed with."""
+
+    key: str
+
+
+class Prepare(Message, frozen=True, tag="prepare"):
+    """Get ready for a subscriber: hold its subscriptions. Whoever connects may still be elsewhere."""
+
+    subscriber: str
+    stay: int
+    subscriptions: list[Held]
+
+
+class Prepared(Message, frozen=True, tag="prepared"):
+    """The answer to :class:`Prepare`: what is new is collected from now on."""
+
+    subscriber: str
+    stay: int
+
+
+class Unprepared(Message, frozen=True, tag="unprepared"):
+    """The other answer to :class:`Prepare`: it cannot be done, and why."""
+
+    subscriber: str
+    stay: int
+    reason: str
+
+
+class Handover(Message, frozen=True, tag="handover"):
+    """Tell the subscriber to go to ``url``, and go on serving it. ``stay`` is the one it is to leave."""
+
+    subscriber: str
+    stay: int
+    url: str
+
+
+class Absent(Message, frozen=True, tag="absent"):
+    """The answer to :class:`Handover` when the subscriber is not connected: it may be moved without being told."""
+
+    subscriber: str
+    stay: int
+
+
+class Arrived(Message, frozen=True, tag="arrived"):
+    """A subscriber has logged in for this stay."""
+
+    subscriber: str
+    stay: int
+
+
+class Release(Message, frozen=True, tag="release"):
+    """Let a subscriber go: it has arrived elsewhere, or will not come here after all."""
+
+    subscriber: str
+    stay: int
+
+
+class Released(Message, frozen=True, tag="released"):
+    """The answer to :class:`Release`, with how far the subscriber had acknowledged."""
+
+    subscriber: str
+    stay: int
+    cursors: dict[int, int] = {}
+
+
+class Keep(Message, frozen=True, tag="keep"):
+    """A subscription was made or given up, and the subscriber is told when it is stored."""
+
+    ref: int
+    subscriber: str
+    stay: int
+    held: Held
+    gone: bool = False
+
+
+class Kept(Message, frozen=True, tag="kept"):
+    """The answer to :class:`Keep`: it would outlive a crash."""
+
+    ref: int
+
+
+class Progress(Message, frozen=True, tag="progress"):
+    """How far subscribers have acknowledged, since this was last said: subscriber → subscription → execution."""
+
+    cursors: dict[str, dict[int, int]]
+
+
+class Load(Message, frozen=True, tag="load"):
+    """A broker's load, bytes per second: in all, and the rates of those BE subscriptions whose rate has changed."""
+
+    incoming: float
+    outgoing: float
+    rates: dict[int, float] = {}
+
+
+class Presence(Message, frozen=True, tag="presence"):
+    """Who has connected and who has gone since this was last said."""
+
+    online: list[str] = []
+    offline: list[str] = []
+
+
+class Refused(Message, frozen=True, tag="refused"):
+    """The coordinator cannot act on a message, and why."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = {}
+
+
+FromBroker = Hello | Prepared | Unprepared | Absent | Arrived | Released | Keep | Progress | Load | Presence
+FromCoordinator = Accepted | Prepare | Handover | Release | Kept | Refused

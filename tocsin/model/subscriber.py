@@ -1,0 +1,169 @@
+"""The messages between a subscriber and its broker: one JSON object per WebSocket text message, told by its ``type``.
+
+A request carries an ``id`` of the subscriber's choice, and so does its answer. Notifications come unasked. A
+subscription is known by the number of its BE subscription, which is the same on every broker; a notification is known
+by its subscription and the number of the execution that found it, and both sides order and count by these alone.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Raw
+
+from tocsin.model.messages import LARGEST, BeId, ChannelName, Execution
+from tocsin.model.records import Refusal
+
+VERSION: Final = 1
+
+RequestId = Annotated[int, Meta(ge=0, le=LARGEST, description="Chosen by the subscriber; the answer carries it.")]
+SubscriberName = Annotated[
+    str,
+    Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", description="A subscriber's name."),
+]
+Cursors = Annotated[
+    dict[BeId, Execution],
+    Meta(description="Per subscription, the last execution whose notification the application has had."),
+]
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="type"):
+    """Base of all messages."""
+
+
+class Login(Message, frozen=True, tag="login"):
+    """The first message of a connection, which must come soon.
+
+    ``cursors`` is what this subscriber's program itself knows; where it says nothing, what the broker was told counts.
+    """
+
+    token: str
+    version: int = VERSION
+    cursors: Cursors = {}
+
+
+class Subscribe(Message, frozen=True, tag="subscribe"):
+    """Asks for a subscription. With ``live``, what comes while the subscriber is away is not delivered later."""
+
+    id: RequestId
+    channel: ChannelName
+    parameters: dict[str, Any]
+    live: bool = False
+
+
+class Unsubscribe(Message, frozen=True, tag="unsubscribe"):
+    """Gives a subscription up."""
+
+    id: RequestId
+    subscription: BeId
+
+
+class Acknowledge(Message, frozen=True, tag="ack"):
+    """The application has had everything of these subscriptions up to these executions."""
+
+    cursors: Cursors
+
+
+class Publish(Message, frozen=True, tag="publish"):
+    """Records for a feed; they travel on in batches with those of others."""
+
+    id: RequestId
+    feed: str
+    records: list[Raw]
+
+
+class Logout(Message, frozen=True, tag="logout"):
+    """Ends the connection. The subscriptions stay."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A subscription as its broker holds it: what is after ``cursor`` is yet to come."""
+
+    subscription: int
+    channel: str
+    parameters: dict[str, Any]
+    cursor: int
+    live: bool = False
+
+
+class Welcome(Message, frozen=True, tag="welcome"):
+    """The answer to :class:`Login`."""
+
+    subscriber: str
+    broker: str
+    version: int
+    subscriptions: list[Held]
+
+
+class Subscribed(Message, frozen=True, tag="subscribed"):
+    """The answer to :class:`Subscribe`, also if it was held before."""
+
+    id: int
+    held: Held
+
+
+class Unsubscribed(Message, frozen=True, tag="unsubscribed"):
+    """The answer to :class:`Unsubscribe`; nothing of it comes any more."""
+
+    id: int
+    subscription: int
+
+
+class Published(Message, frozen=True, tag="published"):
+    """The answer to :class:`Publish`: what is on disk in the data cluster, and what was refused."""
+
+    id: int
+    accepted: int
+    refused: list[Refusal] = []
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A notification: what execution ``e`` found for subscription ``s``, a JSON array of rows."""
+
+    s: int
+    e: int
+    payload: Raw
+
+
+class Notes(Message, frozen=True, tag="notes"):
+    """Notifications, of each subscription in the order of executions."""
+
+    notes: list[Note]
+
+
+class Moved(Message, frozen=True, tag="moved"):
+    """Another broker is ready for this subscriber. Log in there, then close here; until then all goes on here."""
+
+    url: str
+
+
+class Slow(Message, frozen=True, tag="slow"):
+    """The connection cannot keep up: nothing more is sent until it has taken what waits, and then what was missed."""
+
+    waiting: int
+
+
+class Error(Message, frozen=True, tag="error", omit_defaults=True):
+    """A message could not be acted on. ``id`` is that of the request, if it had a readable one."""
+
+    code: str
+    message: str
+    id: int | None = None
+    retry_after: float | None = None
+
+
+Request = Login | Subscribe | Unsubscribe | Acknowledge | Publish | Logout
+Answer = Welcome | Subscribed | Unsubscribed | Published | Notes | Moved | Slow | Error
+
+
+class Code:
+    """Why a broker closes a connection, beyond the codes of WebSocket itself (1001 going away, 1009 too large)."""
+
+    UNREADABLE: Final = 4400  # a message that is none, or out of turn
+    UNAUTHORIZED: Final = 4401  # no token, or one that is not valid
+    ELSEWHERE: Final = 4404  # the subscriber belongs to another broker: ask the coordinator
+    LATE: Final = 4408  # no login in time
+    REPLACED: Final = 4409  # the same subscriber has connected again
+    FLOOD: Final = 4429  # too many messages in too short a time
+    LOGOUT: Final = 4000  # as asked
