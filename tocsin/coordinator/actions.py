@@ -1,0 +1,63 @@
+"""What the coordinator wants done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.balance.controller import Controller
+from tocsin.balance.observed import Observed
+from tocsin.coordinator.answers import Answer
+from tocsin.coordinator.events import Decided, Handle, Link
+from tocsin.coordinator.store.records import Change
+from tocsin.errors import TocsinError
+from tocsin.model.coordination import FromCoordinator
+
+
+@dataclass(frozen=True)
+class Send:
+    """A message for a broker. A link that is gone meanwhile loses it, which does no harm."""
+
+    link: Link
+    message: FromCoordinator
+
+
+@dataclass(frozen=True)
+class Close:
+    """End a link; no ``Lost`` of it need follow."""
+
+    link: Link
+
+
+@dataclass(frozen=True)
+class Store:
+    """Keep this batch, after all before it, and say ``Stored`` when it is kept. A batch that is refused is to be tried
+    again: until it is kept, nothing that depends on it is said to anybody."""
+
+    batch: int
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Decide:
+    """Ask the controller, and give its decision back. This may take seconds with many subscribers, so a server does
+    it in a thread; ``observed`` shares nothing with the core, and the core does not touch the controller meanwhile."""
+
+    round: int
+    controller: Controller
+    now: float
+    observed: Observed
+
+    def run(self) -> Decided:
+        """The decision."""
+        return Decided(self.round, self.controller.decide(self.now, self.observed))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a request, or why there is none."""
+
+    handle: Handle
+    answer: Answer | TocsinError
+
+
+Action = Send | Close | Store | Decide | Reply

@@ -1,0 +1,80 @@
+"""What the coordinator answers to people and programs."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """Somebody is known, and this token says so."""
+
+    name: str
+    token: str
+
+
+class Located(msgspec.Struct, frozen=True):
+    """The broker that is ready for a subscriber."""
+
+    broker: str
+    url: str
+
+
+class Done(msgspec.Struct, frozen=True):
+    """It is done, and would outlive a crash."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A broker's load before and after a plan, and how many leave it and come to it."""
+
+    broker: str
+    before: float
+    after: float
+    left: int
+    came: int
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """A plan for people: its stage and reason, what it does in sentences, and a line per broker.
+
+    ``refused`` says which other plans were considered, and why they were not let through.
+    """
+
+    stage: str
+    reason: str
+    moves: int = 0
+    sentences: list[str] = []
+    brokers: list[Change] = []
+    refused: list[str] = []
+
+
+class BrokerStatus(msgspec.Struct, frozen=True):
+    """A broker: ``load`` as the balancer counts it, ``incoming`` and ``outgoing`` as the broker measured them."""
+
+    name: str
+    url: str
+    state: str
+    subscribers: int
+    online: int
+    load: float
+    incoming: float
+    outgoing: float
+
+
+class Status(msgspec.Struct, frozen=True):
+    """How things stand. ``moving`` are under way, ``waiting`` are moves of a plan yet to begin, ``homeless`` are
+    subscribers without a broker that lives, ``decision`` is what was last decided about the loads, and why."""
+
+    balancing: bool
+    brokers: list[BrokerStatus]
+    cov: float
+    mean: float
+    highest: float
+    subscribers: int
+    moving: int
+    waiting: int
+    homeless: int
+    moved: int
+    decision: str
+
+
+Answer = Registered | Located | Done | Proposal | Status

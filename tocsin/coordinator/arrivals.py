@@ -1,0 +1,50 @@
+"""A broker says ``Hello``: what it has is compared with what it should have."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tocsin.coordinator.registry import Member
+from tocsin.coordinator.rooms import Rooms
+from tocsin.coordinator.store.records import Place
+from tocsin.model.coordination import Hello, Release
+
+
+def reconcile(rooms: Rooms, now: float, member: Member, hello: Hello) -> None:
+    """Brings a broker that has come, or come back, to what is known.
+
+    What it serves for a move is an arrival. What it has of an older stay, or of a move that was given up, it is told to
+    release; what it should have and has lost, to prepare again. A stay that is newer than any known means that the
+    coordinator has forgotten something, as after a backup was put in place: then the broker is right.
+    """
+    serving = {(stay.subscriber, stay.stay) for stay in hello.serving}
+    prepared = {(stay.subscriber, stay.stay) for stay in hello.prepared}
+    known = serving | prepared
+    _believe(rooms, member, sorted(serving))
+    for subscriber, stay in sorted(serving):
+        if rooms.places.belongs(subscriber, stay, member.name):
+            rooms.moves.arrived(subscriber, stay)
+    for subscriber, stay in sorted(known):
+        if not rooms.places.belongs(subscriber, stay, member.name):
+            _outnumber(rooms, subscriber, stay)
+            rooms.ledger.send(member.link, Release(subscriber, stay))
+    for place in rooms.places.on(member.name):
+        if (place.subscriber, place.stay) not in known or rooms.reminders.unsure(place.subscriber):
+            rooms.reminders.remind(place)
+    rooms.moves.returned(now, member.name, prepared)
+
+
+def _believe(rooms: Rooms, member: Member, serving: list[tuple[str, int]]) -> None:
+    for subscriber, stay in serving:
+        if stay > rooms.places.get(subscriber).coming:
+            rooms.moves.cancel(subscriber, "it is elsewhere")
+            rooms.places.put(Place(subscriber, member.name, stay, None, stay))
+            held = [each.subscription for each in rooms.places.held(subscriber)]
+            rooms.loads.seat(subscriber, member.name, held)
+
+
+def _outnumber(rooms: Rooms, subscriber: str, stay: int) -> None:
+    """Never gives a number again that some broker has seen."""
+    if stay > rooms.places.get(subscriber).coming:
+        rooms.moves.cancel(subscriber, "it must be placed anew")
+        rooms.places.put(replace(rooms.places.get(subscriber), coming=stay))

@@ -1,0 +1,230 @@
+"""The coordinator's front door: events in, actions out.
+
+It has no clock: ``now`` is in seconds since 1970, as brokers know it too (tokens end by it), and never goes back.
+"""
+
+from __future__ import annotations
+
+from tocsin.balance.placement.place import Placement
+from tocsin.coordinator.actions import Action, Close
+from tocsin.coordinator.arrivals import reconcile
+from tocsin.coordinator.events import Decided, Event, Heard, Link, Lost, Received, Stored, Tick
+from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.registry import Member
+from tocsin.coordinator.requests import Requests
+from tocsin.coordinator.rooms import Rooms
+from tocsin.coordinator.rounds import Planners
+from tocsin.coordinator.store.records import Broker, State
+from tocsin.errors import InvalidError
+from tocsin.model.coordination import (
+    Absent,
+    Accepted,
+    Arrived,
+    FromBroker,
+    Hello,
+    Keep,
+    Kept,
+    Load,
+    Prepared,
+    Presence,
+    Progress,
+    Refused,
+    Release,
+    Released,
+    Unprepared,
+)
+
+
+class Coordinator:
+    """Knows who is where, places and moves subscribers, and takes brokers for dead.
+
+    What can go wrong, and what then happens:
+
+    - A broker says something before its ``Hello``, or one that makes no sense: it is refused and its link closed.
+    - A broker comes again before its old link is known to be over: the old link is closed.
+    - It speaks of a stay that is not its own (any more): it is told to release it.
+    - The store is slow or refuses: nothing is said to anybody that rests on what is not stored; see :class:`Store`.
+    - The coordinator itself ends: begin another one with what was stored. Brokers go on meanwhile, and say ``Hello``.
+
+    Args:
+        state: what the store has.
+        placement: where newcomers go, and those whose broker has died.
+        planners: what keeps the loads even.
+    """
+
+    def __init__(
+        self, state: State, now: float, placement: Placement, planners: Planners, limits: Limits | None = None
+    ) -> None:
+        self._rooms = Rooms(state, now, placement, planners, limits or Limits())
+        self._requests = Requests(self._rooms)
+
+    def handle(self, now: float, event: Event) -> list[Action]:
+        """What is to be done about an event."""
+        match event:
+            case Tick():
+                self._tick(now)
+            case Received(link, message):
+                self._received(now, link, message)
+            case Heard(link):
+                self._heard(now, link)
+            case Lost(link):
+                self._lost(now, link)
+            case Stored(batch):
+                self._rooms.ledger.stored(batch)
+            case Decided():
+                self._rooms.rounds.decided(event)
+            case _:
+                self._requests.handle(now, event)
+        self._go_on(now)
+        return self._rooms.ledger.flush()
+
+    def wake(self) -> float | None:
+        """When a ``Tick`` is wanted, unless something else happens before."""
+        rooms = self._rooms
+        waiting = (rooms.detector, rooms.moves, rooms.placing, rooms.plans, rooms.reminders)
+        times = [room.wake() for room in waiting]
+        return min([rooms.next_look, *(time for time in times if time is not None)])
+
+    def _tick(self, now: float) -> None:
+        rooms = self._rooms
+        for member in rooms.detector.fallen(now):
+            self._fallen(member)
+        rooms.moves.expire(now)
+        rooms.reminders.send(now)
+        if now >= rooms.next_look:
+            rooms.next_look = now + rooms.limits.interval
+            if not rooms.plans:
+                rooms.rounds.look(now, rooms.balancing)
+
+    def _go_on(self, now: float) -> None:
+        """What became possible with this event."""
+        rooms = self._rooms
+        ended, rooms.moves.ended = rooms.moves.ended, []
+        for end in ended:
+            place = rooms.places.get(end.subscriber)
+            if end.settled:
+                rooms.moved += 1
+                rooms.rounds.settled(end.subscriber)
+            elif place.broker is not None and not rooms.registry.alive(place.broker):
+                rooms.placing.postpone(now, end.subscriber)
+        rooms.placing.advance(now)
+        rooms.plans.advance(now)
+        for member in rooms.registry:
+            if member.dead:
+                rooms.loads.close(member.name)
+
+    def _fallen(self, member: Member) -> None:
+        rooms = self._rooms
+        link = rooms.registry.disconnect(member)
+        if link is not None:
+            rooms.ledger.say(Close(link))
+        rooms.plans.drop()
+        rooms.moves.fallen(member.name)
+        for place in rooms.places.on(member.name):
+            rooms.placing.shelter(place.subscriber)
+
+    def _heard(self, now: float, link: Link) -> None:
+        member = self._rooms.registry.at(link)
+        if member is not None:
+            self._rooms.detector.heard(now, member)
+
+    def _lost(self, now: float, link: Link) -> None:
+        member = self._rooms.registry.at(link)
+        if member is not None:
+            self._rooms.registry.disconnect(member)
+            self._rooms.detector.lost(now, member)
+
+    def _received(self, now: float, link: Link, message: FromBroker) -> None:
+        member = self._rooms.registry.at(link)
+        if member is not None:
+            self._rooms.detector.heard(now, member)
+        if isinstance(message, Hello):
+            if member is not None and member.name != message.broker:
+                self._refuse(now, link, f"this is the link of {member.name}; {message.broker} needs its own")
+            else:
+                self._hello(now, link, message)
+        elif member is None:
+            self._refuse(now, link, "the first message must be hello")
+        else:
+            self._told(now, link, member, message)
+
+    def _hello(self, now: float, link: Link, hello: Hello) -> None:
+        rooms, record = self._rooms, Broker(hello.broker, hello.url, hello.capacity, hello.place)
+        try:
+            rooms.loads.open(record)
+        except InvalidError as error:
+            self._refuse(now, link, str(error))
+            return
+        member = rooms.registry.put(record, now)
+        if member.dead or member.joining:
+            rooms.plans.drop()
+        before = rooms.registry.connect(member, link)
+        if before not in (None, link):
+            rooms.ledger.say(Close(before))
+        rooms.detector.heard(now, member)
+        rooms.ledger.send(link, Accepted(rooms.key))
+        reconcile(rooms, now, member, hello)
+
+    def _refuse(self, now: float, link: Link, reason: str) -> None:
+        self._lost(now, link)
+        self._rooms.ledger.send(link, Refused("invalid", reason))
+        self._rooms.ledger.say(Close(link))
+
+    def _told(self, now: float, link: Link, member: Member, message: FromBroker) -> None:
+        rooms = self._rooms
+        match message:
+            case Load():
+                member.load, member.reported = message, now
+                rooms.loads.rate(message.rates)
+            case Presence(online, offline):
+                member.online.update(dict.fromkeys(online))
+                for subscriber in offline:
+                    member.online.pop(subscriber, None)
+            case Progress(cursors):
+                for subscriber, theirs in cursors.items():
+                    rooms.places.advance(subscriber, theirs)
+            case Released(subscriber, _, theirs):
+                rooms.places.advance(subscriber, theirs)
+            case Keep():
+                self._keep(now, link, member, message)
+            case Prepared() | Unprepared() | Absent() | Arrived():
+                self._moved(now, link, member, message)
+
+    def _keep(self, now: float, link: Link, member: Member, keep: Keep) -> None:
+        rooms = self._rooms
+        if not rooms.places.belongs(keep.subscriber, keep.stay, member.name):
+            reason = f"{keep.subscriber} is no longer on {member.name}; it must ask again where it is now"
+            rooms.ledger.send(link, Refused("elsewhere", reason, {"ref": keep.ref}))
+            rooms.ledger.send(link, Release(keep.subscriber, keep.stay))
+            return
+        if keep.gone:
+            if rooms.places.drop(keep.subscriber, keep.held.subscription):
+                rooms.loads.drop(keep.subscriber, keep.held.subscription)
+        elif rooms.places.hold(keep.subscriber, keep.held):
+            rooms.loads.hold(keep.subscriber, keep.held.subscription)
+        # Whoever subscribes there has arrived, even if the broker's word of it was lost.
+        rooms.moves.arrived(keep.subscriber, keep.stay)
+        move = rooms.moves.get(keep.subscriber)
+        if move is not None:
+            rooms.moves.changed(now, move, link, keep.ref)
+        else:
+            rooms.ledger.send(link, Kept(keep.ref))
+
+    def _moved(self, now: float, link: Link, member: Member, message: Prepared | Unprepared | Absent | Arrived) -> None:
+        moves, subscriber, stay = self._rooms.moves, message.subscriber, message.stay
+        if not self._rooms.places.belongs(subscriber, stay, member.name):
+            self._rooms.ledger.send(link, Release(subscriber, stay))
+            return
+        match message:
+            case Prepared():
+                if stay == self._rooms.places.get(subscriber).stay:
+                    self._rooms.reminders.answered(subscriber)
+                moves.prepared(now, subscriber, stay)
+            case Unprepared(reason=reason):
+                if stay == self._rooms.places.get(subscriber).stay:
+                    self._rooms.reminders.add(now, subscriber, stay)
+                moves.unprepared(subscriber, stay, reason)
+            case Absent():
+                moves.absent(subscriber, stay)
+            case Arrived():
+                moves.arrived(subscriber, stay)

@@ -1,0 +1,127 @@
+"""What the coordinator is told.
+
+A link is one connection of a broker, numbered by the driver and never numbered again. What people and programs ask
+carries a handle, by which the driver knows whom to give the :class:`~tocsin.coordinator.actions.Reply`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.balance.controller import Decision
+from tocsin.model.coordination import FromBroker
+
+Link = int
+Handle = int
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The time that ``wake`` asked for has come."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """A broker's message. The first one on a link must be its ``Hello``."""
+
+    link: Link
+    message: FromBroker
+
+
+@dataclass(frozen=True)
+class Heard:
+    """Any other sign of life on a link, such as the answer to a ping."""
+
+    link: Link
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A link is gone."""
+
+    link: Link
+
+
+@dataclass(frozen=True)
+class Stored:
+    """This batch, and so all before it, would outlive a crash."""
+
+    batch: int
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What came of a :class:`~tocsin.coordinator.actions.Decide`."""
+
+    round: int
+    decision: Decision
+
+
+@dataclass(frozen=True)
+class RegisterUser:
+    """Asks for a subscriber's token; :class:`~tocsin.coordinator.answers.Registered` is the answer."""
+
+    handle: Handle
+    name: str
+
+
+@dataclass(frozen=True)
+class RegisterBroker:
+    """Makes a broker known before it comes; answered as :class:`RegisterUser`, with a broker's token."""
+
+    handle: Handle
+    name: str
+    url: str
+    capacity: float = 1.0
+    place: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class RequestBroker:
+    """A subscriber asks where to log in; :class:`~tocsin.coordinator.answers.Located` is the answer."""
+
+    handle: Handle
+    token: str
+    place: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Balancing without being asked, on or off. Draining goes on either way."""
+
+    handle: Handle
+    on: bool
+
+
+@dataclass(frozen=True)
+class ShowPlan:
+    """What would be moved now, and why; :class:`~tocsin.coordinator.answers.Proposal`. Nothing is moved."""
+
+    handle: Handle
+
+
+@dataclass(frozen=True)
+class ApplyPlan:
+    """As :class:`ShowPlan`, and it is carried out."""
+
+    handle: Handle
+
+
+@dataclass(frozen=True)
+class Drain:
+    """Empties a broker and keeps it empty, or no longer (``on`` false)."""
+
+    handle: Handle
+    broker: str
+    on: bool = True
+
+
+@dataclass(frozen=True)
+class AskStatus:
+    """How things stand; :class:`~tocsin.coordinator.answers.Status`."""
+
+    handle: Handle
+
+
+Request = RegisterUser | RegisterBroker | RequestBroker | Balance | ShowPlan | ApplyPlan | Drain | AskStatus
+Event = Tick | Received | Heard | Lost | Stored | Decided | Request

@@ -1,0 +1,152 @@
+"""The live workload by names: the balancer's Book knows everything by numbers.
+
+Whoever is being moved counts at the destination already, so that those who are placed at the same time see each other,
+and a plan begins where the last one will have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from tocsin.balance.book import Book
+from tocsin.balance.placement.place import Newcomer, View
+from tocsin.balance.plan import Moves
+from tocsin.balance.register import check_place
+from tocsin.coordinator.store.records import Broker
+
+Spot = tuple[float, float]
+_FASTEST: Final = 1e12
+
+
+class Loads:
+    """A Book, and which names its numbers stand for.
+
+    A rate stays known when nobody holds its subscription any more: brokers report only rates that have changed.
+    """
+
+    def __init__(self) -> None:
+        self.book = Book()
+        self._rates: dict[int, int] = {}
+        self._brokers: dict[str, int] = {}
+        self._subscribers: dict[str, int] = {}
+        self._subscriptions: dict[int, int] = {}
+        self._names: dict[int, str] = {}
+        self._people: dict[int, str] = {}
+        self._ids: dict[int, int] = {}
+        self._spots: dict[str, Spot] = {}
+
+    def open(self, broker: Broker) -> None:
+        """A broker takes part, or has changed; a capacity or place that cannot be is an InvalidError."""
+        if broker.name not in self._brokers:
+            number = self.book.add_broker(broker.capacity, broker.place)
+            self._brokers[broker.name], self._names[number] = number, broker.name
+            return
+        self.book.set_capacity(self._brokers[broker.name], broker.capacity)
+        self.book.place_broker(self._brokers[broker.name], broker.place)
+
+    def close(self, broker: str) -> None:
+        """A broker that is dead no longer takes part, once nobody counts as being there."""
+        number = self._brokers.get(broker)
+        if number is not None and not self.population(broker):
+            self.book.remove_broker(number)
+            del self._brokers[broker], self._names[number]
+
+    def population(self, broker: str) -> int:
+        """How many count as being on a broker."""
+        at = int(np.searchsorted(self.book.brokers, self._brokers[broker]))
+        return int(self.book.population[at])
+
+    def number(self, broker: str) -> int | None:
+        """A broker's number; None when it does not take part."""
+        return self._brokers.get(broker)
+
+    def name(self, number: int) -> str:
+        """A broker's name."""
+        return self._names[number]
+
+    def seat(self, subscriber: str, broker: str | None, held: Iterable[int]) -> None:
+        """Where a subscriber counts, with all it holds; nowhere, if that broker does not take part."""
+        number, at = self._subscribers.get(subscriber), self._brokers.get(broker or "")
+        if at is None:
+            self._unseat(subscriber)
+        elif number is not None:
+            self.book.move(number, at)
+        else:
+            number = self.book.add_subscriber(at, self._spots.get(subscriber))
+            self._subscribers[subscriber], self._people[number] = number, subscriber
+            for subscription in held:
+                self.hold(subscriber, subscription)
+
+    def locate(self, subscriber: str, spot: Spot) -> None:
+        """Where in the world a subscriber is; what is no place is an InvalidError."""
+        check_place(spot)
+        self._spots[subscriber] = spot
+        if subscriber in self._subscribers:
+            self.book.place_subscriber(self._subscribers[subscriber], spot)
+
+    def hold(self, subscriber: str, subscription: int) -> None:
+        """A subscriber holds one more BE subscription."""
+        if subscriber not in self._subscribers:
+            return
+        if subscription not in self._subscriptions:
+            number = self.book.add_subscription(self._rates.get(subscription, 0))
+            self._subscriptions[subscription], self._ids[number] = number, subscription
+        self.book.subscribe(self._subscribers[subscriber], [self._subscriptions[subscription]])
+
+    def drop(self, subscriber: str, subscription: int) -> None:
+        """A subscriber holds one less."""
+        if subscriber not in self._subscribers:
+            return
+        number = self._subscriptions[subscription]
+        self.book.unsubscribe(self._subscribers[subscriber], [number])
+        self._sweep(number)
+
+    def rate(self, rates: dict[int, float]) -> None:
+        """Notes the rates of BE subscriptions, in bytes per second. Impossible ones are passed over."""
+        possible = {subscription: round(rate) for subscription, rate in rates.items() if 0 <= rate <= _FASTEST}
+        self._rates.update(possible)
+        known = [subscription for subscription in possible if subscription in self._subscriptions]
+        if known:
+            numbers = [self._subscriptions[subscription] for subscription in known]
+            self.book.set_rates(numbers, [self._rates[subscription] for subscription in known])
+
+    def view(self, closed: Iterable[str]) -> View:
+        """The brokers as a placement sees them."""
+        return self.book.view([self._brokers[broker] for broker in closed if broker in self._brokers])
+
+    def newcomer(self, subscriber: str, held: Iterable[int]) -> Newcomer:
+        """A subscriber as a placement sees it."""
+        numbers = [self._subscriptions[each] for each in held if each in self._subscriptions]
+        return Newcomer(self._spots.get(subscriber), np.array(numbers, np.int32))
+
+    def steps(self, moves: Moves) -> Iterator[tuple[str, str, str]]:
+        """Moves by name: subscriber, source, destination. What has left meanwhile is passed over."""
+        columns = moves.subscriber.tolist(), moves.source.tolist(), moves.destination.tolist()
+        for subscriber, source, destination in zip(*columns, strict=True):
+            if subscriber in self._people and source in self._names and destination in self._names:
+                yield self._people[subscriber], self._names[source], self._names[destination]
+
+    def moved(self, subscribers: Iterable[str]) -> Moves:
+        """These subscribers as moves that were made, for the controller."""
+        numbers = [self._subscribers[each] for each in subscribers if each in self._subscribers]
+        at = np.array([self.book.broker_of(number) for number in numbers], np.int32)
+        return Moves(np.array(numbers, np.int64), at, at, [])
+
+    def _unseat(self, subscriber: str) -> None:
+        number = self._subscribers.pop(subscriber, None)
+        if number is None:
+            return
+        held = self.book.held_by(number).tolist()
+        self.book.remove_subscriber(number)
+        del self._people[number]
+        for subscription in held:
+            self._sweep(subscription)
+
+    def _sweep(self, number: int) -> None:
+        """Forgets a BE subscription that nobody holds."""
+        if not self.book.holders(number):
+            self.book.remove_subscription(number)
+            del self._subscriptions[self._ids.pop(number)]

@@ -1,0 +1,217 @@
+"""Moves of subscribers, make before break: each is a small state machine, and its message may be said again any time.
+
+A move begins with a new number for the stay it leads to, stored before anybody hears it. The destination prepares; then
+the source tells the subscriber; when it has arrived, or the source says that it is absent, or there is no source that
+lives, the new place is stored and the source told to let go.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from msgspec.structs import replace
+
+from tocsin.coordinator.actions import Reply
+from tocsin.coordinator.answers import Located
+from tocsin.coordinator.events import Link
+from tocsin.coordinator.ledger import Ledger
+from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.loads import Loads
+from tocsin.coordinator.move import Ended, Move, Phase
+from tocsin.coordinator.places import Places
+from tocsin.coordinator.registry import Registry
+from tocsin.coordinator.reminders import Reminders
+from tocsin.coordinator.store.records import Place
+from tocsin.errors import UnavailableError
+from tocsin.model.coordination import Handover, Kept, Prepare, Release
+
+
+class Moves:
+    """All moves under way, at most one per subscriber.
+
+    What can go wrong, and what then happens:
+
+    - The destination does not prepare in time, refuses, or dies: the move is given up.
+    - The subscriber does not come in time: the move is given up, the destination is told to release the new stay.
+    - The source dies: as soon as the destination is prepared, the subscriber belongs there.
+    - A link is lost: what is not yet answered is said again when the broker is back.
+    - The coordinator restarts: moves are read back from the places, and begin again with their first message.
+    - The subscriber subscribes at the source meanwhile: the destination prepares again, and only then is it ``Kept``.
+    """
+
+    def __init__(
+        self, registry: Registry, places: Places, loads: Loads, ledger: Ledger, limits: Limits, reminders: Reminders
+    ) -> None:
+        self._registry, self._places, self._loads, self._ledger = registry, places, loads, ledger
+        self._limits, self._reminders = limits, reminders
+        self._moves: dict[str, Move] = {}
+        self._deadlines: list[tuple[float, str, int]] = []
+        self.ended: list[Ended] = []
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    def get(self, subscriber: str) -> Move | None:
+        """The move of a subscriber, if it is being moved."""
+        return self._moves.get(subscriber)
+
+    def start(self, now: float, subscriber: str, destination: str) -> Move:
+        """Begins to move a subscriber, or to place it."""
+        place = self._places.get(subscriber)
+        place = replace(place, destination=destination, coming=place.coming + 1)
+        move = self._moves[subscriber] = Move(subscriber, place.coming)
+        self._put(place)
+        self._prepare(now, move)
+        return move
+
+    def restore(self, now: float) -> None:
+        """Takes up the moves that were under way when the coordinator ended."""
+        for place in self._places.all():
+            if place.destination is not None:
+                move = self._moves[place.subscriber] = Move(place.subscriber, place.coming)
+                self._limit(move, now + self._limits.returning + self._limits.preparing)
+
+    def prepared(self, now: float, subscriber: str, stay: int) -> None:
+        """The destination has what it was asked to hold."""
+        move = self._of(subscriber, stay)
+        if move is None or move.phase is not Phase.PREPARING:
+            return
+        if move.outdated:
+            self._prepare(now, move)
+            return
+        move.phase = Phase.TELLING
+        self._pay(move)
+        if not self._registry.alive(self._places.get(subscriber).broker):
+            self._settle(move)
+            return
+        self._answer(move, self._places.get(subscriber).destination)
+        self._limit(move, now + self._limits.arriving)
+        self._tell(move)
+
+    def unprepared(self, subscriber: str, stay: int, reason: str) -> None:
+        """The destination cannot take the subscriber."""
+        if move := self._of(subscriber, stay):
+            self._cancel(move, reason)
+
+    def absent(self, subscriber: str, stay: int) -> None:
+        """The source has nobody to tell. ``stay`` is the one to be left."""
+        move = self._moves.get(subscriber)
+        if move and move.phase is Phase.TELLING and stay == self._places.get(subscriber).stay:
+            self._settle(move)
+
+    def arrived(self, subscriber: str, stay: int) -> None:
+        """The subscriber is at its destination."""
+        if move := self._of(subscriber, stay):
+            self._settle(move)
+
+    def changed(self, now: float, move: Move, link: Link, ref: int) -> None:
+        """The source has a change of the subscriptions, which the destination must know before anybody counts on it."""
+        move.owed.append((link, ref))
+        if move.phase is Phase.PREPARING:
+            move.outdated = True
+        else:
+            self._prepare(now, move)
+
+    def returned(self, now: float, broker: str, prepared: set[tuple[str, int]]) -> None:
+        """A broker is back, prepared for these stays: says again what it may not have heard."""
+        for move in list(self._moves.values()):
+            place = self._places.get(move.subscriber)
+            told = move.phase is Phase.TELLING
+            if place.destination == broker and not (told and (move.subscriber, move.stay) in prepared):
+                self._prepare(now, move)
+            elif place.broker == broker and told:
+                self._tell(move)
+
+    def fallen(self, broker: str) -> None:
+        """A broker is dead: nobody goes there, and nobody need be told by it."""
+        for move in list(self._moves.values()):
+            place = self._places.get(move.subscriber)
+            if place.destination == broker:
+                self._cancel(move, f"broker {broker} has died")
+            elif place.broker == broker and move.phase is Phase.TELLING:
+                self._settle(move)
+
+    def expire(self, now: float) -> None:
+        """Gives up what has taken too long."""
+        while self._deadlines and self._deadlines[0][0] <= now:
+            deadline, subscriber, stay = heappop(self._deadlines)
+            move = self._of(subscriber, stay)
+            if move is not None and move.deadline == deadline:
+                self._cancel(move, "its broker was not ready in time")
+
+    def cancel(self, subscriber: str, reason: str) -> None:
+        """Gives a move up, if there is one."""
+        if move := self._moves.get(subscriber):
+            self._cancel(move, reason)
+
+    def wake(self) -> float | None:
+        """When the next deadline is."""
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def _of(self, subscriber: str, stay: int) -> Move | None:
+        move = self._moves.get(subscriber)
+        return move if move is not None and move.stay == stay else None
+
+    def _put(self, place: Place) -> None:
+        self._places.put(place)
+        held = [each.subscription for each in self._places.held(place.subscriber)]
+        self._loads.seat(place.subscriber, place.destination or place.broker, held)
+
+    def _prepare(self, now: float, move: Move) -> None:
+        move.phase, move.outdated = Phase.PREPARING, False
+        self._limit(move, now + self._limits.preparing)
+        destination, held = self._places.get(move.subscriber).destination, self._places.held(move.subscriber)
+        self._ledger.send(self._registry.link(destination), Prepare(move.subscriber, move.stay, held))
+
+    def _tell(self, move: Move) -> None:
+        place = self._places.get(move.subscriber)
+        url = self._registry.member(str(place.destination)).record.url
+        self._ledger.send(self._registry.link(place.broker), Handover(move.subscriber, place.stay, url))
+
+    def _settle(self, move: Move) -> None:
+        before = self._places.get(move.subscriber)
+        now = replace(before, broker=before.destination, stay=move.stay, destination=None)
+        self._put(now)
+        if move.phase is Phase.PREPARING:
+            # It came before the destination had answered, which may not know the latest subscriptions.
+            self._reminders.remind(now, answers=2)
+        else:
+            self._reminders.sure(move.subscriber)
+        self._pay(move)
+        self._ledger.send(self._registry.link(before.broker), Release(move.subscriber, before.stay))
+        self._answer(move, now.broker)
+        self._end(move, settled=True)
+
+    def _cancel(self, move: Move, reason: str) -> None:
+        before = self._places.get(move.subscriber)
+        self._put(replace(before, destination=None))
+        self._ledger.send(self._registry.link(before.destination), Release(move.subscriber, move.stay))
+        self._pay(move)
+        if self._registry.alive(before.broker):
+            self._answer(move, before.broker)
+        else:
+            self._disappoint(move, reason)
+        self._end(move, settled=False)
+
+    def _end(self, move: Move, settled: bool) -> None:
+        del self._moves[move.subscriber]
+        self.ended.append(Ended(move.subscriber, settled))
+
+    def _pay(self, move: Move) -> None:
+        for link, ref in move.owed:
+            self._ledger.send(link, Kept(ref))
+        move.owed.clear()
+
+    def _answer(self, move: Move, broker: str | None) -> None:
+        record = self._registry.member(str(broker)).record
+        for waiter in move.waiters:
+            self._ledger.say(Reply(waiter, Located(record.name, record.url)))
+        move.waiters.clear()
+
+    def _disappoint(self, move: Move, reason: str) -> None:
+        for waiter in move.waiters:
+            self._ledger.say(Reply(waiter, UnavailableError(f"no broker yet: {reason}; ask again in a second")))
+
+    def _limit(self, move: Move, deadline: float) -> None:
+        move.deadline = deadline
+        heappush(self._deadlines, (deadline, move.subscriber, move.stay))

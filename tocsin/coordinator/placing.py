@@ -1,0 +1,72 @@
+"""Placement: which broker a newcomer is given, and whoever has lost theirs."""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+
+from tocsin.balance.placement.place import Placement
+from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.loads import Loads
+from tocsin.coordinator.move import Move
+from tocsin.coordinator.moves import Moves
+from tocsin.coordinator.places import Places
+from tocsin.coordinator.registry import Registry
+from tocsin.errors import UnavailableError
+
+
+class Placing:
+    """Places by a policy. Those whose broker has died wait in line, and whoever asks for a broker goes before them.
+
+    What can go wrong: no broker takes newcomers. Then whoever asks is told so (:class:`UnavailableError`), and the
+    others wait until a broker comes.
+    """
+
+    def __init__(
+        self, policy: Placement, registry: Registry, places: Places, loads: Loads, moves: Moves, limits: Limits
+    ) -> None:
+        self._policy, self._registry, self._places, self._loads = policy, registry, places, loads
+        self._moves, self._limits = moves, limits
+        self._line: deque[str] = deque()
+        self._later: list[tuple[float, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._line) + len(self._later)
+
+    def place(self, now: float, subscriber: str) -> Move:
+        """Begins to place a subscriber on a broker of the policy's choice."""
+        return self._moves.start(now, subscriber, self._choice(subscriber))
+
+    def shelter(self, subscriber: str) -> None:
+        """Puts a subscriber in line whose broker is dead."""
+        self._line.append(subscriber)
+
+    def postpone(self, now: float, subscriber: str) -> None:
+        """Puts it in line after a while, since it could not be placed just now."""
+        heappush(self._later, (now + self._limits.retry, subscriber))
+
+    def advance(self, now: float) -> None:
+        """Places those in line, as many as may be under way at a time."""
+        while self._later and self._later[0][0] <= now:
+            self._line.append(heappop(self._later)[1])
+        while self._line and len(self._moves) < self._limits.in_flight:
+            if self._homeless(self._line[0]):
+                try:
+                    self.place(now, self._line[0])
+                except UnavailableError:
+                    return
+            self._line.popleft()
+
+    def wake(self) -> float | None:
+        """When somebody is to be tried again."""
+        return self._later[0][0] if self._later else None
+
+    def _homeless(self, subscriber: str) -> bool:
+        """Whether somebody in line still needs to be placed."""
+        return not (self._moves.get(subscriber) or self._registry.alive(self._places.get(subscriber).broker))
+
+    def _choice(self, subscriber: str) -> str:
+        held = [each.subscription for each in self._places.held(subscriber)]
+        closed = [member.name for member in self._registry if not member.open]
+        view, newcomer = self._loads.view(closed), self._loads.newcomer(subscriber, held)
+        return self._loads.name(self._policy.place(view, newcomer))

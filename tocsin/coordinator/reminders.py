@@ -1,0 +1,63 @@
+"""Subscribers whose broker may not hold what they hold: it has lost them, could not prepare for them, or was told of a
+subscription on a link that broke."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from tocsin.coordinator.ledger import Ledger
+from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.places import Places
+from tocsin.coordinator.registry import Registry
+from tocsin.coordinator.store.records import Place
+from tocsin.model.coordination import Prepare
+
+
+class Reminders:
+    """Asks brokers again to prepare for those who are theirs, under the stay they have.
+
+    After the coordinator was started nobody is sure, so that every broker is told once what it should hold.
+    """
+
+    def __init__(self, registry: Registry, places: Places, ledger: Ledger, limits: Limits) -> None:
+        self._registry, self._places, self._ledger, self._limits = registry, places, ledger, limits
+        self._later: list[tuple[float, str, int]] = []
+        # How many answers are outstanding until a subscriber's broker is known to hold what it should.
+        self._unsure = {place.subscriber: 1 for place in places.all() if place.broker is not None}
+
+    def unsure(self, subscriber: str) -> bool:
+        """Whether its broker may not hold what it should."""
+        return subscriber in self._unsure
+
+    def sure(self, subscriber: str) -> None:
+        """Its broker is known to hold what it should."""
+        self._unsure.pop(subscriber, None)
+
+    def answered(self, subscriber: str) -> None:
+        """Its broker says that it is prepared."""
+        if self._unsure.get(subscriber, 0) > 1:
+            self._unsure[subscriber] -= 1
+        else:
+            self.sure(subscriber)
+
+    def remind(self, place: Place, answers: int = 1) -> None:
+        """Asks now. ``answers`` is above 1 when that to an earlier and different question is still to come."""
+        self._unsure[place.subscriber] = answers
+        held = self._places.held(place.subscriber)
+        self._ledger.send(self._registry.link(place.broker), Prepare(place.subscriber, place.stay, held))
+
+    def add(self, now: float, subscriber: str, stay: int) -> None:
+        """Asks after a while: the broker could not do it just now."""
+        heappush(self._later, (now + self._limits.retry, subscriber, stay))
+
+    def send(self, now: float) -> None:
+        """Asks what is due, unless it is no longer so."""
+        while self._later and self._later[0][0] <= now:
+            _, subscriber, stay = heappop(self._later)
+            place = self._places.get(subscriber)
+            if place.stay == stay:
+                self.remind(place)
+
+    def wake(self) -> float | None:
+        """When the next is due."""
+        return self._later[0][0] if self._later else None

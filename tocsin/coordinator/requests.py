@@ -1,0 +1,168 @@
+"""What subscribers and operators ask of the coordinator."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.coordinator.actions import Reply
+from tocsin.coordinator.answers import Answer, BrokerStatus, Done, Located, Registered, Status
+from tocsin.coordinator.events import (
+    ApplyPlan,
+    AskStatus,
+    Balance,
+    Drain,
+    RegisterBroker,
+    RegisterUser,
+    Request,
+    RequestBroker,
+    ShowPlan,
+)
+from tocsin.coordinator.move import Phase
+from tocsin.coordinator.rooms import Rooms
+from tocsin.coordinator.rounds import Purpose
+from tocsin.coordinator.store.records import Broker, SetBalancing
+from tocsin.coordinator.tokens import Claims, Role, sign, verify
+from tocsin.errors import ForbiddenError, InvalidError, TocsinError, UnavailableError
+from tocsin.model.subscriber import SubscriberName
+
+
+class Requests:
+    """Answers each request once: at once, or when what it asked for has come about.
+
+    What can go wrong: a name, capacity or place that is none (:class:`InvalidError`), a token that is
+    not valid (:class:`UnauthorizedError`) or not a subscriber's (:class:`ForbiddenError`), an unknown broker
+    (:class:`NotFoundError`), no broker that takes subscribers (:class:`UnavailableError`).
+    """
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+
+    def handle(self, now: float, request: Request) -> None:
+        """Acts on a request."""
+        try:
+            answer = self._act(now, request)
+        except TocsinError as error:
+            self._rooms.ledger.say(Reply(request.handle, error))
+            return
+        if answer is not None:
+            self._rooms.ledger.say(Reply(request.handle, answer))
+
+    def _act(self, now: float, request: Request) -> Answer | None:
+        """The answer; None when it comes later."""
+        match request:
+            case RegisterUser(name=name):
+                token = self._token(now, name, "subscriber")
+                self._rooms.places.register(name)
+                return Registered(name, token)
+            case RegisterBroker():
+                return self._register(now, request)
+            case RequestBroker():
+                return self._request(now, request)
+            case Balance(on=on):
+                self._rooms.balancing = on
+                self._rooms.plans.drop()
+                self._rooms.ledger.write(SetBalancing(on))
+                return Done()
+            case ShowPlan(handle=handle):
+                self._rooms.rounds.ask(now, Purpose.SHOW, handle)
+                return None
+            case ApplyPlan(handle=handle):
+                self._rooms.rounds.ask(now, Purpose.APPLY, handle)
+                return None
+            case Drain(broker=broker, on=on):
+                self._rooms.registry.drain(self._rooms.registry.member(broker), on)
+                self._rooms.plans.drop()
+                self._rooms.next_look = now
+                return Done()
+            case AskStatus():
+                return status(self._rooms)
+
+    def _register(self, now: float, request: RegisterBroker) -> Registered:
+        token = self._token(now, request.name, "broker")
+        record = Broker(request.name, request.url, request.capacity, request.place)
+        self._rooms.loads.open(record)
+        self._rooms.registry.put(record, now + self._rooms.limits.returning)
+        return Registered(request.name, token)
+
+    def _token(self, now: float, name: str, role: Role) -> str:
+        return sign(self._rooms.key, Claims(_checked(name), role, now + self._rooms.limits.token_life))
+
+    def _request(self, now: float, request: RequestBroker) -> Located | None:
+        claims = verify(self._rooms.key, request.token, now)
+        if claims.role != "subscriber":
+            raise ForbiddenError(f"{claims.name} is a {claims.role}: only subscribers are given a broker")
+        self._rooms.places.register(claims.name)
+        if request.place is not None:
+            self._rooms.loads.locate(claims.name, request.place)
+        return self._located(claims.name) or self._placed(now, claims.name, request.handle)
+
+    def _located(self, subscriber: str) -> Located | None:
+        """Where a subscriber can log in right now, and may stay."""
+        place, move = self._rooms.places.get(subscriber), self._rooms.moves.get(subscriber)
+        if move is not None and move.phase is Phase.TELLING:
+            return self._at(place.destination)
+        if not self._rooms.registry.alive(place.broker) or self._at_draining(place.broker):
+            return None
+        return self._at(place.broker)
+
+    def _placed(self, now: float, subscriber: str, waiter: int) -> Located | None:
+        """Lets a request wait until the subscriber is placed. Better a draining broker than none."""
+        place, move = self._rooms.places.get(subscriber), self._rooms.moves.get(subscriber)
+        try:
+            move = move or self._rooms.placing.place(now, subscriber)
+        except UnavailableError:
+            if self._rooms.registry.alive(place.broker):
+                return self._at(place.broker)
+            raise
+        move.waiters.append(waiter)
+        return None
+
+    def _at_draining(self, broker: str | None) -> bool:
+        return broker is not None and self._rooms.registry.member(broker).record.draining
+
+    def _at(self, broker: str | None) -> Located:
+        record = self._rooms.registry.member(str(broker)).record
+        return Located(record.name, record.url)
+
+
+def _checked(name: str) -> str:
+    """A name that is one."""
+    try:
+        # A pattern's end also matches before a last line break.
+        return msgspec.convert(name.replace("\n", " "), SubscriberName)
+    except msgspec.ValidationError:
+        raise InvalidError(
+            f"{name[:128]!r} is no name: up to 128 letters, digits and . _ : @ -, first a letter or digit"
+        ) from None
+
+
+def status(rooms: Rooms) -> Status:
+    """How things stand."""
+    figures = rooms.loads.book.figures()
+    loads = dict(zip(rooms.loads.book.brokers.tolist(), figures.loads.tolist(), strict=True))
+    brokers = [
+        BrokerStatus(
+            member.name,
+            member.record.url,
+            member.state,
+            rooms.places.count(member.name),
+            len(member.online),
+            loads.get(rooms.loads.number(member.name), 0.0),
+            member.load.incoming,
+            member.load.outgoing,
+        )
+        for member in rooms.registry
+    ]
+    return Status(
+        balancing=rooms.balancing,
+        brokers=brokers,
+        cov=figures.cov,
+        mean=figures.mean,
+        highest=figures.max,
+        subscribers=len(rooms.places),
+        moving=len(rooms.moves),
+        waiting=len(rooms.plans),
+        homeless=len(rooms.placing),
+        moved=rooms.moved,
+        decision=rooms.rounds.decision,
+    )

@@ -1,0 +1,43 @@
+"""The coordinator's parts, put together from what was stored."""
+
+from __future__ import annotations
+
+from tocsin.balance.placement.place import Placement
+from tocsin.coordinator.detector import Detector
+from tocsin.coordinator.ledger import Ledger
+from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.loads import Loads
+from tocsin.coordinator.moves import Moves
+from tocsin.coordinator.places import Places
+from tocsin.coordinator.placing import Placing
+from tocsin.coordinator.plans import Plans
+from tocsin.coordinator.registry import Registry
+from tocsin.coordinator.reminders import Reminders
+from tocsin.coordinator.rounds import Planners, Rounds
+from tocsin.coordinator.store.records import State
+
+
+class Rooms:
+    """Every part by its name. ``next_look`` is when the loads are looked at again, ``moved`` counts moves made."""
+
+    def __init__(self, state: State, now: float, placement: Placement, planners: Planners, limits: Limits) -> None:
+        self.key, self.balancing, self.limits = state.key, state.balancing, limits
+        self.next_look, self.moved = now + limits.interval, 0
+        self.ledger, self.loads = Ledger(), Loads()
+        self.registry = Registry(state.brokers, now + limits.returning, self.ledger)
+        self.places = Places(state, self.ledger)
+        self.detector = Detector(self.registry, limits)
+        self.reminders = Reminders(self.registry, self.places, self.ledger, limits)
+        self.moves = Moves(self.registry, self.places, self.loads, self.ledger, limits, self.reminders)
+        self.placing = Placing(placement, self.registry, self.places, self.loads, self.moves, limits)
+        self.plans = Plans(self.registry, self.places, self.moves, limits)
+        self.rounds = Rounds(planners, self.registry, self.loads, self.plans, self.ledger)
+        self._furnish(now)
+
+    def _furnish(self, now: float) -> None:
+        for member in self.registry:
+            self.loads.open(member.record)
+        for place in self.places.all():
+            held = [each.subscription for each in self.places.held(place.subscriber)]
+            self.loads.seat(place.subscriber, place.destination or place.broker, held)
+        self.moves.restore(now)

@@ -1,0 +1,152 @@
+"""Looking at the loads and asking the controller what to do: every few seconds, and when an operator wants to know.
+
+The controller itself runs elsewhere (the action :class:`Decide`, the event :class:`Decided`), since a planner may take
+seconds. What it decides by then is carried out only as far as it still fits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from tocsin.balance.account import lines, sentences
+from tocsin.balance.controller import Controller, Decision
+from tocsin.balance.observed import Observed, Standing
+from tocsin.balance.planner import Planner
+from tocsin.balance.thresholds import Thresholds
+from tocsin.coordinator.actions import Decide, Reply
+from tocsin.coordinator.answers import Change, Proposal
+from tocsin.coordinator.events import Decided, Handle
+from tocsin.coordinator.ledger import Ledger
+from tocsin.coordinator.loads import Loads
+from tocsin.coordinator.plans import Plans
+from tocsin.coordinator.registry import Registry
+
+
+@dataclass(frozen=True)
+class Planners:
+    """What balances: a planner for migrations, one for shuffles, and when to act."""
+
+    migration: Planner
+    shuffle: Planner
+    thresholds: Thresholds
+
+    def controller(self) -> Controller:
+        """A controller without a past."""
+        return Controller(self.migration, self.shuffle, self.thresholds)
+
+    def resting(self) -> Controller:
+        """One that only drains."""
+        return Controller(self.migration, self.shuffle, replace(self.thresholds, beta=math.inf, theta=math.inf))
+
+
+class Purpose(Enum):
+    """Why the controller was asked."""
+
+    ROUND = auto()
+    SHOW = auto()
+    APPLY = auto()
+
+
+@dataclass(frozen=True)
+class _Question:
+    purpose: Purpose
+    handle: Handle | None
+    brokers: list[str]
+
+
+class Rounds:
+    """Questions to the controller, and what became of them.
+
+    An operator's plan is made without regard to what was moved lately: cool-down and settling are for the rounds. Of
+    the rounds, at most one is under way.
+    """
+
+    def __init__(self, planners: Planners, registry: Registry, loads: Loads, plans: Plans, ledger: Ledger) -> None:
+        self._planners, self._registry, self._loads = planners, registry, loads
+        self._plans, self._ledger = plans, ledger
+        self._controller, self._resting = planners.controller(), planners.resting()
+        self._asked = 0
+        self._questions: dict[int, _Question] = {}
+        self._settled: dict[str, None] = {}
+        self.decision = "nothing was decided yet"
+
+    def look(self, now: float, balancing: bool) -> None:
+        """One round: asks the controller, if anything calls for a plan."""
+        if any(question.purpose is Purpose.ROUND for question in self._questions.values()):
+            return
+        self._controller.carried_out(now, self._loads.moved(self._settled))
+        self._settled.clear()
+        self._welcome(now)
+        controller = self._controller if balancing else self._resting
+        observed = self._observed(balancing)
+        stages, self.decision = controller.due(now, observed)
+        if stages:
+            self._decide(now, controller, observed, Purpose.ROUND, None)
+
+    def ask(self, now: float, purpose: Purpose, handle: Handle) -> None:
+        """Asks on behalf of an operator."""
+        self._decide(now, self._planners.controller(), self._observed(True), purpose, handle)
+
+    def decided(self, event: Decided) -> None:
+        """The controller has answered."""
+        question = self._questions.pop(event.round, None)
+        if question is None:
+            return
+        decision = event.decision
+        if question.handle is not None:
+            self._ledger.say(Reply(question.handle, proposal(decision, question.brokers)))
+        else:
+            self.decision = f"{decision.stage}: {decision.reason}"
+        if question.purpose is not Purpose.SHOW and decision.moves is not None:
+            self._plans.follow(self._loads.steps(decision.moves))
+
+    def settled(self, subscriber: str) -> None:
+        """A subscriber was moved; the controller leaves it where it is for a while."""
+        self._settled[subscriber] = None
+
+    def _decide(
+        self, now: float, controller: Controller, observed: Observed, purpose: Purpose, handle: Handle | None
+    ) -> None:
+        snapshot = self._loads.book.snapshot()
+        brokers = [self._loads.name(number) for number in observed.brokers.tolist()]
+        self._asked += 1
+        self._questions[self._asked] = _Question(purpose, handle, brokers)
+        self._ledger.say(Decide(self._asked, controller, now, replace(observed, snapshot=lambda: snapshot)))
+
+    def _observed(self, balancing: bool) -> Observed:
+        taking_part = [member for member in self._registry if self._loads.number(member.name) is not None]
+        connected = [member for member in taking_part if member.link is not None]
+        return Observed.of(
+            self._loads.book,
+            reported={self._number(member.name): member.reported for member in connected},
+            draining=[self._number(member.name) for member in connected if member.record.draining],
+            pinned=[self._number(member.name) for member in taking_part if member.link is None],
+            joining=[self._number(member.name) for member in connected if member.joining and balancing],
+        )
+
+    def _welcome(self, now: float) -> None:
+        """Joining brokers that have their share are no longer new."""
+        standing = Standing.of(now, self._observed(True), self._planners.thresholds)
+        for member in self._registry:
+            if member.joining and self._loads.number(member.name) in standing.open - standing.joining:
+                member.joining = False
+
+    def _number(self, broker: str) -> int:
+        number = self._loads.number(broker)
+        assert number is not None
+        return number
+
+
+def proposal(decision: Decision, brokers: list[str]) -> Proposal:
+    """A decision for people, with the brokers' names in the order of the plan's rows."""
+    refused = [f"{refusal.stage} by {refusal.planner}: {refusal.reason}" for refusal in decision.refused]
+    if decision.plan is None:
+        return Proposal(decision.stage, decision.reason, refused=refused)
+    changes = [
+        Change(name, line.load_before, line.load_after, line.left, line.came)
+        for name, line in zip(brokers, lines(decision.plan), strict=True)
+    ]
+    said = sentences(decision.plan)
+    return Proposal(decision.stage, decision.reason, len(decision.plan.moves), said, changes, refused)

@@ -1,0 +1,71 @@
+"""A store that lives as long as its process: for simulations and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from secrets import token_hex
+
+from msgspec.structs import replace
+
+from tocsin.coordinator.store.records import (
+    Broker,
+    Change,
+    DropHeld,
+    Place,
+    PutBroker,
+    PutCursors,
+    PutHeld,
+    PutPlace,
+    SetBalancing,
+    State,
+)
+from tocsin.model.subscriber import Held
+
+
+class MemoryStore:
+    """Keeps what it is told, and never refuses."""
+
+    def __init__(self, key: str | None = None) -> None:
+        self._key, self._balancing = key or token_hex(32), True
+        self._brokers: dict[str, Broker] = {}
+        self._places: dict[str, Place] = {}
+        self._held: dict[str, dict[int, Held]] = {}
+
+    def read(self) -> State:
+        """All that is kept, as a copy."""
+        held = {name: dict(each) for name, each in self._held.items() if each}
+        return State(self._key, list(self._brokers.values()), list(self._places.values()), held, self._balancing)
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Keeps a batch."""
+        for change in changes:
+            self._write(change)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _write(self, change: Change) -> None:
+        match change:
+            case PutBroker(broker):
+                self._brokers[broker.name] = broker
+            case PutPlace(place):
+                self._places[place.subscriber] = place
+            case PutHeld(subscriber, held):
+                self._hold(subscriber, held)
+            case DropHeld(subscriber, subscription):
+                self._held.get(subscriber, {}).pop(subscription, None)
+            case PutCursors(subscriber, cursors):
+                self._advance(subscriber, cursors)
+            case SetBalancing(on):
+                self._balancing = on
+
+    def _hold(self, subscriber: str, held: Held) -> None:
+        mine = self._held.setdefault(subscriber, {})
+        before = mine.get(held.subscription)
+        mine[held.subscription] = held if before is None else replace(held, cursor=max(held.cursor, before.cursor))
+
+    def _advance(self, subscriber: str, cursors: dict[int, int]) -> None:
+        mine = self._held.get(subscriber, {})
+        for subscription in cursors.keys() & mine.keys():
+            held = mine[subscription]
+            mine[subscription] = replace(held, cursor=max(held.cursor, cursors[subscription]))

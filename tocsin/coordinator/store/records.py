@@ -1,0 +1,86 @@
+"""The records of the store, and the changes it is told."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.model.subscriber import Held
+
+
+class Broker(msgspec.Struct, frozen=True):
+    """A broker that has come at least once. A draining one must end empty, and gets nobody."""
+
+    name: str
+    url: str
+    capacity: float = 1.0
+    place: tuple[float, float] | None = None
+    draining: bool = False
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a subscriber is, and where it is going.
+
+    Args:
+        broker: who serves it; None: it was never placed.
+        stay: the number of this stay.
+        destination: where it is being moved; None: nowhere.
+        coming: the highest number ever given to a stay of this subscriber; that of the move, if there is one.
+    """
+
+    subscriber: str
+    broker: str | None = None
+    stay: int = 0
+    destination: str | None = None
+    coming: int = 0
+
+
+class PutBroker(msgspec.Struct, frozen=True):
+    """A broker is new, or its record has changed."""
+
+    broker: Broker
+
+
+class PutPlace(msgspec.Struct, frozen=True):
+    """A subscriber is new, or its place has changed."""
+
+    place: Place
+
+
+class PutHeld(msgspec.Struct, frozen=True):
+    """A subscriber holds a subscription. If it does already, the further cursor counts."""
+
+    subscriber: str
+    held: Held
+
+
+class DropHeld(msgspec.Struct, frozen=True):
+    """A subscriber gave a subscription up."""
+
+    subscriber: str
+    subscription: int
+
+
+class PutCursors(msgspec.Struct, frozen=True):
+    """How far a subscriber is. A cursor never goes back, and one of a subscription that is not held is passed over."""
+
+    subscriber: str
+    cursors: dict[int, int]
+
+
+class SetBalancing(msgspec.Struct, frozen=True):
+    """Whether the loads are balanced without being asked."""
+
+    on: bool
+
+
+Change = PutBroker | PutPlace | PutHeld | DropHeld | PutCursors | SetBalancing
+
+
+class State(msgspec.Struct):
+    """All that is kept: ``key`` is what tokens are signed with, ``held`` is subscriber → subscription."""
+
+    key: str
+    brokers: list[Broker] = []
+    places: list[Place] = []
+    held: dict[str, dict[int, Held]] = {}
+    balancing: bool = True
