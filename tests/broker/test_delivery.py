@@ -1,0 +1,178 @@
+"""Who gets which result, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.broker.world import Bench, notes, result, sent, told
+from tocsin.broker import actions, events
+from tocsin.broker.limits import Limits
+from tocsin.model import control, coordination, subscriber
+
+
+@pytest.fixture
+def bench() -> Bench:
+    bench = Bench()
+    bench.connect()
+    return bench
+
+
+def test_a_result_is_pulled_once_and_given_to_all_in_the_same_bytes(bench: Bench) -> None:
+    for session, name in enumerate(["ann", "bob", "cid"], 1):
+        bench.serve(name, session, bench.line())
+    [notice] = bench.cluster.execute("c", lambda be: True).values()
+    did = bench.tell(notice)
+    assert [(pull.first, pull.last, pull.bes) for pull in told(did, control.Pull)] == [(1, 1, [1])]
+    frames = [action.frame for action in bench.answer_data(did) if isinstance(action, actions.Send)]
+    assert len(frames) == 3
+    assert frames[0] is frames[1] is frames[2]
+
+
+def test_all_that_a_pull_brings_a_subscriber_is_one_frame(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(1), bench.line(2), bench.line(3))
+    did = bench.execute()
+    assert len(sent(did, 1)) == 1
+    assert notes(did, 1) == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_what_is_executed_during_a_pull_is_pulled_by_the_next_in_one_go(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line())
+    notices = [bench.cluster.execute("c", lambda be: True)["a"] for _ in range(3)]
+    first = bench.tell(notices[0])
+    assert not told(bench.tell(notices[1]) + bench.tell(notices[2]), control.Pull)
+    did = bench.answer_data(first)
+    assert [(pull.first, pull.last) for pull in told(did, control.Pull)] == [(2, 3)]
+    assert notes(did, 1) == [(1, 1), (1, 2), (1, 3)]
+
+
+def test_who_comes_back_gets_what_was_missed_before_what_is_new(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line())
+    bench.execute()
+    bench.say(1, subscriber.Acknowledge({1: 1}))
+    bench.do(events.Closed(1))
+    bench.execute()
+    bench.execute()
+    assert notes(bench.login("ann", 2), 2) == [(1, 2), (1, 3)]
+    assert bench.core.cached.hits > 0
+    assert notes(bench.execute(), 2) == [(1, 4)]
+
+
+def test_what_the_subscriber_knows_counts_more_than_what_it_acknowledged(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line())
+    bench.execute()
+    bench.execute()
+    assert notes(bench.login("ann", 2, {1: 1}), 2) == [(1, 2)]
+    assert notes(bench.login("ann", 3, {1: 999}), 3) == []
+    assert notes(bench.execute(), 3) == [(1, 3)]
+
+
+def test_a_cursor_older_than_the_cache_is_served_by_pulling() -> None:
+    bench = Bench(Limits(cache_bytes=0, pull_executions=2))
+    bench.connect()
+    bench.serve("ann", 1, bench.line())
+    for _ in range(5):
+        bench.execute()
+    assert notes(bench.login("ann", 2, {1: 0}), 2) == [(1, n) for n in range(1, 6)]
+
+
+def test_a_live_subscription_skips_what_came_while_away_but_not_what_came_while_moving(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(live=True))
+    bench.do(events.Closed(1))
+    bench.execute()
+    assert notes(bench.login("ann", 2), 2) == []
+    assert notes(bench.execute(), 2) == [(1, 2)]
+    bench.tell(coordination.Prepare("bob", 5, [bench.line(live=True)]))
+    bench.execute()
+    assert notes(bench.login("bob", 3, {1: 2}), 3) == [(1, 3)]
+
+
+def test_after_the_data_link_is_back_everything_held_is_attached_and_pulled(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(1), bench.line(2))
+    bench.execute()
+    bench.do(events.Lost("data"))
+    bench.cluster.execute("c", lambda be: be == 1)
+    bench.cluster.execute("c", lambda be: be == 2)
+    did = bench.do(events.Connected("data"))
+    assert len(told(did, control.Attach)) == 1
+    assert notes(bench.answer_data(did), 1) == [(1, 2), (2, 3)]
+
+
+def test_a_pull_that_fails_is_tried_again_and_nothing_newer_comes_before(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line())
+    [notice] = bench.cluster.execute("c", lambda be: True).values()
+    [pull] = told(bench.tell(notice), control.Pull)
+    bench.tell(control.Error("unavailable", "Spark is starting", pull.id))
+    assert not bench.tell(bench.cluster.execute("c", lambda be: True)["a"])
+    assert notes(bench.answer_data(bench.wait(1.0)), 1) == [(1, 1), (1, 2)]
+
+
+def test_a_broker_told_to_be_behind_pulls_for_all_its_lines(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(1), bench.line(2))
+    for _ in range(2):
+        bench.cluster.execute("c", lambda be: True)
+    assert notes(bench.answer_data(bench.tell(control.Behind("c", 1, 2))), 1) == [(1, 1), (2, 1), (1, 2), (2, 2)]
+
+
+def test_a_slow_connection_is_told_and_goes_on_where_it_was_when_drained() -> None:
+    bench = Bench(Limits(waiting_bytes=400))
+    bench.connect()
+    bench.serve("ann", 1, bench.line())
+    bench.serve("bob", 2, bench.line())
+    bench.do(events.Drained(1, 0))
+    got: list[tuple[int, int]] = []
+    slow = 0
+    for _ in range(30):
+        did = bench.execute()
+        got += notes(did, 1)
+        slow += sum(isinstance(message, subscriber.Slow) for message in sent(did, 1))
+        bench.do(events.Drained(2, 0))
+    assert slow == 1
+    assert len(got) < 12
+    for _ in range(20):
+        got += notes(bench.answer_data(did := bench.do(events.Drained(1, 0))) + did, 1)
+    assert got == [(1, n) for n in range(1, 31)]
+
+
+def test_whoever_asks_without_reading_the_answers_is_closed() -> None:
+    bench = Bench(Limits(waiting_bytes=300))
+    bench.connect()
+    bench.serve("ann", 1)
+    did = [action for n in range(20) for action in bench.say(1, subscriber.Unsubscribe(n, 99))]
+    assert [action.code for action in did if isinstance(action, actions.Close)] == [subscriber.Code.FLOOD]
+
+
+def test_a_notice_may_come_before_the_number_of_its_subscription(bench: Bench) -> None:
+    bench.serve("ann", 1)
+    [attach] = told(bench.say(1, subscriber.Subscribe(1, "c", {"v": 1})), control.Attach)
+    answer = bench.cluster.answer("a", attach)
+    bench.tell(bench.cluster.execute("c", lambda be: True)["a"])
+    [keep] = told(bench.tell(answer), coordination.Keep)
+    did = bench.tell(coordination.Kept(keep.ref))
+    assert notes(bench.answer_data(did), 1) == [(1, 1)]
+
+
+def test_acknowledgements_are_reported_together_and_never_beyond_what_was_executed(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line())
+    bench.execute()
+    bench.say(1, subscriber.Acknowledge({1: 77, 5: 3}))
+    assert told(bench.wait(1.0), coordination.Progress) == [coordination.Progress({"ann": {1: 1}})]
+    assert told(bench.wait(5.0), coordination.Progress) == []
+
+
+def test_load_counts_each_line_once_in_and_each_subscriber_once_out(bench: Bench) -> None:
+    for session, name in enumerate(["ann", "bob", "cid"], 1):
+        bench.serve(name, session, bench.line())
+    bench.execute()
+    incoming, outgoing = bench.core.load(bench.now)
+    assert incoming > 0
+    assert outgoing == pytest.approx(3 * incoming)
+    [load] = told(bench.wait(2.0), coordination.Load)
+    assert list(load.rates) == [1]
+    assert load.rates[1] == pytest.approx(incoming, rel=0.1)
+
+
+def test_a_payload_is_passed_on_as_it_is(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line())
+    [message] = sent(bench.execute(), 1)
+    assert isinstance(message, subscriber.Notes)
+    assert bytes(message.notes[0].payload) == bytes(result(1, 1).payload)

@@ -1,0 +1,53 @@
+"""What a broker's core wants done: its words to the drivers, to be carried out in order."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from tocsin.model import control, coordination
+
+
+class Action(msgspec.Struct, frozen=True):
+    """Base of all actions."""
+
+
+class Send(Action, frozen=True):
+    """One text message for a connection. Equal notifications for many come as the very same bytes."""
+
+    session: int
+    frame: bytes
+
+
+class Close(Action, frozen=True):
+    """Ends a connection, after what was sent to it. The core has forgotten the session already."""
+
+    session: int
+    code: int
+    reason: str
+
+
+class ToData(Action, frozen=True):
+    """A request for the data cluster."""
+
+    message: control.Request
+
+
+class ToCoordinator(Action, frozen=True):
+    """A message for the coordinator."""
+
+    message: coordination.FromBroker
+
+
+class PublishBatch(Action, frozen=True):
+    """Records for a feed; to be answered with BatchPublished or BatchFailed, whatever happens."""
+
+    batch: int
+    feed: str
+    records: list[Raw]
+
+
+class KeyLearned(Action, frozen=True):
+    """The key with which the coordinator signs subscribers' tokens."""
+
+    key: str

@@ -1,0 +1,235 @@
+"""The front door: takes an event to the room that knows what to do, and gives back what all rooms want done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import msgspec
+
+from tocsin.broker import events
+from tocsin.broker.accounting import Account
+from tocsin.broker.actions import Action, KeyLearned
+from tocsin.broker.cache import Cache, Figures, LeastRecentlyUsed, Policy
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.delivery import Delivery
+from tocsin.broker.holdings import Holdings, Session, Stay
+from tocsin.broker.limits import Limits
+from tocsin.broker.outbox import CoordinatorLink, DataLink, Outbox
+from tocsin.broker.publishing import Publishing
+from tocsin.broker.reports import Reports
+from tocsin.broker.requests import Requests
+from tocsin.broker.sessions import Sessions, Verify
+from tocsin.broker.stays import Stays
+from tocsin.broker.subscriptions import Attachments
+from tocsin.model import control, coordination, subscriber
+from tocsin.model.subscriber import Code
+
+TOO_LARGE: Final = 1009
+_REQUEST: Final[msgspec.json.Decoder[subscriber.Request]] = msgspec.json.Decoder(subscriber.Request)
+
+
+class Room(Protocol):
+    """A part of the core that does something when its time has come."""
+
+    def due(self, now: float) -> None: ...
+
+    def wake(self) -> list[float | None]: ...
+
+
+class _OnlyId(msgspec.Struct):
+    id: subscriber.RequestId
+
+
+class Broker:
+    """A broker without its sockets and its clock.
+
+    ``verify`` gives the name of the subscriber a token was made for, or raises UnauthorizedError. Sessions are numbered
+    by the driver. Times are seconds of any clock that never goes back. What can go wrong is told by each room; a
+    message of a subscriber that cannot be read is answered with an Error, and closes its connection unless it has an
+    ``id`` that can be.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        verify: Verify,
+        *,
+        limits: Limits | None = None,
+        policy: Callable[[Callable[[int], int]], Policy] | None = None,
+        capacity: float = 1.0,
+        place: tuple[float, float] | None = None,
+    ) -> None:
+        """``policy`` makes the cache's policy, given a function that counts a BE subscription's subscribers."""
+        self._limits = limits = limits or Limits()
+        self._hello = coordination.Hello(name, url, [], [], capacity, place)
+        self._holdings, self._outbox = Holdings(), Outbox()
+        self._data, self._coordinator = DataLink(self._outbox), CoordinatorLink(self._outbox)
+        self._total = Account(limits.rate_seconds)
+        self._cache = Cache(limits.cache_bytes, policy(self._subscribers) if policy else LeastRecentlyUsed())
+        h, o, d, c = self._holdings, self._outbox, self._data, self._coordinator
+        self._reports = Reports(h, o, c, self._total, limits)
+        self._catchup = Catchup(h, o, d, self._cache, self._total, limits)
+        self._delivery = Delivery(h, o, d, self._cache, self._catchup, self._total, limits)
+        self._attachments = Attachments(h, o, d, self._cache, limits, self._delivery.pull)
+        self._requests = Requests(h, o, c, self._attachments, self._catchup, limits)
+        self._sessions = Sessions(name, h, o, c, self._catchup, self._reports, verify, limits)
+        self._stays = Stays(h, o, c, self._attachments, self._requests, self._catchup, self._sessions, self._reports)
+        self._publishing = Publishing(o, limits)
+
+    def handle(self, now: float, event: events.Event) -> list[Action]:
+        """What is to be done, in this order."""
+        self._outbox.now = now
+        self._dispatch(event)
+        for room in self._rooms():
+            room.due(now)
+        for session in self._outbox.send_notes():
+            self._sessions.check(session)
+        return self._outbox.take()
+
+    def wake(self) -> float | None:
+        """When the core wants a Tick, at the latest."""
+        return min((at for room in self._rooms() for at in room.wake() if at is not None), default=None)
+
+    @property
+    def cached(self) -> Figures:
+        """How the cache has done so far."""
+        return self._cache.figures
+
+    def load(self, now: float) -> tuple[float, float]:
+        """I and O, bytes per second."""
+        return self._total.incoming.rate(now), self._total.outgoing.rate(now)
+
+    def _rooms(self) -> tuple[Room, ...]:
+        return (
+            self._sessions,
+            self._attachments,
+            self._requests,
+            self._delivery,
+            self._catchup,
+            self._publishing,
+            self._reports,
+        )
+
+    def _subscribers(self, be: int) -> int:
+        line = self._holdings.lines.get(be)
+        return len(line.subscriptions) if line else 0
+
+    def _dispatch(self, event: events.Event) -> None:
+        match event:
+            case events.Received(id, data):
+                if session := self._sessions.get(id):
+                    self._received(session, data)
+            case events.Drained(id, waiting):
+                self._sessions.drained(id, waiting)
+            case events.Opened(id):
+                self._sessions.opened(id)
+            case events.Closed(id):
+                self._sessions.closed(id)
+            case events.Told(message):
+                self._told(message)
+            case events.Connected(link):
+                self._connected(link)
+            case events.Lost(link):
+                self._lost(link)
+            case events.BatchPublished():
+                self._publishing.published(event)
+            case events.BatchFailed():
+                self._publishing.failed(event)
+
+    def _connected(self, link: events.Link) -> None:
+        if link == "data":
+            self._data.connected()
+            self._attachments.connected()
+            self._catchup.connected()
+            return
+        self._coordinator.up = True
+        stays = list(self._holdings.stays.values())
+        serving = [coordination.Stay(stay.subscriber, stay.number) for stay in stays if stay.arrived]
+        prepared = [coordination.Stay(stay.subscriber, stay.number) for stay in stays if not stay.arrived]
+        self._coordinator.tell(msgspec.structs.replace(self._hello, serving=serving, prepared=prepared))
+        self._requests.connected()
+        self._reports.connected()
+
+    def _lost(self, link: events.Link) -> None:
+        if link == "coordinator":
+            self._coordinator.up = False
+            return
+        self._data.lost()
+        self._delivery.lost()
+        self._catchup.lost()
+
+    def _told(self, message: events.FromData | coordination.FromCoordinator) -> None:
+        match message:
+            case control.Executed():
+                self._delivery.executed(message)
+                self._attachments.strangers(message.channel, message.bes)
+            case control.Behind():
+                self._delivery.behind(message)
+            case control.Attached() | control.Detached() | control.Results() | control.Error():
+                self._data.answered(message)
+            case coordination.Prepare():
+                self._stays.prepare(message)
+            case coordination.Handover():
+                self._stays.handover(message)
+            case coordination.Release():
+                self._stays.release(message)
+            case coordination.Kept(ref):
+                self._requests.kept(ref)
+            case coordination.Refused(code, text, details):
+                self._requests.refused(details.get("ref", -1), code, text)
+            case coordination.Accepted(key):
+                self._outbox.add(KeyLearned(key))
+
+    def _received(self, session: Session, data: bytes) -> None:
+        if len(data) > self._limits.message_bytes:
+            message = f"a message of {len(data)} bytes; at most {self._limits.message_bytes} are taken"
+            self._sessions.fail(session, TOO_LARGE, "too-large", message)
+        elif self._sessions.flooded(session):
+            rate = self._limits.messages_per_second
+            self._sessions.fail(session, Code.FLOOD, "flood", f"more than {rate:g} messages per second; send fewer")
+        else:
+            self._read(session, data)
+
+    def _read(self, session: Session, data: bytes) -> None:
+        try:
+            request = _REQUEST.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            self._unreadable(session, data, str(error))
+            return
+        if isinstance(request, subscriber.Login) and session.stay is None:
+            self._sessions.login(session, request)
+        elif isinstance(request, subscriber.Login) or session.stay is None:
+            self._sessions.fail(session, Code.UNREADABLE, "invalid", "log in first, and only once")
+        else:
+            self._act(session, session.stay, request)
+
+    def _unreadable(self, session: Session, data: bytes, reason: str) -> None:
+        message = f"the message cannot be read: {reason}"
+        id = _id(data)
+        if id is None or session.stay is None:
+            self._sessions.fail(session, Code.UNREADABLE, "invalid", message)
+        else:
+            self._outbox.refuse(session, "invalid", message, id)
+
+    def _act(self, session: Session, stay: Stay, request: subscriber.Request) -> None:
+        match request:
+            case subscriber.Acknowledge(cursors):
+                self._reports.acknowledged(stay, cursors)
+            case subscriber.Subscribe():
+                self._requests.subscribe(session, stay, request)
+            case subscriber.Unsubscribe():
+                self._requests.unsubscribe(session, stay, request)
+            case subscriber.Publish():
+                self._publishing.publish(session, request)
+            case subscriber.Logout():
+                self._sessions.end(session, Code.LOGOUT, "as asked")
+
+
+def _id(data: bytes) -> int | None:
+    """The id of a message that may be wrong in every other way."""
+    try:
+        return msgspec.json.decode(data, type=_OnlyId).id
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

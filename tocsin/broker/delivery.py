@@ -1,0 +1,119 @@
+"""New results: pulled once per execution for all lines, and given to every subscription that is current.
+
+One pull per channel is under way at a time; what is executed meanwhile is pulled by the next, in one go.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tocsin.broker import frames
+from tocsin.broker.accounting import Account
+from tocsin.broker.cache import Cache
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.holdings import Channel, Holdings, Line
+from tocsin.broker.limits import Limits
+from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
+from tocsin.model import control
+from tocsin.model.messages import Result
+
+
+class Delivery:
+    """Brings results to those who are current.
+
+    What can go wrong: the link is lost (all lines are pulled from the last level on when it is back), a pull fails (it
+    is tried again later, and nobody is given anything newer before).
+    """
+
+    def __init__(
+        self,
+        holdings: Holdings,
+        outbox: Outbox,
+        data: DataLink,
+        cache: Cache,
+        catchup: Catchup,
+        total: Account,
+        limits: Limits,
+    ) -> None:
+        self._holdings, self._outbox, self._data = holdings, outbox, data
+        self._cache, self._catchup, self._total, self._limits = cache, catchup, total, limits
+        self._retries: dict[Channel, float] = {}
+
+    def executed(self, notice: control.Executed) -> None:
+        """Something was found for these lines."""
+        channel = self._holdings.channels.get(notice.channel)
+        if channel and notice.execution > channel.seen:
+            channel.seen = notice.execution
+            channel.wanted.update((channel.lines[be], None) for be in notice.bes if be in channel.lines)
+            self.pull(channel)
+
+    def behind(self, notice: control.Behind) -> None:
+        """Something may have been found for any line."""
+        channel = self._holdings.channels.get(notice.channel)
+        if channel and notice.last > channel.seen:
+            channel.seen = notice.last
+            channel.wanted.update(dict.fromkeys(channel.lines.values()))
+            self.pull(channel)
+
+    def pull(self, channel: Channel) -> None:
+        """Asks for what is new, unless that is being done."""
+        if channel.pulling or not self._data.up or channel.seen <= channel.level or channel in self._retries:
+            return
+        first, last = channel.level + 1, min(channel.seen, channel.level + self._limits.pull_executions)
+        lines = list(channel.wanted)
+        if not lines:
+            channel.level = channel.seen
+            self._catchup.advance(channel)
+            return
+        if last == channel.seen:
+            channel.wanted.clear()
+        channel.pulling = last
+        bes = sorted(line.be for line in lines)
+        self._data.ask(
+            lambda id: control.Pull(id, channel.name, first, last, bes), partial(self._pulled, channel, lines, last)
+        )
+
+    def lost(self) -> None:
+        """Whatever was under way is not; what is executed from now on is not heard of."""
+        self._retries.clear()
+        for channel in self._holdings.channels.values():
+            channel.pulling = 0
+            channel.wanted = dict.fromkeys(channel.lines.values())
+
+    def due(self, now: float) -> None:
+        """Tries again what failed."""
+        for channel in [channel for channel, at in self._retries.items() if at <= now]:
+            del self._retries[channel]
+            self.pull(channel)
+
+    def wake(self) -> list[float | None]:
+        """When something is due."""
+        return list(self._retries.values())
+
+    def _pulled(self, channel: Channel, lines: list[Line], last: int, answer: Reply) -> None:
+        channel.pulling = 0
+        if isinstance(answer, control.Error) and to_be_repeated(answer):
+            channel.wanted.update(dict.fromkeys(line for line in lines if line.be in channel.lines))
+            self._retries[channel] = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)
+            return
+        for result in answer.results if isinstance(answer, control.Results) else []:
+            if line := channel.lines.get(result.be):
+                self._give(line, result)
+        channel.level = max(channel.level, last)
+        self._catchup.advance(channel)
+        self.pull(channel)
+
+    def _give(self, line: Line, result: Result) -> None:
+        """One result, to all who are current."""
+        now, execution, note = self._outbox.now, result.execution, frames.note(result)
+        self._cache.put(now, line.be, execution, note)
+        count = 0
+        for subscription in line.current:
+            session = subscription.stay.session
+            if execution > subscription.sent and session:
+                subscription.sent = execution
+                self._outbox.note(session, note)
+                count += 1
+        for account in (line.account, self._total):
+            account.incoming.add(now, len(note))
+            account.outgoing.add(now, len(note) * count)

@@ -1,0 +1,132 @@
+"""What a broker holds: channels, their BE subscriptions (lines), the subscribers staying here and what each wants.
+
+Sets are dictionaries without values here: they keep their order, so that a schedule replays exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tocsin.broker.accounting import Account
+from tocsin.model.subscriber import Held
+
+
+@dataclass(slots=True, eq=False)
+class Channel:
+    """A channel that somebody here wants something of.
+
+    ``seen`` is the last execution heard of. Everything up to ``level`` has been pulled for every line and given to
+    those who are current. ``pulling`` is the last execution of the pull under way, 0 without one.
+    """
+
+    name: str
+    seen: int = 0
+    level: int = 0
+    pulling: int = 0
+    lines: dict[int, Line] = field(default_factory=dict)
+    wanted: dict[Line, None] = field(default_factory=dict)
+    behind: dict[Subscription, None] = field(default_factory=dict)
+    catching_up: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """A BE subscription, held as long as it has subscriptions or is claimed by requests under way.
+
+    Of what was executed up to ``attached`` the broker hears nothing.
+    """
+
+    be: int
+    channel: Channel
+    parameters: dict[str, Any]
+    account: Account
+    attached: int
+    keys: list[bytes] = field(default_factory=list)
+    subscriptions: dict[Subscription, None] = field(default_factory=dict)
+    current: dict[Subscription, None] = field(default_factory=dict)
+    claims: int = 0
+
+    @property
+    def level(self) -> int:
+        """Up to here there may be something that was not given to those who are behind."""
+        return max(self.channel.level, self.attached)
+
+    @property
+    def horizon(self) -> int:
+        """Whoever has everything up to here misses nothing of what is pulled next."""
+        return max(self.channel.level, self.channel.pulling, self.attached)
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """An FE subscription: everything up to ``sent`` went to the connection, unless it is current: then more did."""
+
+    stay: Stay
+    line: Line
+    live: bool
+    acknowledged: int
+    sent: int = 0
+
+    @property
+    def newest(self) -> int:
+        """The last execution that can have been acknowledged: beyond it no cursor can be meant."""
+        return max(self.line.channel.seen, self.line.attached, self.acknowledged)
+
+    @property
+    def held(self) -> Held:
+        """As subscriber and coordinator know it."""
+        line = self.line
+        return Held(line.be, line.channel.name, line.parameters, self.acknowledged, self.live)
+
+
+@dataclass(slots=True, eq=False)
+class Stay:
+    """A subscriber on this broker: prepared, and then served from its first login on."""
+
+    subscriber: str
+    number: int
+    arrived: bool = False
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    session: Session | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """A connection; ``waiting`` bytes were sent, or are about to be, and not yet taken.
+
+    ``unread`` bytes of answers were added to these since it is slow. ``cursors`` are those of its login that are of
+    subscriptions not held: should they be made (again), they go on from there.
+    """
+
+    id: int
+    credit: float
+    credited_at: float
+    stay: Stay | None = None
+    waiting: int = 0
+    unread: int = 0
+    slow: bool = False
+    closed: bool = False
+    cursors: dict[int, int] = field(default_factory=dict)
+    notes: list[bytes] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Holdings:
+    """All of it."""
+
+    channels: dict[str, Channel] = field(default_factory=dict)
+    lines: dict[int, Line] = field(default_factory=dict)
+    keys: dict[bytes, Line] = field(default_factory=dict)
+    stays: dict[str, Stay] = field(default_factory=dict)
+
+    def channel(self, name: str) -> Channel:
+        """The channel of this name, known from now on."""
+        return self.channels.setdefault(name, Channel(name))
+
+
+def key(channel: str, parameters: dict[str, Any]) -> bytes:
+    """The same for the same words; the data cluster may know more ways to say the same."""
+    return msgspec.json.encode((channel, parameters), order="deterministic")

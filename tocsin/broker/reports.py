@@ -1,0 +1,76 @@
+"""What the coordinator is told from time to time: acknowledgements, presence and load."""
+
+from __future__ import annotations
+
+from tocsin.broker.accounting import Account, Changes
+from tocsin.broker.holdings import Holdings, Stay
+from tocsin.broker.limits import Limits
+from tocsin.broker.outbox import CoordinatorLink, Outbox
+from tocsin.model.coordination import Load, Presence, Progress
+from tocsin.model.subscriber import Cursors
+
+
+class Reports:
+    """Collects changes between reports; while the coordinator is away they are only merged, so they stay small."""
+
+    def __init__(
+        self, holdings: Holdings, outbox: Outbox, coordinator: CoordinatorLink, total: Account, limits: Limits
+    ) -> None:
+        self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
+        self._total, self._limits = total, limits
+        self._progress: dict[str, dict[int, int]] = {}
+        self._presence: dict[str, bool] = {}
+        self._changes = Changes()
+        self._progress_at: float | None = None
+        self._report_at = 0.0
+
+    def acknowledged(self, stay: Stay, cursors: Cursors) -> None:
+        """The subscriber has had these; what it does not hold or cannot have had is left out."""
+        for be, cursor in cursors.items():
+            subscription = stay.subscriptions.get(be)
+            if subscription is None:
+                continue
+            if min(cursor, subscription.newest) > subscription.acknowledged:
+                subscription.acknowledged = min(cursor, subscription.newest)
+                self._progress.setdefault(stay.subscriber, {})[be] = subscription.acknowledged
+        if self._progress and self._progress_at is None:
+            self._progress_at = self._outbox.now + self._limits.acknowledge_seconds
+
+    def present(self, subscriber: str, online: bool) -> None:
+        """A subscriber has come or gone."""
+        self._presence[subscriber] = online
+
+    def forget(self, subscriber: str) -> None:
+        """It is another broker's to tell where the subscriber is."""
+        self._presence.pop(subscriber, None)
+
+    def connected(self) -> None:
+        """A coordinator that may know nothing is told everything."""
+        self._presence = {stay.subscriber: True for stay in self._holdings.stays.values() if stay.session}
+        self._changes.forget()
+        self._report_at = self._outbox.now
+
+    def due(self, now: float) -> None:
+        """Says what is new."""
+        if not self._coordinator.up:
+            return
+        if self._progress_at is not None and now >= self._progress_at:
+            self._coordinator.tell(Progress(self._progress))
+            self._progress, self._progress_at = {}, None
+        if now >= self._report_at:
+            self._report_at = now + self._limits.report_seconds
+            self._report(now)
+
+    def wake(self) -> list[float | None]:
+        """When something is due."""
+        return [self._progress_at, self._report_at] if self._coordinator.up else []
+
+    def _report(self, now: float) -> None:
+        if self._presence:
+            online = [name for name, there in self._presence.items() if there]
+            offline = [name for name, there in self._presence.items() if not there]
+            self._coordinator.tell(Presence(online, offline))
+            self._presence = {}
+        rates = {be: line.account.incoming.rate(now) for be, line in self._holdings.lines.items()}
+        total = self._total
+        self._coordinator.tell(Load(total.incoming.rate(now), total.outgoing.rate(now), self._changes.take(rates)))

@@ -1,0 +1,200 @@
+"""Subscribing and unsubscribing: done when the coordinator has stored it, so that it outlives this broker.
+
+A subscription is attached first and then kept; until then nothing of it is delivered, and until giving it up is kept
+everything is. What was asked while the coordinator was away is asked when it is back, if that is in time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.deadlines import Deadlines
+from tocsin.broker.holdings import Holdings, Line, Session, Stay, Subscription
+from tocsin.broker.limits import Limits
+from tocsin.broker.outbox import CoordinatorLink, Outbox
+from tocsin.broker.subscriptions import Attachment, Attachments
+from tocsin.model import control, coordination, subscriber
+from tocsin.model.subscriber import Held
+
+
+@dataclass(eq=False)
+class Keeping:
+    """A change on its way into the coordinator's store. Its line is claimed; ``said`` once it was sent."""
+
+    stay: Stay
+    line: Line
+    held: Held
+    gone: bool
+    waiters: list[tuple[Session, int]] = field(default_factory=list)
+    said: bool = False
+
+
+class Requests:
+    """Subscribe and Unsubscribe, from request to answer.
+
+    What can go wrong: too many subscriptions (``too-many``), the data cluster refuses (its code), data cluster or
+    coordinator do not answer in time (``unavailable``: what the coordinator was told already is still done when it
+    answers, so that both always know the same; asking again does no harm), unsubscribing from what is not held
+    (``not-found``), the stay ends (the connection is closed).
+    """
+
+    def __init__(
+        self,
+        holdings: Holdings,
+        outbox: Outbox,
+        coordinator: CoordinatorLink,
+        attachments: Attachments,
+        catchup: Catchup,
+        limits: Limits,
+    ) -> None:
+        self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
+        self._attachments, self._catchup, self._limits = attachments, catchup, limits
+        self._keepings: dict[int, Keeping] = {}
+        self._deadlines: Deadlines[int] = Deadlines(limits.request_seconds)
+        self._last = 0
+
+    def subscribe(self, session: Session, stay: Stay, request: subscriber.Subscribe) -> None:
+        """Answered with Subscribed.
+
+        One that is held already is kept once more: a broker the subscriber came from may have had it given up.
+        """
+        then = partial(self._attached, session, stay, request)
+        self._attachments.attach(request.channel, [request.parameters], then)
+
+    def unsubscribe(self, session: Session, stay: Stay, request: subscriber.Unsubscribe) -> None:
+        """Answered with Unsubscribed."""
+        subscription = stay.subscriptions.get(request.subscription)
+        if subscription is None:
+            message = f"subscription {request.subscription} is not held; Welcome lists those that are"
+            self._outbox.refuse(session, "not-found", message, request.id)
+            return
+        self._attachments.claim(subscription.line)
+        self._keep(Keeping(stay, subscription.line, subscription.held, True, [(session, request.id)]))
+
+    def add(self, stay: Stay, line: Line, live: bool, cursor: int) -> Subscription:
+        """Makes an FE subscription that has had everything up to ``cursor``."""
+        subscription = Subscription(stay, line, live, cursor, cursor)
+        stay.subscriptions[line.be] = subscription
+        line.subscriptions[subscription] = None
+        return subscription
+
+    def remove(self, subscription: Subscription) -> None:
+        """Ends an FE subscription."""
+        self._catchup.stop(subscription)
+        del subscription.stay.subscriptions[subscription.line.be], subscription.line.subscriptions[subscription]
+        self._attachments.unused(subscription.line)
+
+    def changing(self, stay: Stay, be: int) -> bool:
+        """Whether a subscription is being made or given up."""
+        return any(keeping.stay is stay and keeping.line.be == be for keeping in self._keepings.values())
+
+    def kept(self, ref: int) -> None:
+        """The coordinator has stored a change."""
+        keeping = self._keepings.pop(ref, None)
+        if keeping is None:
+            return
+        self._deadlines.drop(ref)
+        if keeping.gone:
+            self._end(keeping)
+        else:
+            self._begin(keeping)
+        self._attachments.release(keeping.line)
+
+    def refused(self, ref: int, code: str, message: str) -> None:
+        """The coordinator will not store a change."""
+        if keeping := self._keepings.pop(ref, None):
+            self._deadlines.drop(ref)
+            self._refuse(keeping, code, message)
+            self._attachments.release(keeping.line)
+
+    def connected(self) -> None:
+        """Says everything again that is not known to be stored."""
+        for ref, keeping in self._keepings.items():
+            self._say(ref, keeping)
+
+    def forget(self, stay: Stay) -> None:
+        """The stay is over, and so is what was asked during it."""
+        for ref in [ref for ref, keeping in self._keepings.items() if keeping.stay is stay]:
+            self._deadlines.drop(ref)
+            self._attachments.release(self._keepings.pop(ref).line)
+
+    def due(self, now: float) -> None:
+        """Refuses what was not stored in time."""
+        for ref in self._deadlines.due(now):
+            keeping = self._keepings[ref]
+            if not keeping.said:
+                del self._keepings[ref]
+                self._attachments.release(keeping.line)
+            self._refuse(keeping, "unavailable", "the coordinator did not answer in time; ask again later")
+
+    def wake(self) -> list[float | None]:
+        """When something is due."""
+        return [self._deadlines.wake()]
+
+    def _attached(
+        self, session: Session, stay: Stay, request: subscriber.Subscribe, outcome: Attachment | control.Error
+    ) -> None:
+        if isinstance(outcome, control.Error):
+            self._outbox.refuse(session, outcome.code, outcome.message, request.id, outcome.retry_after)
+            return
+        [line] = outcome.lines
+        held = stay.subscriptions.get(line.be)
+        if self._holdings.stays.get(stay.subscriber) is not stay:
+            self._attachments.release(line)
+        elif held is None and self._full(stay):
+            message = f"at most {self._limits.subscriptions} subscriptions are allowed; give some up first"
+            self._outbox.refuse(session, "too-many", message, request.id)
+            self._attachments.release(line)
+        else:
+            known = session.cursors.get(line.be, outcome.execution)
+            cursor = held.acknowledged if held else min(known, outcome.execution)
+            wanted = Held(line.be, line.channel.name, line.parameters, cursor, request.live)
+            self._keep(Keeping(stay, line, wanted, False, [(session, request.id)]))
+
+    def _full(self, stay: Stay) -> bool:
+        making = sum(1 for keeping in self._keepings.values() if keeping.stay is stay and not keeping.gone)
+        return len(stay.subscriptions) + making >= self._limits.subscriptions
+
+    def _keep(self, keeping: Keeping) -> None:
+        self._last += 1
+        self._keepings[self._last] = keeping
+        self._deadlines.set(self._outbox.now, self._last)
+        self._say(self._last, keeping)
+
+    def _say(self, ref: int, keeping: Keeping) -> None:
+        keeping.said = keeping.said or self._coordinator.up
+        stay = keeping.stay
+        self._coordinator.tell(coordination.Keep(ref, stay.subscriber, stay.number, keeping.held, keeping.gone))
+
+    def _begin(self, keeping: Keeping) -> None:
+        held, stay = keeping.held, keeping.stay
+        subscription = stay.subscriptions.get(held.subscription)
+        if subscription is None:
+            subscription = self.add(stay, keeping.line, held.live, held.cursor)
+        subscription.live = held.live
+        self._answer(subscription, keeping.waiters)
+
+    def _answer(self, subscription: Subscription, waiters: list[tuple[Session, int]]) -> None:
+        """Says where the subscription goes on, and goes on there.
+
+        What was sent before may have been ignored, if the answer to an earlier request had been lost.
+        """
+        self._catchup.stop(subscription)
+        subscription.sent = subscription.acknowledged
+        for session, id in waiters:
+            self._outbox.reply(session, subscriber.Subscribed(id, subscription.held))
+        self._catchup.start(subscription)
+
+    def _end(self, keeping: Keeping) -> None:
+        be = keeping.held.subscription
+        if subscription := keeping.stay.subscriptions.get(be):
+            self.remove(subscription)
+        for session, id in keeping.waiters:
+            self._outbox.reply(session, subscriber.Unsubscribed(id, be))
+
+    def _refuse(self, keeping: Keeping, code: str, message: str) -> None:
+        for session, id in keeping.waiters:
+            self._outbox.refuse(session, code, message, id)
+        keeping.waiters.clear()

@@ -1,0 +1,171 @@
+"""Connections: from opening to login, one per subscriber, none of which may hurt the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.deadlines import Deadlines
+from tocsin.broker.holdings import Holdings, Session, Stay, Subscription
+from tocsin.broker.limits import Limits
+from tocsin.broker.outbox import CoordinatorLink, Outbox
+from tocsin.broker.reports import Reports
+from tocsin.errors import UnauthorizedError
+from tocsin.model.coordination import Arrived
+from tocsin.model.subscriber import VERSION, Code, Cursors, Login, Slow, Welcome
+
+Verify = Callable[[str], str]
+
+
+class Sessions:
+    """All connections.
+
+    What can go wrong: no login in time, a token that is not valid, a subscriber of another broker, another version of
+    the protocol (each closes the connection with its code, after an Error that says why), a second connection of the
+    same subscriber (the first is closed), a connection that does not take what it is sent (told Slow and caught up
+    later; one that goes on asking without reading the answers is closed).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        holdings: Holdings,
+        outbox: Outbox,
+        coordinator: CoordinatorLink,
+        catchup: Catchup,
+        reports: Reports,
+        verify: Verify,
+        limits: Limits,
+    ) -> None:
+        self._name, self._holdings, self._outbox, self._coordinator = name, holdings, outbox, coordinator
+        self._catchup, self._reports, self._verify, self._limits = catchup, reports, verify, limits
+        self._sessions: dict[int, Session] = {}
+        self._logins: Deadlines[int] = Deadlines(limits.login_seconds)
+
+    def get(self, id: int) -> Session | None:
+        """The session of this number, if it is open."""
+        return self._sessions.get(id)
+
+    def opened(self, id: int) -> None:
+        """A new connection."""
+        self._sessions[id] = Session(id, self._limits.message_burst, self._outbox.now)
+        self._logins.set(self._outbox.now, id)
+
+    def closed(self, id: int) -> None:
+        """A connection is gone."""
+        if session := self._sessions.get(id):
+            self._forget(session)
+
+    def end(self, session: Session, code: int, reason: str) -> None:
+        """Closes a connection."""
+        self._outbox.close(session, code, reason)
+        self._forget(session)
+
+    def fail(self, session: Session, close: int, code: str, message: str) -> None:
+        """Says what is wrong, and closes."""
+        self._outbox.refuse(session, code, message)
+        self.end(session, close, code)
+
+    def flooded(self, session: Session) -> bool:
+        """Counts a message; whether there were too many."""
+        now, most = self._outbox.now, self._limits.message_burst
+        earned = (now - session.credited_at) * self._limits.messages_per_second
+        session.credit = min(most, session.credit + earned) - 1
+        session.credited_at = now
+        return session.credit < 0
+
+    def login(self, session: Session, login: Login) -> None:
+        """Answered with Welcome; what was missed follows."""
+        if login.version != VERSION:
+            message = f"version {login.version} of the protocol is not spoken here; use version {VERSION}"
+            self.fail(session, Code.UNREADABLE, "version", message)
+            return
+        try:
+            subscriber = self._verify(login.token)
+        except UnauthorizedError as error:
+            self.fail(session, Code.UNAUTHORIZED, error.code, str(error))
+            return
+        stay = self._holdings.stays.get(subscriber)
+        if stay is None:
+            self.fail(session, Code.ELSEWHERE, "elsewhere", "not a subscriber of this broker; ask the coordinator")
+            return
+        self._logins.drop(session.id)
+        self._welcome(session, stay, login.cursors)
+
+    def drained(self, id: int, waiting: int) -> None:
+        """Goes on with a slow connection once half of what is allowed waits, or less."""
+        session = self._sessions.get(id)
+        if session is None:
+            return
+        session.waiting = waiting
+        if session.slow and waiting <= self._limits.waiting_bytes // 2:
+            session.slow, session.unread = False, 0
+            self._start(session)
+
+    def check(self, session: Session) -> None:
+        """After something was sent: whether it is too much."""
+        most = self._limits.waiting_bytes
+        if session.closed or session.waiting <= most:
+            return
+        if session.unread > most:
+            self.end(session, Code.FLOOD, "asks without reading the answers")
+        elif not session.slow:
+            session.slow = True
+            self._stop(session)
+            self._outbox.reply(session, Slow(session.waiting))
+
+    def due(self, now: float) -> None:
+        """Closes connections without a login."""
+        for id in self._logins.due(now):
+            seconds = self._limits.login_seconds
+            self.fail(self._sessions[id], Code.LATE, "late", f"no login came within {seconds:g} seconds")
+
+    def wake(self) -> list[float | None]:
+        """When something is due."""
+        return [self._logins.wake()]
+
+    def _welcome(self, session: Session, stay: Stay, cursors: Cursors) -> None:
+        if stay.session:
+            self.end(stay.session, Code.REPLACED, "the same subscriber has connected again")
+        for be, subscription in stay.subscriptions.items():
+            _rewind(subscription, cursors.get(be))
+        stay.session, session.stay = session, stay
+        session.cursors = {be: cursor for be, cursor in cursors.items() if be not in stay.subscriptions}
+        held = [subscription.held for subscription in stay.subscriptions.values()]
+        self._outbox.reply(session, Welcome(stay.subscriber, self._name, VERSION, held))
+        if not stay.arrived:
+            stay.arrived = True
+            self._coordinator.tell(Arrived(stay.subscriber, stay.number))
+        self._reports.present(stay.subscriber, True)
+        self._start(session)
+
+    def _start(self, session: Session) -> None:
+        for subscription in list(session.stay.subscriptions.values()) if session.stay else []:
+            self._catchup.start(subscription)
+
+    def _stop(self, session: Session) -> None:
+        for subscription in session.stay.subscriptions.values() if session.stay else []:
+            self._catchup.stop(subscription)
+
+    def _forget(self, session: Session) -> None:
+        session.closed = True
+        self._sessions.pop(session.id, None)
+        self._logins.drop(session.id)
+        stay = session.stay
+        if stay and stay.session is session:
+            self._stop(session)
+            stay.session = None
+            self._reports.present(stay.subscriber, False)
+
+
+def _rewind(subscription: Subscription, cursor: int | None) -> None:
+    """Where a subscription goes on: from what the subscriber knows, or else from what it has acknowledged.
+
+    A live one goes on from now; but a subscriber that has just been moved here was not away, and says what it knows.
+    """
+    moved = not subscription.stay.arrived and cursor is not None
+    if subscription.live and not moved:
+        subscription.sent = subscription.newest
+    else:
+        subscription.sent = min(subscription.acknowledged if cursor is None else cursor, subscription.newest)
+    subscription.acknowledged = subscription.sent

@@ -1,0 +1,154 @@
+"""Who stays here: the broker's part in moving subscribers without a gap.
+
+A stay is prepared (its lines attached, so that nothing new is missed), begins to be served with the first login, and
+ends when the coordinator releases it. Until then a subscriber told to move is served as before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.holdings import Holdings, Line, Stay
+from tocsin.broker.outbox import CoordinatorLink, Outbox
+from tocsin.broker.reports import Reports
+from tocsin.broker.requests import Requests
+from tocsin.broker.sessions import Sessions
+from tocsin.broker.subscriptions import Attachment, Attachments
+from tocsin.model import control, subscriber
+from tocsin.model.coordination import Absent, Arrived, Handover, Prepare, Prepared, Release, Released, Unprepared
+from tocsin.model.subscriber import Code, Held
+
+
+@dataclass(eq=False)
+class Preparation:
+    """A Prepare under way, with the lines claimed so far.
+
+    ``before`` is what was held when it came: what is made or given up here meanwhile, it does not know of.
+    """
+
+    prepare: Prepare
+    missing: int
+    before: set[int]
+    lines: list[tuple[Held, Line]] = field(default_factory=list)
+    error: str | None = None
+
+
+class Stays:
+    """Prepare, Handover and Release.
+
+    What can go wrong: a line cannot be attached in time (Unprepared), a message is late (a lower stay than the one
+    here: a Prepare is ignored, a Release answered with nothing) or said again (answered again; a repeated Prepare
+    brings what was subscribed to or given up elsewhere meanwhile), the subscriber is not connected (Absent), an
+    earlier stay was never released (it ends when the next is prepared).
+    """
+
+    def __init__(
+        self,
+        holdings: Holdings,
+        outbox: Outbox,
+        coordinator: CoordinatorLink,
+        attachments: Attachments,
+        requests: Requests,
+        catchup: Catchup,
+        sessions: Sessions,
+        reports: Reports,
+    ) -> None:
+        self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
+        self._attachments, self._requests, self._catchup = attachments, requests, catchup
+        self._sessions, self._reports = sessions, reports
+        self._preparing: dict[str, Preparation] = {}
+
+    def prepare(self, prepare: Prepare) -> None:
+        """Answered with Prepared or Unprepared."""
+        stay = self._holdings.stays.get(prepare.subscriber)
+        if stay and stay.number > prepare.stay:
+            return
+        if stay and stay.number < prepare.stay:
+            self._end(stay)
+        channels: dict[str, list[Held]] = {}
+        for held in prepare.subscriptions:
+            channels.setdefault(held.channel, []).append(held)
+        held_now = self._holdings.stays.get(prepare.subscriber)
+        before = set(held_now.subscriptions) if held_now else set()
+        preparation = self._preparing[prepare.subscriber] = Preparation(prepare, len(channels), before)
+        for channel, wanted in channels.items():
+            then = partial(self._attached, preparation, wanted)
+            self._attachments.attach(channel, [held.parameters for held in wanted], then)
+        if not channels:
+            self._settle(preparation)
+
+    def handover(self, handover: Handover) -> None:
+        """Tells the subscriber, or the coordinator that it is not here."""
+        stay = self._holdings.stays.get(handover.subscriber)
+        if stay and stay.number == handover.stay and stay.session:
+            self._outbox.reply(stay.session, subscriber.Moved(handover.url))
+        else:
+            self._coordinator.tell(Absent(handover.subscriber, handover.stay))
+
+    def release(self, release: Release) -> None:
+        """Lets a subscriber go; answered with Released, also if it is not here."""
+        preparation = self._preparing.get(release.subscriber)
+        if preparation and preparation.prepare.stay == release.stay:
+            del self._preparing[release.subscriber]
+        stay = self._holdings.stays.get(release.subscriber)
+        if stay and stay.number == release.stay:
+            self._end(stay)
+        else:
+            self._coordinator.tell(Released(release.subscriber, release.stay))
+
+    def _attached(self, preparation: Preparation, wanted: list[Held], outcome: Attachment | control.Error) -> None:
+        preparation.missing -= 1
+        if isinstance(outcome, control.Error):
+            preparation.error = outcome.message
+        else:
+            preparation.lines += zip(wanted, outcome.lines, strict=True)
+        if not preparation.missing:
+            self._settle(preparation)
+
+    def _settle(self, preparation: Preparation) -> None:
+        """All answers are there."""
+        name, number = preparation.prepare.subscriber, preparation.prepare.stay
+        if self._preparing.get(name) is preparation:
+            del self._preparing[name]
+            if preparation.error is None:
+                self._ready(name, number, preparation)
+            else:
+                self._coordinator.tell(Unprepared(name, number, preparation.error))
+        for _, line in preparation.lines:
+            self._attachments.release(line)
+
+    def _ready(self, name: str, number: int, preparation: Preparation) -> None:
+        stay = self._holdings.stays.setdefault(name, Stay(name, number))
+        wanted = {line.be: (held, line) for held, line in preparation.lines}
+        for be in list(stay.subscriptions | wanted):
+            # One that is being made or given up here becomes what it is to be when the coordinator has stored it; of
+            # all others it knows best.
+            known = (be in stay.subscriptions) == (be in preparation.before)
+            if known and not self._requests.changing(stay, be):
+                self._adopt(stay, be, *wanted.get(be, (None, None)))
+        self._coordinator.tell(Prepared(name, number))
+        if stay.arrived:
+            self._coordinator.tell(Arrived(name, number))
+
+    def _adopt(self, stay: Stay, be: int, held: Held | None, line: Line | None) -> None:
+        subscription = stay.subscriptions.get(be)
+        if subscription and held:
+            subscription.live = held.live
+            subscription.acknowledged = max(subscription.acknowledged, held.cursor)
+        elif subscription:
+            self._requests.remove(subscription)
+        elif held and line:
+            self._catchup.start(self._requests.add(stay, line, held.live, held.cursor))
+
+    def _end(self, stay: Stay) -> None:
+        cursors = {be: subscription.acknowledged for be, subscription in stay.subscriptions.items()}
+        if stay.session:
+            self._sessions.end(stay.session, Code.ELSEWHERE, "served by another broker now; ask the coordinator")
+        for subscription in list(stay.subscriptions.values()):
+            self._requests.remove(subscription)
+        del self._holdings.stays[stay.subscriber]
+        self._requests.forget(stay)
+        self._reports.forget(stay.subscriber)
+        self._coordinator.tell(Released(stay.subscriber, stay.number, cursors))
