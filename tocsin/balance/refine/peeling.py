@@ -46,10 +46,15 @@ class Holders(NamedTuple):
     idx: Int32s
 
 
+def crowded(rows: Rows, brokers: int) -> bool:
+    """Whether a BE subscription has many holders on every broker, on average."""
+    return len(rows.idx) > _CROWD * len(rows.rates) * brokers
+
+
 def peeled(rows: Rows, members: Int64s, room: Floats) -> Int32s:
     """Groups of ``members``, one number for each: as many as there is ``room`` for, in proportion to it."""
     groups = np.zeros(len(members), np.int32)
-    grain = FINE if len(rows.idx) > _CROWD * len(rows.rates) * len(room) else COARSE
+    grain = FINE if crowded(rows, len(room)) else COARSE
     _divide(rows, members, np.arange(len(members)), room, 0, grain, groups)
     return groups
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tocsin.balance.refine.freedom import everywhere
-from tocsin.balance.refine.peeling import peeled
+from tocsin.balance.refine.peeling import crowded, peeled
 from tocsin.balance.refine.potential import Pressure
 from tocsin.balance.refine.refinement import Refinement
 from tocsin.balance.refine.relabel import relabelled
@@ -20,7 +20,8 @@ class Renewal:
 
     Args:
         passes: of best responses, while p grows
-        sharpness: from this to 1.
+        sharpness: from this to 1,
+        blunt: or from this, where many hold the same on every broker and only a faint pull tells brokers apart.
         kappa: how strongly load presses meanwhile.
         even: how strongly it presses in each of the further passes that even the brokers out.
         attempts: on small instances the best of several attempts is taken, at most this many,
@@ -30,6 +31,7 @@ class Renewal:
 
     passes: int = 10
     sharpness: float = 0.4
+    blunt: float = 0.1
     kappa: float = 2.0
     even: tuple[float, ...] = (8.0, 30.0, 120.0)
     attempts: int = 8
@@ -53,7 +55,8 @@ class Renewal:
     def _refine(self, work: Refinement, attempt: int) -> None:
         seed = work.problem.seed + attempt
         order = _order(work, attempt)
-        sharpness = np.geomspace(self.sharpness, 1.0, self.passes)
+        first = self.blunt if crowded(work.rows, len(work.state.load)) else self.sharpness
+        sharpness = np.geomspace(first, 1.0, self.passes)
         work.respond(sharpness, Pressure(self.kappa / max(work.level, 1.0), 0.0, 0.0), order)
         for kappa in self.even:
             work.respond([1.0], Pressure(kappa / max(work.level, 1.0), 0.0, 0.0), order)
