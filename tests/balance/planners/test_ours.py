@@ -1,0 +1,78 @@
+"""What holds for both of our planners."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from tests.balance.examples import example
+from tests.balance.reference import ruled, small
+from tocsin.balance.planner import Planner
+from tocsin.balance.planners.migrate import Migrate
+from tocsin.balance.planners.shuffle import Shuffle
+from tocsin.balance.workload import check
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+pytestmark = pytest.mark.parametrize("planner", [Shuffle(), Migrate()], ids=["shuffle", "migrate"])
+
+
+@hypothesis_settings(max_examples=40)
+@given(seed=SEEDS, capacities=st.booleans())
+def test_everybody_is_somewhere_and_the_highest_load_does_not_rise(
+    planner: Planner, seed: int, capacities: bool
+) -> None:
+    problem = small(seed, capacities=capacities)
+    plan = planner.plan(problem)
+    check(problem.workload, plan.assignment)
+    assert plan.after.max <= plan.before.max
+
+
+@hypothesis_settings(max_examples=40)
+@given(seed=SEEDS)
+def test_the_same_problem_has_the_same_plan(planner: Planner, seed: int) -> None:
+    problem = replace(small(seed), seed=seed)
+    assert (planner.plan(problem).assignment == planner.plan(problem).assignment).all()
+
+
+@hypothesis_settings(max_examples=60)
+@given(seed=SEEDS, capacities=st.booleans())
+def test_the_rules_hold(planner: Planner, seed: int, capacities: bool) -> None:
+    problem = ruled(small(seed, capacities=capacities), seed)
+    rules, brokers, now = problem.rules, problem.workload.brokers, problem.assignment
+    plan = planner.plan(problem)
+    leaves = rules.drained(brokers)[now]
+    came = plan.assignment != now
+    allowed = np.where(leaves, rules.refuges(brokers)[plan.assignment], rules.destinations(brokers)[plan.assignment])
+    assert allowed[came].all()
+    assert rules.sources(brokers)[now][came].all()
+    assert rules.fixed is None or not came[rules.fixed & ~leaves].any()
+    assert problem.max_moves is None or came.sum() <= problem.max_moves
+    if problem.max_moves is None or problem.max_moves >= leaves.sum():
+        assert came[leaves].all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "rates", "brokers"),
+    [
+        pytest.param([[0], [0, 1]], [5, 5], 1, id="one broker"),
+        pytest.param([[], [], []], [5], 2, id="no subscriptions"),
+        pytest.param([[], []], [], 2, id="nothing to subscribe to"),
+        pytest.param([[0], [0, 1], [1]], [0, 0], 2, id="all rates zero"),
+        pytest.param([[0, 1, 2], [3], [3]], [900, 900, 900, 1], 3, id="one giant"),
+        pytest.param([[0, 1]] * 9, [5, 5], 3, id="identical subscribers"),
+        pytest.param([], [5], 2, id="no subscribers"),
+    ],
+)
+def test_degenerate_workloads_have_a_plan(
+    planner: Planner, rows: list[list[int]], rates: list[int], brokers: int
+) -> None:
+    problem = example(rows, rates, brokers, [0] * len(rows))
+    plan = planner.plan(problem)
+    check(problem.workload, plan.assignment)
+    assert plan.lower_bound <= plan.after.max <= plan.before.max
