@@ -10,7 +10,8 @@ import uvicorn
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tocsin.data.server.app import create_app
-from tocsin.data.server.serve import Server, address, bind
+from tocsin.data.server.serve import bind
+from tocsin.http.listening import Server, address
 from tocsin.settings import Settings
 
 

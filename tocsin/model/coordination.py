@@ -139,6 +139,10 @@ class Presence(Message, frozen=True, tag="presence"):
     offline: list[str] = []
 
 
+class Beat(Message, frozen=True, tag="beat"):
+    """A broker's sign of life, when it has nothing else to say."""
+
+
 class Refused(Message, frozen=True, tag="refused"):
     """The coordinator cannot act on a message, and why."""
 
@@ -147,5 +151,5 @@ class Refused(Message, frozen=True, tag="refused"):
     details: dict[str, Any] = {}
 
 
-FromBroker = Hello | Prepared | Unprepared | Absent | Arrived | Released | Keep | Progress | Load | Presence
+FromBroker = Hello | Prepared | Unprepared | Absent | Arrived | Released | Keep | Progress | Load | Presence | Beat
 FromCoordinator = Accepted | Prepare | Handover | Release | Kept | Refused

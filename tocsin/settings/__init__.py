@@ -5,6 +5,8 @@
 whichever source they come from. ``sections`` holds every key with its default.
 """
 
+from tocsin.settings.broker import Broker
+from tocsin.settings.coordinator import Coordinator
 from tocsin.settings.loading import Resolved, load, resolve
 from tocsin.settings.sections import (
     Channels,
@@ -21,7 +23,9 @@ from tocsin.settings.sections import (
 )
 
 __all__ = [
+    "Broker",
     "Channels",
+    "Coordinator",
     "Data",
     "Feeds",
     "Lake",

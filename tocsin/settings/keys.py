@@ -11,7 +11,8 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 from msgspec import inspect
 
-from tocsin.settings.sections import Section, Settings
+from tocsin.settings.section import Section
+from tocsin.settings.sections import Settings
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -149,6 +150,6 @@ def closest(dotted: str) -> Key | None:
     similar = difflib.get_close_matches(dotted, KEYS, n=1, cutoff=0.75)
     if similar:
         return KEYS[similar[0]]
-    names = {key.name: key for key in KEYS.values()}
+    names = {key.name: key for key in reversed(KEYS.values())}
     similar = difflib.get_close_matches(dotted.rpartition(".")[2], names, n=1, cutoff=0.8)
     return names[similar[0]] if similar else None

@@ -12,17 +12,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+from tocsin.settings.broker import Broker
+from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.section import GIB, MIB, Seconds, Section, Size
 
-Size = Annotated[int, Meta(ge=KIB)]
-# The upper bound is there to refuse infinity.
-Seconds = Annotated[float, Meta(gt=0, le=1_000_000_000)]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "text", "json"]
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the sections. A section's docstring is its description in the documentation."""
 
 
 class Data(Section, frozen=True, kw_only=True):
@@ -173,4 +168,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     results: Results = Results()
     lake: Lake = Lake()
     rates: Rates = Rates()
+    coordinator: Coordinator = Coordinator()
+    broker: Broker = Broker()
     log: Log = Log()

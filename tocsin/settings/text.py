@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from tocsin.settings.keys import KEYS, SECTIONS, Key, literal
-from tocsin.settings.sections import GIB, KIB, MIB
+from tocsin.settings.section import GIB, KIB, MIB
 
 WIDTH = 110
 

@@ -5,11 +5,12 @@ import msgspec
 import pytest
 
 from tests.data.server.memory import MemoryCluster, MemoryTokens
-from tocsin.data.server.access import Access, is_loopback
+from tocsin.data.server.access import Access
 from tocsin.data.server.app import create_app
 from tocsin.data.server.call import Operation
 from tocsin.data.server.operations import OPERATIONS
 from tocsin.errors import SettingsError
+from tocsin.http.listening import is_loopback
 from tocsin.settings import Settings
 
 MAY: dict[Access, set[str | None]] = {

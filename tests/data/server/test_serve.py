@@ -14,8 +14,9 @@ import pytest
 
 from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tests.data.server.running import running
-from tocsin.data.server.serve import address, bind, run
+from tocsin.data.server.serve import bind, run
 from tocsin.errors import SettingsError, UnavailableError
+from tocsin.http.listening import address
 from tocsin.settings import Settings
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from ipaddress import ip_address
 from typing import Final
 
 import msgspec
 
 from tocsin.data.server.cluster import Tokens
 from tocsin.errors import ForbiddenError, SettingsError, UnauthorizedError
+from tocsin.http.listening import is_loopback
 
 DEMO_TOKEN: Final = "demo"
 ADMIN: Final = "admin"
@@ -73,13 +73,3 @@ def check_demo(host: str) -> None:
             f"the demo token is known to everyone, and data.host = {host} can be reached from other machines: "
             "listen on 127.0.0.1, or make tokens with 'tocsin token add'"
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens on ``host``."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -17,10 +17,10 @@ from tocsin.data.server.access import Access, Caller, Gate, check_demo
 from tocsin.data.server.call import Call, Operation
 from tocsin.data.server.cluster import DataCluster, Tokens
 from tocsin.data.server.control import Control
-from tocsin.data.server.envelope import CALLER, Envelope
-from tocsin.data.server.failures import failure, unrouted
 from tocsin.data.server.openapi import document
 from tocsin.data.server.operations import OPERATIONS
+from tocsin.http.envelope import CALLER, Envelope
+from tocsin.http.failures import failure, unrouted
 from tocsin.settings import Settings
 
 Endpoint = Callable[[Request], Awaitable[Response]]

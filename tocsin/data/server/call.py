@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.data.server import body
 from tocsin.data.server.access import Access, Caller
 from tocsin.data.server.cluster import DataCluster
+from tocsin.http import body
 from tocsin.settings import Settings
 
 T = TypeVar("T")

@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tocsin.data.server import failures
 from tocsin.data.server.access import Access, Gate
-from tocsin.data.server.body import UNDECODABLE, decoded, undecodable
 from tocsin.data.server.cluster import DataCluster, Notices
 from tocsin.data.server.pending import Pending
 from tocsin.errors import InvalidError, UnauthorizedError
+from tocsin.http import failures
+from tocsin.http.body import UNDECODABLE, decoded, undecodable
 from tocsin.log import get_logger
 from tocsin.model import control
 from tocsin.model.messages import BrokerName

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from tocsin.data.server.answers import answer
 from tocsin.data.server.call import Call
-from tocsin.data.server.failures import RefusedError
+from tocsin.http.answers import answer
+from tocsin.http.failures import RefusedError
 
 
 async def publish(call: Call) -> Response:

@@ -8,13 +8,13 @@ from typing import Final
 
 from starlette.responses import Response
 
-from tocsin.data.server import body
-from tocsin.data.server.answers import answer
 from tocsin.data.server.call import Call
 from tocsin.data.server.uploads import upload
 from tocsin.data.sql.forms import CreateChannel, CreateDataset, CreateFeed, LoadDataset, Statement, Thing
 from tocsin.data.sql.statements import parse
 from tocsin.errors import ConflictError, InvalidError, NotFoundError
+from tocsin.http import body
+from tocsin.http.answers import answer
 from tocsin.log import get_logger
 from tocsin.model import messages, names
 from tocsin.model.scalars import shortened

@@ -8,10 +8,10 @@ from typing import Final
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from tocsin.data.server.answers import answer
 from tocsin.data.server.call import Call, Query
 from tocsin.data.sql.forms import Listing
 from tocsin.errors import InvalidError
+from tocsin.http.answers import answer
 from tocsin.model import messages
 from tocsin.model.scalars import shown
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from tocsin.data.server.answers import answer
 from tocsin.data.server.call import Call
+from tocsin.http.answers import answer
 from tocsin.log import get_logger
 from tocsin.model import messages
 

@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from tocsin.data.server.answers import answer
 from tocsin.errors import BusyError, InvalidError, StatementError, TocsinError, UnauthorizedError
+from tocsin.http.answers import answer
 from tocsin.log import get_logger
 from tocsin.model.messages import Failure, Problem
 from tocsin.model.records import Refusal
