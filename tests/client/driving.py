@@ -63,8 +63,8 @@ class Program:
         return self.say(connection, Subscribed(subscribe.id, answer))
 
 
-def welcome(*subscriptions: Held, version: int = VERSION) -> Welcome:
-    return Welcome("ann", "a", version, list(subscriptions))
+def welcome(*subscriptions: Held, version: int = VERSION, newest: dict[str, int] | None = None) -> Welcome:
+    return Welcome("ann", "a", version, list(subscriptions), newest or {})
 
 
 def every(actions: list[Action], kind: type[A]) -> list[A]:

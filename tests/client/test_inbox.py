@@ -57,16 +57,33 @@ def test_notes_of_what_is_not_held_are_dropped() -> None:
     assert executions(program.say(1, notes(8, 1))) == []
 
 
-def test_what_was_missed_is_marked_and_what_comes_then_is_not() -> None:
+def test_what_was_found_while_away_is_marked_and_what_is_found_then_is_not() -> None:
     program = Program()
     program.serve(held(7))
-    program.say(1, notes(7, 1))
+    assert not only(program.say(1, notes(7, 1)), Deliver).recovered
+    connection = reopened(program, 1)
+    program.say(connection, welcome(held(7), newest={"Fires": 3}))
+    delivered = every(program.say(connection, notes(7, 1, 2)), Deliver)
+    delivered += every(program.say(connection, notes(7, 3, 4)), Deliver)
+    assert [(deliver.note.e, deliver.recovered) for deliver in delivered] == [(2, True), (3, True), (4, False)]
+
+
+def test_a_broker_that_does_not_say_what_is_newest_marks_nothing() -> None:
+    program = Program()
+    program.serve(held(7))
     connection = reopened(program, 1)
     program.say(connection, welcome(held(7)))
-    delivered = every(program.say(connection, notes(7, 1, 2, 3)), Deliver)
-    marks = [(deliver.note.e, deliver.recovered) for deliver in delivered]
-    assert marks == [(2, True), (3, True)]
-    assert not only(program.say(connection, notes(7, 4)), Deliver).recovered
+    assert not only(program.say(connection, notes(7, 1)), Deliver).recovered
+
+
+def test_what_comes_by_another_login_was_not_missed() -> None:
+    program = Program(Rules(backlog_notes=1))
+    program.serve(held(7))
+    program.say(1, notes(7, 1, 2))
+    program.do(Taken(7, 1))
+    program.do(Opened(2))
+    program.say(2, welcome(held(7, 1), newest={"Fires": 2}))
+    assert not only(program.say(2, notes(7, 2)), Deliver).recovered
 
 
 def test_a_login_says_what_was_taken_and_not_what_was_delivered() -> None:

@@ -285,7 +285,7 @@ def test_what_a_broker_holds_from_before_is_told_and_delivered() -> None:
     program = Program()
     program.serve(held(7, 3))
     assert only(program.actions, Resumed) == Resumed(held(7, 3))
-    assert every(program.say(1, notes(7, 3, 4)), Deliver) == [Deliver(7, notes(7, 4).notes[0], recovered=True)]
+    assert every(program.say(1, notes(7, 3, 4)), Deliver) == [Deliver(7, notes(7, 4).notes[0])]
     again(program, 1, held(7, 3))
     assert every(program.actions, Resumed) == []
 

@@ -132,7 +132,7 @@ class Sessions:
         stay.session, session.stay = session, stay
         session.cursors = {be: cursor for be, cursor in cursors.items() if be not in stay.subscriptions}
         held = [subscription.held for subscription in stay.subscriptions.values()]
-        self._outbox.reply(session, Welcome(stay.subscriber, self._name, VERSION, held))
+        self._outbox.reply(session, Welcome(stay.subscriber, self._name, VERSION, held, _newest(stay)))
         if not stay.arrived:
             stay.arrived = True
             self._coordinator.tell(Arrived(stay.subscriber, stay.number))
@@ -156,6 +156,15 @@ class Sessions:
             self._stop(session)
             stay.session = None
             self._reports.present(stay.subscriber, False)
+
+
+def _newest(stay: Stay) -> dict[str, int]:
+    """Per channel of a subscriber's subscriptions, the last execution this broker knows of."""
+    newest: dict[str, int] = {}
+    for subscription in stay.subscriptions.values():
+        channel = subscription.line.channel.name
+        newest[channel] = max(newest.get(channel, 0), subscription.newest)
+    return newest
 
 
 def _rewind(subscription: Subscription, cursor: int | None) -> None:

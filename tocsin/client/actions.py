@@ -130,7 +130,7 @@ class Unsubscribed:
 class Deliver:
     """A note for the application, of each subscription in order and each once.
 
-    ``recovered``: it may have been found while the subscriber was away. It counts as waiting until it is Taken.
+    ``recovered``: it was found before the subscriber last came back. It counts as waiting until it is Taken.
     """
 
     subscription: int

@@ -154,7 +154,7 @@ class Core:
         away = self._connection.serving is None
         actions = self._connection.welcomed(now, connection)
         actions += self._subscriptions.welcomed(welcome.subscriptions)
-        self._inbox.welcomed(now, welcome.subscriptions, away)
+        self._inbox.welcomed(now, welcome.subscriptions, welcome.newest if away else {})
         self._publisher.again()
         return actions
 

@@ -7,7 +7,7 @@ new exactly when its execution is later than the last one delivered, whichever c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tocsin.client.actions import Deliver
@@ -18,11 +18,12 @@ from tocsin.model.subscriber import Acknowledge, Held, Note
 @dataclass
 class Stream:
     """One subscription's notes: up to ``last`` delivered, up to ``taken`` had by the application, between them
-    ``backlog``. What connections up to number ``deaf`` bring is not taken in: they have brought too much."""
+    ``backlog``. What was found up to ``missed`` was found before the subscriber last came back. What connections up to
+    number ``deaf`` bring is not taken in: they have brought too much."""
 
     last: int
     taken: int
-    away: bool = False
+    missed: int = 0
     deaf: int = -1
     bytes: int = 0
     backlog: deque[tuple[int, int]] = field(default_factory=deque)
@@ -60,26 +61,26 @@ class Inbox:
         self._deaf.discard(number)
         self._unsaid.discard(number)
 
-    def welcomed(self, now: float, subscriptions: Iterable[Held], away: bool) -> None:
-        """A broker has said from where it goes on. It may not know the latest acknowledgements."""
+    def welcomed(self, now: float, subscriptions: Iterable[Held], missed: Mapping[str, int]) -> None:
+        """A broker has said from where it goes on. It may not know the latest acknowledgements.
+
+        ``missed`` is, per channel, the newest execution of the time the subscriber was away.
+        """
         for held in subscriptions:
             stream = self._streams.get(held.subscription)
             if stream is None:
                 continue
-            stream.away = stream.away or away
+            stream.missed = max(stream.missed, missed.get(held.channel, 0))
             if held.cursor < stream.taken:
                 self._unsay(now, held.subscription)
 
     def receive(self, connection: int, notes: Iterable[Note]) -> list[Deliver]:
         """What of one message's notes is new to the application."""
-        delivered = [
-            Deliver(note.s, note, stream.away)
+        return [
+            Deliver(note.s, note, note.e <= stream.missed)
             for note in notes
             if (stream := self._streams.get(note.s)) and self._takes(connection, stream, note)
         ]
-        for number in {deliver.subscription for deliver in delivered}:
-            self._streams[number].away = False
-        return delivered
 
     def take(self, now: float, number: int, execution: int) -> None:
         """The application has had the notes of a subscription up to this one."""

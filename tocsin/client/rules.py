@@ -1,4 +1,4 @@
-"""How patient, how chatty and how large a subscriber's core is."""
+"""How patient, how chatty and how large a subscriber's connection is."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ class Rules:
     """Least wait after a broker has complained of too many messages."""
     steady_seconds: float = 10.0
     """A connection that served this long is no failure when it ends."""
+    ping_seconds: float = 10.0
+    pong_seconds: float = 10.0
+    """A connection is pinged this often, and given up when it has not answered for so long."""
     ack_seconds: float = 0.5
     ack_notes: int = 100
     """An acknowledgement goes out when this many notes were taken, or the first of them this long ago."""

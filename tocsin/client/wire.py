@@ -30,8 +30,8 @@ def _numbers(answer: Answer) -> list[int]:
     match answer:
         case Notes(notes):
             return [number for note in notes for number in (note.s, note.e)]
-        case Welcome(subscriptions=subscriptions):
-            return [number for held in subscriptions for number in _of(held)]
+        case Welcome(subscriptions=subscriptions, newest=newest):
+            return [*newest.values(), *(number for held in subscriptions for number in _of(held))]
         case Subscribed(held=held):
             return _of(held)
     return []

@@ -80,20 +80,25 @@ class Logout(Message, frozen=True, tag="logout"):
 class Held(msgspec.Struct, frozen=True):
     """A subscription as its broker holds it: what is after ``cursor`` is yet to come."""
 
-    subscription: int
+    subscription: BeId
     channel: str
     parameters: dict[str, Any]
-    cursor: int
+    cursor: Execution
     live: bool = False
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
-    """The answer to :class:`Login`."""
+    """The answer to :class:`Login`.
+
+    ``newest`` is, per channel of the subscriptions, the last execution the broker knows of: what it or an earlier one
+    has found was found before this login.
+    """
 
     subscriber: str
     broker: str
     version: int
     subscriptions: list[Held]
+    newest: dict[str, int] = {}
 
 
 class Subscribed(Message, frozen=True, tag="subscribed"):

@@ -1,0 +1,18 @@
+"""A town where something happens without being told to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.client.town import NOWHERE, Town
+from tocsin.model import control
+
+
+class Lively(Town):
+    """Every channel is executed twice as soon as somebody wants it."""
+
+    def _answer(self, broker: str, request: control.Request) -> Any:
+        if isinstance(request, control.Attach) and request.channel != NOWHERE:
+            asyncio.get_running_loop().call_soon(self.execute, request.channel, 2)
+        return super()._answer(broker, request)

@@ -1,0 +1,180 @@
+"""What an application sees of being connected: entering, leaving, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+import tocsin
+from tests.client.town import NOWHERE, QUICK, Town
+from tocsin.client import register
+from tocsin.client.coordinator import UnreachableError
+from tocsin.client.faults import ClosedError, ReplacedError
+from tocsin.client.notices import Kind
+from tocsin.errors import ConflictError, InvalidError, NotFoundError, TocsinError, UnauthorizedError, UnavailableError
+
+
+async def test_a_subscriber_registers_connects_and_is_told(town: Town) -> None:
+    token = await register(town.url, "ann")
+    async with tocsin.connect(town.url, token) as me:
+        floods = await me.subscribe("Emergencies", event="flood")
+        town.execute("Emergencies")
+        note = await anext(floods)
+    assert (note.channel, note.execution, note.subscription) == ("Emergencies", 1, floods.number)
+    assert note.rows == [{"be": floods.number, "n": 1}]
+    assert note.payload == b'[{"be":1,"n":1}]'
+    assert not note.recovered
+
+
+async def test_a_name_is_registered_once(town: Town) -> None:
+    await register(town.url, "ann")
+    with pytest.raises(ConflictError, match="ann"):
+        await register(town.url, "ann")
+    with pytest.raises(InvalidError):
+        await register(town.url, "no name at all")
+
+
+async def test_what_is_found_while_no_program_runs_waits_for_the_next(town: Town) -> None:
+    token = await town.register("ann")
+    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+        fires = await me.subscribe("Fires", v=1)
+        town.execute("Fires")
+        (await anext(fires)).done()
+    town.execute("Fires", 2)
+    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+        town.execute("Fires")
+        fires = await me.subscribe("Fires", v=1)
+        notes = [await anext(fires) for _ in range(3)]
+    assert [(note.execution, note.recovered) for note in notes] == [(2, True), (3, True), (4, False)]
+
+
+async def test_a_live_subscription_skips_what_was_found_meanwhile(town: Town) -> None:
+    token = await town.register("ann")
+    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+        await me.subscribe("Fires", live=True, v=1)
+    town.execute("Fires", 2)
+    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+        fires = await me.subscribe("Fires", live=True, v=1)
+        town.execute("Fires")
+        assert (await anext(fires)).execution == 3
+
+
+async def test_parameters_may_have_any_name(town: Town) -> None:
+    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+        sub = await me.subscribe("Fires", parameters={"live": 1, "acknowledge": 2, "not an identifier": 3}, v=4)
+        assert sub.parameters == {"live": 1, "acknowledge": 2, "not an identifier": 3, "v": 4}
+
+
+async def test_a_token_that_is_not_valid_ends_at_once(town: Town) -> None:
+    with pytest.raises(UnauthorizedError, match="ask the coordinator"):
+        async with tocsin.connect(town.url, "forged"):
+            pytest.fail("nobody is let in with a forged token")
+
+
+async def test_a_place_where_nothing_listens_is_said_at_once(town: Town) -> None:
+    await town.__aexit__(None, None, None)
+    with pytest.raises(UnreachableError, match="is 'tocsin coordinator' or 'tocsin up' running there"):
+        async with tocsin.connect(town.url, "any"):
+            pytest.fail("nobody is there")
+
+
+@pytest.mark.parametrize("url", ["localhost:8700", "", "http://", "ws://localhost:8700", "http://host:port"])
+def test_what_is_no_url_is_said_before_anything_is_tried(url: str) -> None:
+    with pytest.raises(InvalidError, match="http://localhost:8700"):
+        tocsin.connect(url, "token")
+
+
+def test_a_token_that_was_forgotten_is_said_before_anything_is_tried() -> None:
+    with pytest.raises(InvalidError, match="register"):
+        tocsin.connect("http://localhost:8700", "")
+
+
+async def test_who_connects_again_elsewhere_replaces_the_first(town: Town) -> None:
+    token = await town.register("ann")
+    async with tocsin.connect(town.url, token, rules=QUICK) as first:
+        fires = await first.subscribe("Fires", v=1)
+        happened = first.events()
+        async with tocsin.connect(town.url, token, rules=QUICK):
+            with pytest.raises(ReplacedError, match="stop one of them"):
+                await anext(fires)
+            with pytest.raises(ReplacedError):
+                await first.subscribe("Floods")
+            with pytest.raises(ReplacedError):
+                await first.publish("places", [])
+            with pytest.raises(ReplacedError):
+                [notice async for notice in happened]
+
+
+async def test_a_channel_that_does_not_exist_is_said_where_it_was_asked_for(town: Town) -> None:
+    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+        with pytest.raises(NotFoundError, match="no channel Nowhere"):
+            await me.subscribe(NOWHERE)
+        with pytest.raises(NotFoundError):
+            await me.subscribe(NOWHERE)
+        assert (await me.subscribe("Fires")).channel == "Fires"
+
+
+async def test_what_cannot_be_written_as_json_is_no_parameter(town: Town) -> None:
+    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+        with pytest.raises(InvalidError, match="a parameter of Fires"):
+            await me.subscribe("Fires", what=object())
+        with pytest.raises(TocsinError, match="at most"):
+            await me.subscribe("Fires", what="x" * QUICK.message_bytes)
+
+
+async def test_it_is_used_within_its_async_with(town: Town) -> None:
+    me = tocsin.connect(town.url, await town.register("ann"), rules=QUICK)
+    with pytest.raises(ClosedError, match="async with"):
+        await me.subscribe("Fires")
+    async with me:
+        fires = await me.subscribe("Fires")
+        other = await me.subscribe("Floods")
+        waiting = asyncio.create_task(anext(aiter(other), None))
+    assert await waiting is None
+    assert [note async for note in fires] == []
+    with pytest.raises(ClosedError):
+        await me.subscribe("Fires")
+    with pytest.raises(ClosedError):
+        async with me:
+            pytest.fail("entered again")
+
+
+async def test_leaving_ends_what_still_waits_for_an_answer(town: Town) -> None:
+    town.mute.update(["a", "b"])
+    me = tocsin.connect(town.url, await town.register("ann"), rules=QUICK)
+    town.mute.clear()
+    async with me:
+        town.mute.update(["a", "b"])
+        calls = [asyncio.create_task(me.subscribe("Fires")), asyncio.create_task(me.publish("places", [{"x": 1}]))]
+        await asyncio.sleep(0)
+    for call in calls:
+        with pytest.raises(ClosedError):
+            await call
+
+
+async def test_a_coordinator_without_a_broker_is_asked_until_there_is_one() -> None:
+    async with asyncio.timeout(30), Town() as town:
+        me = tocsin.connect(town.url, await town.register("ann"), rules=QUICK)
+        entering = asyncio.create_task(me.__aenter__())
+        happened = me.events()
+        while (await anext(happened)).kind is not Kind.RECONNECTING:
+            pass
+        await town.start("late")
+        await entering
+        assert (await me.subscribe("Fires")).channel == "Fires"
+        await me.__aexit__(None, None, None)
+
+
+async def test_a_server_that_is_no_coordinator_is_told_apart(town: Town) -> None:
+    with pytest.raises(TocsinError, match="no call GET /elsewhere/broker"):
+        async with tocsin.connect(f"{town.url}/elsewhere", await town.register("ann")):
+            pytest.fail("there is no coordinator")
+    assert issubclass(UnreachableError, UnavailableError)
+
+
+def test_importing_the_package_loads_neither_http_nor_websockets() -> None:
+    check = "import sys, tocsin, tocsin.client.core; sys.exit('httpx' in sys.modules or 'websockets' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -1,0 +1,144 @@
+"""What runs a subscriber's core: its connections, its questions to the coordinator, and its clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import SystemRandom
+from typing import Final
+
+from tocsin.client import actions, events
+from tocsin.client.coordinator import Coordinator, Place, UnreachableError
+from tocsin.client.core import Core
+from tocsin.client.faults import fault
+from tocsin.client.line import Line
+from tocsin.client.rules import Rules
+from tocsin.errors import ForbiddenError, NotFoundError, TocsinError, UnauthorizedError
+
+# With these the coordinator would never say anything else.
+_FINAL: Final = (UnauthorizedError, ForbiddenError, NotFoundError)
+
+
+class Driver:
+    """A core with the world around it, on the event loop it is started in.
+
+    It carries out what the core wants of the world, and passes the rest on to ``act``. ``fail`` is called once with
+    what ends it for good: a token that is not accepted, another program under the same name, no coordinator at the
+    very first question (a wrong URL, more often than not; later ones are asked again for ever), or a fault in here.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        token: str,
+        place: Place | None,
+        rules: Rules,
+        act: Callable[[actions.Action], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        self._coordinator, self._token, self._place, self._rules = coordinator, token, place, rules
+        self._act, self._fail = act, fail
+        self._core = Core(SystemRandom(), rules)
+        self._loop = asyncio.get_running_loop()
+        self._lines: dict[int, Line] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._reached = False
+        self._over = False
+
+    def start(self) -> None:
+        """Begins to connect."""
+        self.handle(events.Start(self._token))
+
+    def handle(self, event: events.Event) -> None:
+        """Has the core handle an event of the application. Raises TypeError for what cannot be written as JSON."""
+        for action in self._core.handle(self._loop.time(), event):
+            self._do(action)
+        self._set_timer()
+
+    async def stop(self) -> None:
+        """Logs out and closes everything, in a few seconds at most even if nobody answers."""
+        if not self._over:
+            self._tell(events.Stop())
+        self._end()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _end(self) -> None:
+        self._over = True
+        if self._timer:
+            self._timer.cancel()
+        for line in self._lines.values():
+            line.close()
+        for ask in self._asks:
+            ask.cancel()
+
+    def _break(self, error: Exception) -> None:
+        if not self._over:
+            self._end()
+            self._fail(error)
+
+    def _tell(self, event: events.Event) -> None:
+        """Has the core handle an event of the world; a fault in that is the end, and not silent."""
+        if self._over:
+            return
+        try:
+            self.handle(event)
+        except Exception as error:
+            self._break(error)
+
+    def _do(self, action: actions.Action) -> None:
+        match action:
+            case actions.Send(connection, text):
+                if line := self._lines.get(connection):
+                    line.send(text)
+            case actions.Open(connection, url):
+                line = self._lines[connection] = Line(connection, url, self._rules, self._tell, self._act)
+                self._keep(line.task)
+            case actions.Close(connection):
+                if line := self._lines.pop(connection, None):
+                    line.close()
+            case actions.AskBroker():
+                self._keep(ask := asyncio.create_task(self._ask(), name="tocsin coordinator"))
+                self._asks.add(ask)
+            case actions.Failed(code, message):
+                self._break(fault(code, message))
+            case _:
+                self._act(action)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._asks.discard(task)
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            self._break(error)
+
+    async def _ask(self) -> None:
+        try:
+            url = await self._coordinator.locate(self._token, self._place)
+        except _FINAL as error:
+            self._break(error)
+        except TocsinError as error:
+            if isinstance(error, UnreachableError) and not self._reached:
+                self._break(error)
+            self._reached = True
+            self._tell(events.CoordinatorFailed(str(error)))
+        else:
+            self._reached = True
+            self._tell(events.BrokerFound(url))
+
+    def _set_timer(self) -> None:
+        """A tick that comes too early does no harm, so that a timer is only replaced by an earlier one."""
+        wake = self._core.wake()
+        if wake is None or self._over or (self._timer and self._timer.when() <= wake):
+            return
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(wake, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._tell(events.Tick())

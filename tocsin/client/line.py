@@ -1,0 +1,82 @@
+"""One WebSocket to a broker: opened, read and written for a core that knows it by a number."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.connection import broadcast
+from websockets.exceptions import ConnectionClosed, WebSocketException
+
+from tocsin.client.actions import Troubled
+from tocsin.client.connection import ABNORMAL
+from tocsin.client.coordinator import trust
+from tocsin.client.events import Event, Lost, Opened, Received
+from tocsin.client.rules import Rules
+
+# One execution's notes come in one message, so that the bound is only against a broker gone mad.
+_MESSAGE_BYTES: Final = 64 << 20
+_CLOSE_SECONDS: Final = 2.0
+
+
+class Line:
+    """A connection in a task of its own, which tells what happens on it until it is lost or closed.
+
+    What can go wrong: it does not open (``complain`` hears why), the other side closes it, or falls silent and does
+    not answer pings: each is told as Lost.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        url: str,
+        rules: Rules,
+        tell: Callable[[Event], None],
+        complain: Callable[[Troubled], None],
+    ) -> None:
+        self._number, self._url, self._rules, self._tell, self._complain = number, url, rules, tell, complain
+        self._socket: ClientConnection | None = None
+        self.task = asyncio.create_task(self._run(), name=f"tocsin connection {number}")
+
+    def send(self, text: bytes) -> None:
+        """Writes a message without waiting: the core itself bounds what is unanswered."""
+        if self._socket:
+            broadcast([self._socket], text.decode())
+
+    def close(self) -> None:
+        """Closes in an orderly way, after what was sent; nothing is told any more."""
+        self.task.cancel()
+
+    async def _run(self) -> None:
+        code = ABNORMAL
+        try:
+            async with self._opening() as socket:
+                self._socket = socket
+                self._tell(Opened(self._number))
+                await self._read(socket)
+            code = socket.close_code or ABNORMAL
+        except (OSError, WebSocketException) as error:
+            self._complain(Troubled("broker", f"the broker at {self._url} cannot be reached: {error}"))
+        self._tell(Lost(self._number, code))
+
+    def _opening(self) -> connect:
+        return connect(
+            self._url,
+            ssl=trust() if self._url.startswith("wss:") else None,
+            compression=None,
+            open_timeout=None,  # the core gives up when it has waited long enough
+            ping_interval=self._rules.ping_seconds,
+            ping_timeout=self._rules.pong_seconds,
+            close_timeout=_CLOSE_SECONDS,
+            max_size=_MESSAGE_BYTES,
+            user_agent_header=None,
+        )
+
+    async def _read(self, socket: ClientConnection) -> None:
+        try:
+            while True:
+                self._tell(Received(self._number, await socket.recv(decode=False)))
+        except ConnectionClosed:
+            return

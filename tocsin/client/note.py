@@ -1,0 +1,43 @@
+"""A notification as the application sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+
+class Note:
+    """What one execution of a channel found for one subscription.
+
+    ``subscription`` and ``execution`` together are its id, the same for everybody and for ever. ``payload`` is the JSON
+    array of rows as the data cluster wrote it. ``recovered`` says that it was found while the subscriber was away.
+    """
+
+    def __init__(
+        self,
+        subscription: int,
+        channel: str,
+        execution: int,
+        payload: bytes,
+        recovered: bool,
+        done: Callable[[int], None],
+    ) -> None:
+        self.subscription, self.channel, self.execution = subscription, channel, execution
+        self.payload, self.recovered, self._done = payload, recovered, done
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows, parsed when first asked for."""
+        rows: list[dict[str, Any]] = msgspec.json.decode(self.payload)
+        return rows
+
+    def done(self) -> None:
+        """Acknowledges it: it will not come again, not even to the next run of this program."""
+        self._done(self.execution)
+
+    def __repr__(self) -> str:
+        mark = " recovered" if self.recovered else ""
+        return f"<Note {self.channel}/{self.execution}/{self.subscription}{mark}: {len(self.payload)} bytes>"

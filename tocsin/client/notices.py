@@ -1,0 +1,89 @@
+"""What happens to a subscriber's connection, for who wants to know: the rest works without."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from tocsin.client.actions import Changed, Slowed, State, Troubled
+from tocsin.client.tray import Tray
+
+# Who does not read them gets the latest.
+_MOST: Final = 1000
+
+
+class Kind(StrEnum):
+    """What has happened."""
+
+    CONNECTED = "connected"
+    MOVED = "moved"  # to another broker, without a gap
+    RECONNECTING = "reconnecting"  # nothing comes until connected again
+    SLOW = "slow"  # this program, or its network, does not keep up
+    TROUBLE = "trouble"  # something for the log; it goes on by itself
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that happened; ``url`` is the broker's, if one serves, and ``message`` a sentence for people."""
+
+    kind: Kind
+    message: str
+    url: str | None = None
+
+
+class Notices:
+    """Turns what the core says about its connection into notices for everybody who listens."""
+
+    def __init__(self) -> None:
+        self._listeners: weakref.WeakSet[Tray[Notice]] = weakref.WeakSet()
+        self._latest: Notice | None = None
+        self._url: str | None = None
+        self._served = False
+
+    def listen(self) -> Tray[Notice]:
+        """What happens from now on, beginning with how it stands."""
+        tray: Tray[Notice] = Tray(_MOST)
+        if self._latest:
+            tray.put(self._latest)
+        self._listeners.add(tray)
+        return tray
+
+    def changed(self, change: Changed) -> None:
+        """The connection's state is another."""
+        if change.state is State.SERVING:
+            self._serving(change.url)
+        elif change.state is State.WAITING:
+            before = f"; it was {self._url}" if self._url else ""
+            self._served = False
+            self._stand(Notice(Kind.RECONNECTING, f"no broker serves{before}; trying again"))
+
+    def slowed(self, slowed: Slowed) -> None:
+        """The broker says that this side does not keep up."""
+        self._say(Notice(Kind.SLOW, f"{slowed.waiting} bytes are under way and not read yet", self._url))
+
+    def troubled(self, trouble: Troubled) -> None:
+        """Something for the log."""
+        self._say(Notice(Kind.TROUBLE, f"{trouble.message} ({trouble.code})", self._url))
+
+    def end(self, error: Exception | None) -> None:
+        """Nothing happens any more."""
+        for listener in list(self._listeners):
+            listener.end(error)
+
+    def _serving(self, url: str | None) -> None:
+        moved, same = self._served and url != self._url, self._served and url == self._url
+        self._url, self._served = url, True
+        if moved:
+            self._stand(Notice(Kind.MOVED, f"moved to {url}", url))
+        elif not same:
+            self._stand(Notice(Kind.CONNECTED, f"connected to {url}", url))
+
+    def _stand(self, notice: Notice) -> None:
+        self._latest = notice
+        self._say(notice)
+
+    def _say(self, notice: Notice) -> None:
+        for listener in list(self._listeners):
+            listener.put(notice)

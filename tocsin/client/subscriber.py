@@ -1,0 +1,177 @@
+"""The front door of the SDK: :func:`connect`, and the :class:`Subscriber` it gives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from itertools import count
+from types import TracebackType
+from typing import Any, Self
+
+from tocsin.client import actions
+from tocsin.client.coordinator import Coordinator, Place
+from tocsin.client.desk import Desk
+from tocsin.client.driver import Driver
+from tocsin.client.events import Event
+from tocsin.client.faults import ClosedError, fault
+from tocsin.client.notices import Notice, Notices
+from tocsin.client.publishing import Publishing, Record
+from tocsin.client.rules import Rules
+from tocsin.client.subscription import Acknowledge, Subscription
+from tocsin.errors import InvalidError
+from tocsin.model.messages import Published
+
+
+def connect(coordinator: str, token: str, *, place: Place | None = None, rules: Rules | None = None) -> Subscriber:
+    """A subscriber, connected while in its ``async with``::
+
+        async with tocsin.connect("http://localhost:8700", token) as me:
+            floods = await me.subscribe("EmergenciesOfType", event="flood")
+            async for note in floods:
+                print(note.rows)
+
+    ``coordinator`` is the coordinator's URL and ``token`` what it gave when the subscriber was registered
+    (:func:`tocsin.client.register`). ``place`` is where the subscriber is, for coordinators that choose a near broker.
+    ``rules`` says how patient and how large the connection is.
+    """
+    if not token:
+        raise InvalidError("connect needs a token; tocsin.client.register gives one")
+    rules = rules or Rules()
+    return Subscriber(Coordinator(coordinator, rules.ask_seconds), token, place, rules)
+
+
+class Subscriber:
+    """One subscriber's connection to the network of brokers, made by :func:`connect`.
+
+    Entering waits until a broker serves. From then on lost connections, moves between brokers and their crashes are
+    dealt with inside: notes come once and in order, and calls wait until they are answered; ``asyncio.timeout`` around
+    a call bounds that. Subscriptions outlive the connection. What is found while nobody is connected comes when the
+    next run of the program subscribes to the same.
+
+    What can go wrong, for every call and iteration: the token is not accepted (UnauthorizedError); another program has
+    connected as the same subscriber (ReplacedError); it is used outside of its ``async with`` (ClosedError). Entering
+    also raises UnavailableError when there is no coordinator.
+    """
+
+    def __init__(self, coordinator: Coordinator, token: str, place: Place | None, rules: Rules) -> None:
+        self._coordinator, self._token, self._place, self._rules = coordinator, token, place, rules
+        refs = count(1)
+        self._notices = Notices()
+        self._desk = Desk(self._tell, refs)
+        self._publishing = Publishing(self._tell, refs)
+        self._driver: Driver | None = None
+        self._welcomed = asyncio.Event()
+        self._error: Exception | None = None
+        self._closed = ClosedError("not connected: use it within 'async with tocsin.connect(...) as me'")
+
+    async def __aenter__(self) -> Self:
+        if self._driver or self._error:
+            raise ClosedError("a connection is entered once; call tocsin.connect again")
+        self._driver = Driver(self._coordinator, self._token, self._place, self._rules, self._act, self._fail)
+        try:
+            self._driver.start()
+            await self._welcomed.wait()
+        except BaseException:
+            await self._close()
+            raise
+        if self._error:
+            await self._close()
+            raise self._error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()
+
+    async def subscribe(
+        self,
+        channel: str,
+        /,
+        *,
+        live: bool = False,
+        acknowledge: Acknowledge = "auto",
+        parameters: Mapping[str, Any] | None = None,
+        **named: Any,
+    ) -> Subscription:
+        """Subscribes to a channel, with its parameters by name, and gives an iterator of what is found.
+
+        The subscription is kept by the brokers, also while the program does not run, until it is closed. With ``live``,
+        what is found meanwhile is skipped. Parameters whose names are no identifiers, or are taken here (``live``,
+        ``acknowledge``, ``parameters``), go into ``parameters``. Equal calls give iterators of the same notes.
+
+        A channel that does not exist raises NotFoundError, and a wrong parameter InvalidError.
+        A call that is cancelled may have subscribed: an equal one gets what was found since.
+        """
+        self._check()
+        return await self._desk.subscribe(channel, {**(parameters or {}), **named}, live, acknowledge)
+
+    async def publish(self, feed: str, records: Iterable[Record]) -> Published:
+        """Publishes records, each a mapping or its JSON text, and says which were refused when the others are on disk.
+
+        Records of several calls, made in tasks, travel together. Whatever is lost on the way is sent again, which is
+        safe for records with a primary key. Beyond ``Rules.kept_bytes`` without an answer a call waits for room.
+        """
+        self._check()
+        return await self._publishing.publish(feed, records)
+
+    def events(self) -> AsyncIterator[Notice]:
+        """What happens to the connection, beginning with how it stands. Nobody needs to read this."""
+        return self._notices.listen()
+
+    def _check(self) -> None:
+        if self._error or self._driver is None:
+            raise self._error or self._closed
+
+    def _tell(self, event: Event) -> None:
+        self._check()
+        assert self._driver
+        self._driver.handle(event)
+
+    def _fail(self, error: Exception) -> None:
+        self._error = error
+        self._end(error)
+
+    async def _close(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver:
+            await driver.stop()
+        self._end(None)
+        self._error = self._error or self._closed
+
+    def _end(self, error: Exception | None) -> None:
+        self._desk.end(error, self._closed)
+        self._publishing.end(error or self._closed)
+        self._notices.end(error)
+        self._welcomed.set()
+
+    def _act(self, action: actions.Action) -> None:
+        match action:
+            case actions.Deliver():
+                self._desk.deliver(action)
+            case actions.Confirmed(ref, held):
+                self._desk.confirmed(ref, held)
+            case actions.Resumed(held):
+                self._desk.resumed(held)
+            case actions.Ended(number):
+                self._desk.ended(number)
+            case actions.Unsubscribed(ref):
+                self._desk.unsubscribed(ref)
+            case actions.Refused(ref, code, message):
+                if not self._publishing.refused(ref):
+                    self._desk.refused(ref, fault(code, message))
+            case actions.Published():
+                self._publishing.published(action)
+            case _:
+                self._notice(action)
+
+    def _notice(self, action: actions.Action) -> None:
+        match action:
+            case actions.Changed(state):
+                self._notices.changed(action)
+                if state is actions.State.SERVING:
+                    self._welcomed.set()
+            case actions.Slowed():
+                self._notices.slowed(action)
+            case actions.Troubled():
+                self._notices.troubled(action)

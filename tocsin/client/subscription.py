@@ -1,0 +1,137 @@
+"""A subscription as the application sees it: an iterator of its notes, each acknowledged when it is done with."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from tocsin.client.actions import Deliver
+from tocsin.client.note import Note
+from tocsin.client.tray import Tray
+
+Acknowledge = Literal["auto", "manual"]
+
+
+class Subscription:
+    """The notes of a channel with certain parameters, in order and each once: ``async for note in subscription``.
+
+    Taking the next note acknowledges the one before, unless acknowledgement is ``manual``: then ``note.done()`` does,
+    in any order; what is not done with comes again to the next run of the program. Leaving the loop changes nothing,
+    and another loop goes on where it ended. A program that does not take its notes holds only so many of them in memory
+    (``Rules.backlog_notes`` and ``backlog_bytes``), and gets the others when it has taken those.
+
+    What can go wrong: the iteration raises what ended the connection for good, or the subscription itself, as when its
+    channel was dropped. It ends without an error after :meth:`close`, and when the connection is left.
+    """
+
+    def __init__(
+        self,
+        channel: str,
+        parameters: dict[str, Any],
+        acknowledge: Acknowledge,
+        leave: Callable[[Subscription], Awaitable[None]],
+    ) -> None:
+        self.channel, self.parameters = channel, parameters
+        self._automatic = acknowledge == "auto"
+        self._leave = leave
+        self._box: Box | None = None
+        self._tray: Tray[Note] = Tray()
+        self._given: deque[int] = deque()
+        self._done: set[int] = set()
+        self.taken = 0
+
+    @property
+    def number(self) -> int:
+        """By which brokers know it, and everybody else who has subscribed to the same."""
+        assert self._box
+        return self._box.number
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Note:
+        if self._automatic and self._given:
+            self.done(self._given[-1])
+        note = await anext(self._tray)
+        self._given.append(note.execution)
+        return note
+
+    async def close(self) -> None:
+        """Unsubscribes, unless the same was subscribed to more than once here; then only the last close does.
+
+        Notes that were not taken are dropped.
+        """
+        self._tray.clear()
+        await self._leave(self)
+
+    def done(self, execution: int) -> None:
+        """The application is done with a note. What is acknowledged is everything before the first that is not."""
+        if self._given and execution >= self._given[0]:
+            self._done.add(execution)
+        while self._given and self._given[0] in self._done:
+            self.taken = self._given.popleft()
+            self._done.discard(self.taken)
+        if self._box:
+            self._box.advance()
+
+    def join(self, box: Box, taken: int) -> None:
+        """Gets its notes from ``box``, those after ``taken``; another than before when the broker renumbered it."""
+        self._box, self.taken = box, taken
+        self._given.clear()
+        self._done.clear()
+
+    def put(self, deliver: Deliver) -> None:
+        """A note has come."""
+        note, payload = deliver.note, bytes(deliver.note.payload)
+        self._tray.put(Note(note.s, self.channel, note.e, payload, deliver.recovered, self.done))
+
+    def end(self, error: Exception | None) -> None:
+        """No more notes come."""
+        self._tray.end(error)
+
+    def __repr__(self) -> str:
+        return f"<Subscription {self.channel} {self.parameters}>"
+
+
+class Box:
+    """What comes of one subscription number, for all in this program who want it.
+
+    Each gets every note from when it joined. While there is nobody, notes are kept for the first: they may have been
+    missed while the program was not running. Only what all have taken is told as taken.
+    """
+
+    def __init__(self, number: int, cursor: int, take: Callable[[int, int], None]) -> None:
+        self.number = number
+        self._take = take
+        self._last = self._taken = cursor
+        self._kept: list[Deliver] = []
+        self._readers: dict[Subscription, None] = {}
+
+    def put(self, deliver: Deliver) -> None:
+        """A note has come."""
+        self._last = deliver.note.e
+        if not self._readers:
+            self._kept.append(deliver)
+        for reader in self._readers:
+            reader.put(deliver)
+
+    def join(self, reader: Subscription) -> None:
+        """Somebody wants the notes."""
+        kept, self._kept = self._kept, []
+        reader.join(self, self._last if self._readers else self._taken)
+        self._readers[reader] = None
+        for deliver in kept:
+            reader.put(deliver)
+
+    def part(self, reader: Subscription) -> None:
+        """Somebody wants no more."""
+        self._readers.pop(reader, None)
+        self.advance()
+
+    def advance(self) -> None:
+        """Tells what all have taken, if that is more than before."""
+        taken = min((reader.taken for reader in self._readers), default=0)
+        if taken > self._taken:
+            self._taken = taken
+            self._take(self.number, taken)
