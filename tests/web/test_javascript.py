@@ -1,0 +1,223 @@
+"""The JavaScript client in a real browser, against real brokers' cores: the same promises as in Python."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.client.town import NOWHERE, Town
+from tests.web.browser import Browser
+from tocsin.broker.events import BatchFailed
+
+Open = Callable[..., Browser]
+
+pytestmark = pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium: scripts/ensure-chromium installs it")
+
+
+@pytest.fixture
+async def town() -> AsyncIterator[Town]:
+    async with Town("a", "b") as town:
+        yield town
+
+
+@pytest.fixture
+def browse(tmp_path: Path) -> Open:
+    """A browser on a page that runs a script, in which these names have these values."""
+
+    def browse(script: str, **values: object) -> Browser:
+        names = "\n".join(f"const {name} = {json.dumps(value)};" for name, value in values.items())
+        return Browser(f"{names}\n{script}", tmp_path / "profile")
+
+    return browse
+
+
+async def test_a_page_registers_subscribes_and_is_told(town: Town, browse: Open) -> None:
+    script = """
+        const token = await tocsin.register(url, "ann");
+        const me = await tocsin.connect(url, {token, rules, place: [1, 2]});
+        const fires = await me.subscribe("Fires", {event: "flood"});
+        await report("ready");
+        const [note] = await taken(fires, 1);
+        await report([note.channel, note.execution, note.rows, note.recovered, note.subscription === fires.number]);
+    """
+    async with browse(script, url=town.url) as browser:
+        assert await browser.report() == "ready"
+        town.execute("Fires")
+        assert await browser.report() == ["Fires", 1, [{"be": 1, "n": 1}], False, True]
+
+
+async def test_a_broken_connection_is_made_again_and_nothing_comes_twice(town: Town, browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {token, rules});
+        const fires = await me.subscribe("Fires", {v: 1});
+        await report("ready");
+        await taken(fires, 2);
+        const again = heard(me, "reconnecting");
+        await report("two");
+        await again;
+        await report("lost");
+        const notes = await taken(fires, 3);
+        await report(executions(notes));
+    """
+    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+        assert await browser.report() == "ready"
+        town.execute("Fires", 2)
+        assert await browser.report() == "two"
+        town.cut()
+        assert await browser.report() == "lost"
+        town.execute("Fires", 3)
+        assert await browser.report() == [3, 4, 5]
+
+
+async def test_a_move_loses_nothing(town: Town, browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {token, rules});
+        const fires = await me.subscribe("Fires", {v: 1});
+        const moved = heard(me, "moved");
+        await report("ready");
+        await moved;
+        await report("moved");
+        await report((await taken(fires, 6)).map((note) => [note.execution, note.recovered]));
+    """
+    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+        assert await browser.report() == "ready"
+        (home,) = town.where()
+        town.execute("Fires", 3)
+        await town.drain(home)
+        assert await browser.report() == "moved"
+        town.execute("Fires", 3)
+        assert await browser.report() == [[execution, False] for execution in range(1, 7)]
+        assert town.where() == [({"a", "b"} - {home}).pop()]
+
+
+async def test_what_was_taken_does_not_come_to_the_next_page_and_what_was_not_does(town: Town, browse: Open) -> None:
+    script = """
+        let me = await tocsin.connect(url, {token, rules});
+        await me.subscribe("Fires", {v: 1}).then(async (fires) => {
+            await report("ready");
+            await taken(fires, 2);
+        });
+        me.close();
+        await report("closed");
+        me = await tocsin.connect(url, {token, rules});
+        const notes = await taken(await me.subscribe("Fires", {v: 1}), 3);
+        await report(notes.map((note) => [note.execution, note.recovered]));
+    """
+    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+        assert await browser.report() == "ready"
+        town.execute("Fires", 3)
+        assert await browser.report() == "closed"
+        town.execute("Fires")
+        assert await browser.report() == [[2, True], [3, True], [4, True]]
+
+
+async def test_a_page_that_takes_nothing_gets_the_rest_later(town: Town, browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {token, rules: {...rules, backlog: 5}});
+        const [fires, floods] = [await me.subscribe("Fires", {v: 1}), await me.subscribe("Floods", {v: 1})];
+        await report("ready");
+        await taken(floods, 1);
+        await report(executions(await taken(fires, 40)));
+    """
+    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+        assert await browser.report() == "ready"
+        town.execute("Fires", 40)
+        town.execute("Floods")
+        assert await browser.report() == list(range(1, 41))
+
+
+async def test_a_page_that_takes_nothing_while_it_moves_gets_the_rest_later(town: Town, browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {token, rules: {...rules, backlog: 5}});
+        const [fires, floods] = [await me.subscribe("Fires", {v: 1}), await me.subscribe("Floods", {v: 1})];
+        const moved = heard(me, "moved");
+        await report("ready");
+        await taken(floods, 1);
+        await report("full");
+        await moved;
+        await report(executions(await taken(fires, 40)));
+    """
+    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+        assert await browser.report() == "ready"
+        (home,) = town.where()
+        town.execute("Fires", 20)
+        town.execute("Floods")
+        assert await browser.report() == "full"
+        await town.drain(home)
+        town.execute("Fires", 20)
+        assert await browser.report() == list(range(1, 41))
+
+
+async def test_two_readers_of_the_same_and_the_last_to_close_unsubscribes(town: Town, browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {token, rules});
+        const [one, two] = [await me.subscribe("Fires", {v: 1}), await me.subscribe("Fires", {v: 1})];
+        await report("ready");
+        await report([executions(await taken(one, 2)), executions(await taken(two, 2))]);
+        await one.close();
+        await two.close();
+        const again = await me.subscribe("Fires", {v: 1});
+        await report("again");
+        await report([await taken(one, 1), executions(await taken(again, 1))]);
+    """
+    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+        assert await browser.report() == "ready"
+        town.execute("Fires", 2)
+        assert await browser.report() == [[1, 2], [1, 2]]
+        assert await browser.report() == "again"
+        town.execute("Fires")
+        assert await browser.report() == [[], [3]]
+
+
+async def test_records_are_published_and_sent_again_where_that_helps(town: Town, browse: Open) -> None:
+    town.unpublishable.append(BatchFailed(0, "busy", "full", 0.01))
+    script = """
+        const me = await tocsin.connect(url, {token, rules});
+        await report(await me.publish("places", [{x: 1}, {y: 2}, {x: 9007199254740993n}]));
+    """
+    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+        assert await browser.report() == {"accepted": 2, "refused": [{"index": 1, "reason": "no x"}]}
+    assert town.published == [b'{"x":1}', b'{"x":9007199254740993}']
+
+
+async def test_what_is_wrong_is_said_where_it_was_asked(town: Town, browse: Open) -> None:
+    script = """
+        await tocsin.connect(url, {token: "forged", rules}).catch((error) => report([error.code, error.message]));
+        const me = await tocsin.connect(url, {token, rules});
+        await me.subscribe(nowhere).catch((error) => report([error.code, error.message]));
+        const fires = await me.subscribe("Fires");
+        const other = await tocsin.connect(url, {token, rules});
+        await taken(fires, 1).catch((error) => report(error.code));
+        await me.subscribe("Fires").catch((error) => report(error.code));
+    """
+    async with browse(script, url=town.url, token=await town.register("ann"), nowhere=NOWHERE) as browser:
+        code, _ = await browser.report()
+        assert code == "unauthorized"
+        assert await browser.report() == ["not-found", "there is no channel Nowhere"]
+        assert await browser.report() == "replaced"
+        assert await browser.report() == "replaced"
+
+
+async def test_through_cuts_and_moves_each_note_comes_once_and_in_order(town: Town, browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {token, rules});
+        const fires = await me.subscribe("Fires", {v: 1});
+        await report("ready");
+        await report(executions(await taken(fires, 30)));
+    """
+    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+        assert await browser.report() == "ready"
+        for turn in range(30):
+            town.execute("Fires")
+            if turn % 5 == 2:
+                town.cut()
+            if turn % 10 == 7:
+                await town.drain("a", on=turn < 10)
+                await town.drain("b", on=turn >= 10)
+            await asyncio.sleep(0.02)
+        assert await browser.report() == list(range(1, 31))

@@ -1,0 +1,518 @@
+/**
+ * The subscriber's client for browsers and Node 22 or newer: an ES module without dependencies.
+ *
+ *     import {connect} from "./tocsin.js";
+ *     const me = await connect("http://localhost:8700", {token});
+ *     const floods = await me.subscribe("EmergenciesOfType", {event: "flood"});
+ *     for await (const note of floods) console.log(note.rows);
+ *
+ * Lost connections, moves between brokers and repetitions are dealt with in here, by the rules of docs/protocol.md.
+ * Whole numbers that a JavaScript number cannot hold exactly are given as BigInt.
+ */
+
+/** How patient and how large a connection is: seconds, notes and factors. */
+export const RULES = {
+  login: 10, firstWait: 0.25, longestWait: 30, floodWait: 30, steady: 10, ack: 0.5, ackNotes: 100, backlog: 1000,
+  renew: 1, retry: 1,
+};
+
+const VERSION = 1;
+const [GOING_AWAY, UNAUTHORIZED, ELSEWHERE, REPLACED, FLOOD] = [1001, 4401, 4404, 4409, 4429];
+const PASSING = new Set(["busy", "unavailable", "storage", "internal"]);
+const FATAL = {
+  [UNAUTHORIZED]: ["unauthorized", "the broker does not accept the token; connect again with a valid one"],
+  [REPLACED]: ["replaced", "another program has connected under this subscriber's name; stop one of them"],
+};
+
+/** What was wrong, and what to do; `code` is for programs, as docs/protocol.md lists them. */
+export class TocsinError extends Error {
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/**
+ * Connects a subscriber; resolves when a broker serves it, rejects when there is no coordinator or the token is wrong.
+ * @param {string} coordinator the coordinator's URL
+ * @param {{token: string, place?: [number, number], rules?: Partial<typeof RULES>}} options
+ * @returns {Promise<Subscriber>}
+ */
+export async function connect(coordinator, {token, place, rules} = {}) {
+  const me = new Subscriber(coordinator, token, place, {...RULES, ...rules});
+  await me.start();
+  return me;
+}
+
+/**
+ * Registers a subscriber, and gives its token. `token` is an operator's, where not everybody may register.
+ * @returns {Promise<string>}
+ */
+export async function register(coordinator, name, token) {
+  return (await call(coordinator, "/users", token, {method: "POST", body: JSON.stringify({name})})).token;
+}
+
+/** What one execution found for one subscription; `recovered` if that was while the subscriber was away. */
+export class Note {
+  constructor(channel, {s, e, payload}, recovered, done) {
+    Object.assign(this, {channel, subscription: s, execution: e, rows: payload, recovered});
+    /** Acknowledges it: it does not come again. Taking the next one does this, too. */
+    this.done = () => done(e);
+  }
+}
+
+/** An async iterator of notes, in order and each once. Leaving its loop does not unsubscribe; `close` does. */
+export class Subscription {
+  #me; #waiting = []; #reader = null; #current = null; #end = null;
+
+  constructor(me, held) {
+    this.#me = me;
+    Object.assign(this, {channel: held.channel, parameters: held.parameters, number: held.subscription, taken: 0});
+  }
+
+  [Symbol.asyncIterator]() {
+    // Not the iterator itself: a loop that is left would call its `return`, and another loop is to go on.
+    return {next: () => this.next()};
+  }
+
+  /** @returns {Promise<IteratorResult<Note>>} */
+  async next() {
+    this.#current?.done();
+    this.#current = null;
+    while (!this.#waiting.length) {
+      if (this.#end?.error) throw this.#end.error;
+      if (this.#end) return {done: true, value: undefined};
+      await new Promise((resolve) => { this.#reader = resolve; });
+    }
+    this.#current = this.#waiting.shift();
+    return {done: false, value: this.#current};
+  }
+
+  /** Unsubscribes, unless the same was subscribed to more than once; then only the last close does. */
+  close() {
+    this.#waiting = [];
+    this.end();
+    return this.#me.leave(this);
+  }
+
+  put(note, recovered) {
+    const done = (execution) => { if (execution > this.taken) this.#me.took(this, execution); };
+    this.#waiting.push(new Note(this.channel, note, recovered, done));
+    this.#wake();
+  }
+
+  end(error = null) {
+    this.#end ??= {error};
+    this.#wake();
+  }
+
+  #wake() {
+    this.#reader?.();
+    this.#reader = null;
+  }
+}
+
+/** One subscription number: what was delivered and taken of it, and who reads it. */
+class Stream {
+  readers = new Set(); kept = []; backlog = []; missed = 0; deaf = -1;
+
+  constructor(held) {
+    this.held = held;
+    this.last = this.taken = held.cursor;
+  }
+
+  /** Takes a note in, unless it is a repetition or there is no room; then none later of the same connection either. */
+  receive(note, link, newest, most) {
+    if (note.e <= this.last || link <= this.deaf) return;
+    if (this.backlog.length >= most) {
+      this.deaf = newest;
+      return;
+    }
+    this.last = note.e;
+    this.backlog.push(note.e);
+    const recovered = note.e <= this.missed;
+    if (!this.readers.size) this.kept.push([note, recovered]);
+    for (const reader of this.readers) reader.put(note, recovered);
+  }
+
+  join(reader) {
+    reader.taken = this.readers.size ? this.last : this.taken;
+    this.readers.add(reader);
+    for (const [note, recovered] of this.kept.splice(0)) reader.put(note, recovered);
+  }
+
+  /** Whether all readers have taken more than was known; gives how many notes. */
+  advance() {
+    const taken = [...this.readers].reduce((least, {taken}) => (least === null || taken < least ? taken : least), null);
+    if (taken === null || taken <= this.taken) return 0;
+    this.taken = taken;
+    const before = this.backlog.length;
+    while (this.backlog.length && this.backlog[0] <= taken) this.backlog.shift();
+    return before - this.backlog.length;
+  }
+}
+
+/**
+ * A connected subscriber. As an EventTarget it tells `connected`, `moved`, `reconnecting`, `slow`, `trouble`, each with
+ * a sentence as `detail.message`, and `failed` with the error that has ended it.
+ */
+export class Subscriber extends EventTarget {
+  #coordinator; #token; #place; #rules;
+  #main = null; #next = null; #url = null; #opened = 0; #failures = 0; #over = null; #timer = null;
+  #streams = new Map(); #gone = new Set(); #asks = new Map(); #ids = 0; #leaving = new Map(); #excused = new Set();
+  #unsaid = new Set(); #untold = 0; #ackTimer = null; #renewTimer = null;
+  #started; #start;
+
+  constructor(coordinator, token, place, rules) {
+    super();
+    [this.#coordinator, this.#token, this.#place, this.#rules] = [coordinator, token, place, rules];
+    this.#started = new Promise((resolve, reject) => { this.#start = {resolve, reject}; });
+  }
+
+  start() {
+    this.#locate(true);
+    return this.#started;
+  }
+
+  /**
+   * Subscribes; resolves when the subscription is stored, rejects with what is wrong with it.
+   * @param {string} channel
+   * @param {Record<string, unknown>} parameters
+   * @returns {Promise<Subscription>}
+   */
+  async subscribe(channel, parameters = {}, {live = false} = {}) {
+    await this.#leaving.get(channel.toLowerCase());
+    const {held} = await this.#ask({type: "subscribe", channel, parameters, live});
+    const stream = this.#admit(held);
+    const subscription = new Subscription(this, stream.held);
+    stream.join(subscription);
+    return subscription;
+  }
+
+  /**
+   * Publishes records; resolves when those accepted are on disk. What is lost on the way is sent again.
+   * @returns {Promise<{accepted: number, refused: {index: number, reason: string}[]}>}
+   */
+  async publish(feed, records) {
+    const {accepted, refused = []} = await this.#ask({type: "publish", feed, records});
+    return {accepted, refused};
+  }
+
+  /** Logs out. Subscriptions stay, and what is found meanwhile comes the next time. */
+  close() {
+    if (this.#over) return;
+    this.#acknowledge();
+    this.#send({type: "logout"});
+    this.#stop(null);
+  }
+
+  /** For subscriptions: a reader has taken its notes up to an execution. */
+  took(reader, execution) {
+    reader.taken = execution;
+    const stream = this.#streams.get(String(reader.number));
+    if (stream?.readers.has(reader)) this.#advance(stream);
+  }
+
+  /** For subscriptions: a reader wants no more. */
+  async leave(reader) {
+    const key = String(reader.number), stream = this.#streams.get(key);
+    if (!stream?.readers.delete(reader)) return;
+    if (stream.readers.size) return this.#advance(stream);
+    this.#forget(key);
+    this.#gone.add(key);
+    await this.#giveUp(reader.number, reader.channel);
+  }
+
+  #advance(stream) {
+    const count = stream.advance();
+    if (!count) return;
+    this.#unsay(stream);
+    this.#untold += count;
+    if (this.#untold >= this.#rules.ackNotes) this.#acknowledge();
+    this.#quench();
+  }
+
+  #unsay(stream) {
+    this.#unsaid.add(String(stream.held.subscription));
+    this.#ackTimer ??= setTimeout(() => this.#acknowledge(), this.#rules.ack * 1000);
+  }
+
+  #acknowledge() {
+    clearTimeout(this.#ackTimer);
+    this.#ackTimer = null;
+    if (!this.#main?.welcomed || !this.#unsaid.size) return;
+    const cursors = [...this.#unsaid].map((key) => [key, this.#streams.get(key).taken]);
+    this.#unsaid.clear();
+    this.#untold = 0;
+    this.#send({type: "ack", cursors: Object.fromEntries(cursors)});
+  }
+
+  #admit(held) {
+    const key = String(held.subscription);
+    this.#gone.delete(key);
+    if (!this.#streams.has(key)) this.#streams.set(key, new Stream(held));
+    return this.#streams.get(key);
+  }
+
+  #forget(key) {
+    this.#streams.delete(key);
+    this.#unsaid.delete(key);
+  }
+
+  #giveUp(subscription, channel) {
+    const name = channel.toLowerCase();
+    const left = this.#ask({type: "unsubscribe", subscription}).then(() => {}, (error) => {
+      if (error.code !== "not-found") throw error;
+    });
+    const settled = left.catch(() => {}).then(() => {
+      if (this.#leaving.get(name) === settled) this.#leaving.delete(name);
+    });
+    this.#leaving.set(name, settled);
+    return left;
+  }
+
+  #ask(request) {
+    if (this.#over) return Promise.reject(this.#over);
+    const id = ++this.#ids;
+    return new Promise((resolve, reject) => {
+      this.#asks.set(id, {message: {...request, id}, resolve, reject});
+      this.#pass(id);
+    });
+  }
+
+  /** Sends a request, unless the broker to move to is about to say what it holds. */
+  #pass(id) {
+    const ask = this.#asks.get(id);
+    if (!ask || !this.#main?.welcomed || (this.#next?.entered && ask.message.type !== "publish")) return;
+    this.#send(ask.message);
+  }
+
+  #answered(answer) {
+    const ask = this.#asks.get(answer.id);
+    if (!ask) {
+      if (answer.type === "error") this.#tell("trouble", `${answer.message} (${answer.code})`);
+    } else if (answer.type === "error" && (PASSING.has(answer.code) || answer.retry_after != null)) {
+      setTimeout(() => this.#pass(answer.id), (answer.retry_after ?? this.#rules.retry) * 1000);
+    } else {
+      this.#asks.delete(answer.id);
+      if (answer.type === "error") ask.reject(new TocsinError(answer.code, answer.message));
+      else ask.resolve(answer);
+    }
+  }
+
+  #send(message) {
+    if (this.#main?.welcomed) this.#main.socket.send(encode(message));
+  }
+
+  async #locate(first = false) {
+    try {
+      const query = this.#place ? `?x=${this.#place[0]}&y=${this.#place[1]}` : "";
+      const {url} = await call(this.#coordinator, `/broker${query}`, this.#token);
+      if (!this.#over) this.#main = this.#open(url);
+    } catch (error) {
+      const final = ["unauthorized", "forbidden", "not-found"].includes(error.code) || (first && !error.code);
+      if (this.#over) return;
+      if (final) return this.#stop(error);
+      this.#tell("trouble", error.message);
+      if (this.#url) this.#main = this.#open(this.#url);
+      else this.#wait(false);
+    }
+  }
+
+  #open(url) {
+    const link = {number: ++this.#opened, url, socket: new WebSocket(url), entered: false, welcomed: null};
+    link.deadline = setTimeout(() => this.#drop(link, "did not welcome in time"), this.#rules.login * 1000);
+    link.socket.onopen = () => this.#enter(link);
+    link.socket.onmessage = ({data}) => this.#received(link, data);
+    link.socket.onclose = ({code}) => this.#lost(link, code);
+    return link;
+  }
+
+  #enter(link) {
+    link.entered = true;
+    const cursors = Object.fromEntries([...this.#streams].map(([key, stream]) => [key, stream.taken]));
+    link.socket.send(encode({type: "login", token: this.#token, version: VERSION, cursors}));
+  }
+
+  #received(link, text) {
+    let message;
+    try {
+      message = decode(text);
+      if ((message.type === "welcome") === (link.welcomed !== null) && message.type !== "error") throw new Error();
+    } catch {
+      return this.#drop(link, "sent what is no message, or out of turn");
+    }
+    switch (message.type) {
+      case "welcome": return this.#welcomed(link, message);
+      case "notes": return this.#notes(link, message.notes);
+      case "moved": return this.#move(message.url);
+      case "slow": return this.#tell("slow", `${message.waiting} bytes are under way and not read yet`);
+      case "subscribed": case "unsubscribed": case "published": case "error": return this.#answered(message);
+    }
+  }
+
+  #notes(link, notes) {
+    for (const note of notes) {
+      this.#streams.get(String(note.s))?.receive(note, link.number, this.#opened, this.#rules.backlog);
+    }
+  }
+
+  #welcomed(link, {subscriptions, newest = {}}) {
+    clearTimeout(link.deadline);
+    const before = this.#main;
+    if (link === this.#next) [this.#main, this.#next] = [link, null];
+    link.welcomed = Date.now();
+    const away = !before?.welcomed || before === link, moved = link.url !== before.url;
+    if (before !== link) this.#release(before);
+    this.#url = link.url;
+    this.#reconcile(subscriptions, away ? newest : {});
+    for (const id of this.#asks.keys()) this.#pass(id);
+    if (away || moved) this.#tell(away ? "connected" : "moved", `${away ? "connected" : "moved"} to ${link.url}`);
+    this.#start.resolve();
+    this.#quench();
+  }
+
+  /** What the broker holds and what is wanted are made the same. */
+  #reconcile(subscriptions, missed) {
+    const listed = new Set(subscriptions.map(({subscription}) => String(subscription)));
+    for (const held of subscriptions) {
+      const key = String(held.subscription);
+      if (this.#gone.has(key)) this.#regive(held);
+      else this.#resume(this.#admit(held), held, missed[held.channel] ?? 0);
+    }
+    for (const [key, stream] of [...this.#streams]) {
+      if (listed.has(key)) continue;
+      if (stream.readers.size) this.#again(key, stream);
+      else this.#forget(key);
+    }
+  }
+
+  #resume(stream, held, missed) {
+    if (missed > stream.missed) stream.missed = missed;
+    if (held.cursor < stream.taken) this.#unsay(stream);
+  }
+
+  #regive({subscription, channel}) {
+    const asked = [...this.#asks.values()].map(({message}) => message);
+    const same = ({type, ...rest}) => (type === "unsubscribe" && rest.subscription === subscription)
+      || (type === "subscribe" && rest.channel.toLowerCase() === channel.toLowerCase());
+    if (!asked.some(same)) this.#giveUp(subscription, channel).catch(() => {});
+  }
+
+  /** Asks for what was held and is not known any more; it may get another number. */
+  async #again(key, stream) {
+    const {channel, parameters, live} = stream.held;
+    try {
+      const {held} = await this.#ask({type: "subscribe", channel, parameters, live});
+      if (String(held.subscription) === key) return;
+      this.#forget(key);
+      const renewed = this.#admit(held);
+      for (const reader of stream.readers) {
+        reader.number = held.subscription;
+        renewed.join(reader);
+      }
+    } catch (error) {
+      this.#forget(key);
+      for (const reader of stream.readers) reader.end(error);
+    }
+  }
+
+  #move(url) {
+    if (!this.#main || url === this.#main.url || url === this.#next?.url) return;
+    if (this.#next) this.#release(this.#next);
+    this.#next = this.#open(url);
+  }
+
+  /** Logs in once more where it is, if something was dropped for want of room and there is room again. */
+  #quench() {
+    if (this.#renewTimer || this.#next || !this.#main?.welcomed) return;
+    const thirsty = ({backlog, deaf}) => !backlog.length && this.#main.number <= deaf;
+    if (![...this.#streams.values()].some(thirsty)) return;
+    this.#next = this.#open(this.#main.url);
+    this.#renewTimer = setTimeout(() => {
+      this.#renewTimer = null;
+      this.#quench();
+    }, this.#rules.renew * 1000);
+  }
+
+  /** Lets a connection go. A login without an answer may still arrive, and replace a later connection. */
+  #release(link) {
+    clearTimeout(link.deadline);
+    if (link.entered && !link.welcomed) this.#excused.add(link.url);
+    link.socket.onopen = link.socket.onmessage = link.socket.onclose = null;
+    link.socket.close();
+  }
+
+  #drop(link, reason) {
+    this.#tell("trouble", `the broker at ${link.url} ${reason}`);
+    this.#lost(link, 1006);
+  }
+
+  #lost(link, code) {
+    const own = code === REPLACED && this.#excused.delete(link.url);
+    this.#release(link);
+    if (link === this.#next) {
+      this.#next = null;
+      for (const id of this.#asks.keys()) this.#pass(id);
+      this.#quench();
+    } else if (this.#next && (!FATAL[code] || this.#next.entered)) {
+      [this.#main, this.#next] = [this.#next, null];
+    } else if (FATAL[code] && !own) {
+      this.#stop(new TocsinError(...FATAL[code]));
+    } else {
+      this.#main = null;
+      this.#retry(link, code);
+    }
+  }
+
+  #retry(link, code) {
+    if (link.welcomed && Date.now() - link.welcomed >= this.#rules.steady * 1000) this.#failures = 0;
+    if (code === ELSEWHERE) this.#url = null;
+    this.#wait(link.welcomed && code !== ELSEWHERE && code !== GOING_AWAY, code === FLOOD ? this.#rules.floodWait : 0);
+  }
+
+  /** Waits longer after each failure, and never all subscribers for the same time. */
+  #wait(sameBroker, least = 0) {
+    const longest = Math.min(this.#rules.longestWait, this.#rules.firstWait * 2 ** Math.min(this.#failures++, 32));
+    this.#tell("reconnecting", "no broker serves; trying again");
+    this.#timer = setTimeout(() => {
+      if (sameBroker && this.#url) this.#main = this.#open(this.#url);
+      else this.#locate();
+    }, (least + longest * (0.5 + Math.random() / 2)) * 1000);
+  }
+
+  #stop(error) {
+    this.#over = error ?? new TocsinError("closed", "the connection is closed; connect again");
+    for (const timer of [this.#timer, this.#ackTimer, this.#renewTimer]) clearTimeout(timer);
+    for (const link of [this.#main, this.#next]) if (link) this.#release(link);
+    this.#main = this.#next = null;
+    for (const {reject} of this.#asks.values()) reject(this.#over);
+    for (const {readers} of this.#streams.values()) for (const reader of readers) reader.end(error);
+    this.#start.reject(this.#over);
+    this.#started.catch(() => {});
+    if (error) this.dispatchEvent(new CustomEvent("failed", {detail: {message: error.message, error}}));
+  }
+
+  #tell(kind, message) {
+    this.dispatchEvent(new CustomEvent(kind, {detail: {message, url: this.#main?.url}}));
+  }
+}
+
+async function call(coordinator, path, token, options = {}) {
+  const headers = token ? {Authorization: `Bearer ${token}`} : {};
+  if (options.body) headers["Content-Type"] = "application/json";
+  const answer = await fetch(coordinator.replace(/\/$/, "") + path, {...options, headers});
+  const body = await answer.json().catch(() => null);
+  if (answer.ok && body) return body;
+  const {code = "unavailable", message = `${coordinator} did not answer as a coordinator does`} = body?.error ?? {};
+  throw new TocsinError(code, message);
+}
+
+const encode = (message) => JSON.stringify(message, (_, value) =>
+  (typeof value === "bigint" ? JSON.rawJSON(String(value)) : value));
+
+/** Only texts with very long numbers are read the slow way, which keeps their digits. */
+const decode = (text) => (/\d{16}/.test(text) ? JSON.parse(text, exactly) : JSON.parse(text));
+
+const exactly = (_, value, {source} = {}) =>
+  (Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(source ?? "") ? BigInt(source) : value);
