@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.coordinator.desk import held
+from tests.coordinator.postgresql import PostgresqlServer
 from tocsin.coordinator.store import Store
 from tocsin.coordinator.store.memory import MemoryStore
+from tocsin.coordinator.store.opening import open_store as open_store_of
+from tocsin.coordinator.store.postgresql import PostgresqlStore
 from tocsin.coordinator.store.records import (
     Broker,
     Change,
@@ -23,26 +27,39 @@ from tocsin.coordinator.store.records import (
     SetBalancing,
 )
 from tocsin.coordinator.store.sqlite import SqliteStore
-from tocsin.errors import BusyError, StorageError
+from tocsin.errors import BusyError, ConflictError, SettingsError, StorageError
+from tocsin.model.subscriber import Held
+from tocsin.settings.coordinator import Coordinator
 
 Open = Callable[[], Store]
 
 
-def _memory(_: Path) -> Open:
-    store = MemoryStore()
-    return lambda: store
-
-
-def _sqlite(directory: Path) -> Open:
-    return lambda: SqliteStore(directory / "new" / "coordinator.sqlite")
-
-
-@pytest.fixture(params=[_memory, _sqlite], ids=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens the store of this test, each time as another process would."""
-    opened = request.param(tmp_path)
+    yield from _opening(request, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def open_durable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    """As ``open_store``, of those that outlive their process."""
+    yield from _opening(request, tmp_path)
+
+
+def _opening(request: pytest.FixtureRequest, directory: Path) -> Iterator[Open]:
+    opened = _how(request, directory)
     with ExitStack() as stack:
         yield lambda: stack.enter_context(closing(opened()))
+
+
+def _how(request: pytest.FixtureRequest, directory: Path) -> Open:
+    if request.param == "memory":
+        store = MemoryStore()
+        return lambda: store
+    if request.param == "sqlite":
+        return lambda: SqliteStore(directory / "new" / "coordinator.sqlite")
+    url = request.getfixturevalue("postgresql").database()
+    return lambda: PostgresqlStore(url)
 
 
 def test_everything_written_is_there_for_the_next_process(open_store: Open) -> None:
@@ -105,14 +122,49 @@ def test_what_is_read_is_the_readers(open_store: Open) -> None:
     assert store.read().held["ann"]
 
 
-def test_a_batch_that_is_refused_leaves_no_trace(tmp_path: Path) -> None:
-    with closing(SqliteStore(tmp_path / "state")) as store:
-        whole = PutPlace(Place("ann"))
-        with pytest.raises(StorageError):
-            store.write([whole, PutPlace(Place("bob", broker=object()))])  # type: ignore[arg-type]
-        assert store.read().places == []
-        store.write([whole])
-        assert store.read().places == [Place("ann")]
+def test_a_large_batch_is_kept_as_a_whole(open_store: Open) -> None:
+    store = open_store()
+    changes: list[Change] = []
+    for number in range(500):
+        changes += [PutPlace(Place(f"s{number}", "a", 1, None, 1)), PutHeld(f"s{number}", held(number, 1))]
+        changes.append(PutCursors(f"s{number}", {number: number}))
+    store.write(changes)
+    state = store.read()
+    assert len(state.places) == 500
+    assert {name: mine[int(name[1:])].cursor for name, mine in state.held.items()} == {
+        f"s{number}": max(number, 1) for number in range(500)
+    }
+
+
+def test_the_key_can_be_had_alone(open_store: Open) -> None:
+    assert open_store().key() == open_store().read().key
+
+
+def test_the_largest_numbers_and_strange_texts_are_kept(open_store: Open) -> None:
+    one = Held(2**63 - 1, "Überall 'und' \"nirgends\"", {"what": "ä\0\n", "list": [1, None, 2.5]}, 2**63 - 1, True)
+    broker = Broker("a", "ws://a?x=%s&y=?")
+    open_store().write([PutBroker(broker), PutHeld("ann", one)])
+    state = open_store().read()
+    assert (state.brokers, state.held) == ([broker], {"ann": {2**63 - 1: one}})
+
+
+def test_a_batch_that_is_refused_leaves_no_trace(open_durable: Open) -> None:
+    store, whole = open_durable(), PutPlace(Place("ann"))
+    with pytest.raises(StorageError):
+        store.write([whole, PutPlace(Place("bob", broker=object()))])  # type: ignore[arg-type]
+    assert store.read().places == []
+    store.write([whole])
+    assert store.read().places == [Place("ann")]
+
+
+def test_a_second_coordinator_is_refused_with_what_to_do(open_durable: Open) -> None:
+    first, second = open_durable(), open_durable()
+    first.claim()
+    with pytest.raises(ConflictError, match="stop"):
+        second.claim()
+    assert second.key() == first.key(), "tokens can be signed meanwhile"
+    first.close()
+    second.claim()
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -134,3 +186,82 @@ def test_another_process_that_writes_is_named_as_the_reason(tmp_path: Path) -> N
         other._connection.execute("PRAGMA busy_timeout = 0")
         with pytest.raises(BusyError, match="another process"):
             other.write([SetBalancing(False)])
+
+
+def test_after_the_database_was_away_the_same_batch_is_kept(postgresql: PostgresqlServer) -> None:
+    with closing(PostgresqlStore(postgresql.database())) as store:
+        store.claim()
+        postgresql.stop()
+        try:
+            for _ in range(2):
+                with pytest.raises(StorageError, match="see to the database"):
+                    store.write([PutPlace(Place("ann"))])
+        finally:
+            postgresql.start()
+        store.write([PutPlace(Place("ann"))])
+        assert store.read().places == [Place("ann")]
+
+
+def test_a_coordinator_that_comes_back_to_anothers_database_must_end(postgresql: PostgresqlServer) -> None:
+    url = postgresql.database()
+    with closing(PostgresqlStore(url)) as old, closing(PostgresqlStore(url)) as new:
+        old.claim()
+        _cut(postgresql, old)
+        new.claim()
+        with pytest.raises(StorageError):
+            old.write([SetBalancing(False)])
+        with pytest.raises(ConflictError, match="another coordinator works on"):
+            old.write([SetBalancing(False)])
+        new.close()
+        with pytest.raises(ConflictError, match="meanwhile"):
+            old.write([SetBalancing(False)])
+        assert new.read().balancing
+
+
+def test_a_broken_connection_that_the_server_still_believes_in_is_ended(postgresql: PostgresqlServer) -> None:
+    with closing(PostgresqlStore(postgresql.database())) as store:
+        store.claim()
+        believed, store._open = store._open, None
+        with pytest.raises(BusyError, match="being ended"):
+            store.write([SetBalancing(False)])
+        _until_kept(store)
+        assert believed is not None
+        believed.close()
+
+
+def test_a_database_of_a_newer_version_is_refused(postgresql: PostgresqlServer) -> None:
+    url = postgresql.database()
+    PostgresqlStore(url).close()
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE tocsin.facts SET value = '99' WHERE name = 'schema'")
+    with pytest.raises(StorageError, match="newer version"):
+        PostgresqlStore(url)
+
+
+def test_a_password_is_never_shown() -> None:
+    with pytest.raises(StorageError) as raised:
+        PostgresqlStore("postgresql://ann:secret@127.0.0.1:1/tocsin?password=secret")
+    assert "postgresql://ann@127.0.0.1:1/tocsin" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_store_that_is_neither_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="postgresql://user@host/database"):
+        open_store_of(Coordinator(directory=tmp_path, store="mysql://here"))
+
+
+def _cut(postgresql: PostgresqlServer, store: PostgresqlStore) -> None:
+    """Breaks a store's connection as an administrator does, and waits until the server has let go of it."""
+    assert store._open is not None
+    pid = store._open.info.backend_pid
+    postgresql.execute(f"SELECT pg_terminate_backend({pid}, 10000)")
+
+
+def _until_kept(store: PostgresqlStore) -> None:
+    for _ in range(1_000):
+        try:
+            store.write([SetBalancing(False)])
+        except BusyError:
+            continue
+        return
+    raise AssertionError("never kept")

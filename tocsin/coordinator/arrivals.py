@@ -29,6 +29,8 @@ def reconcile(rooms: Rooms, now: float, member: Member, hello: Hello) -> None:
             _outnumber(rooms, subscriber, stay)
             rooms.ledger.send(member.link, Release(subscriber, stay))
     for place in rooms.places.on(member.name):
+        # While it was held to be dead it took no part, and whoever was on it then counted nowhere.
+        _seat(rooms, place)
         if (place.subscriber, place.stay) not in known or rooms.reminders.unsure(place.subscriber):
             rooms.reminders.remind(place)
     rooms.moves.returned(now, member.name, prepared)
@@ -39,8 +41,12 @@ def _believe(rooms: Rooms, member: Member, serving: list[tuple[str, int]]) -> No
         if stay > rooms.places.get(subscriber).coming:
             rooms.moves.cancel(subscriber, "it is elsewhere")
             rooms.places.put(Place(subscriber, member.name, stay, None, stay))
-            held = [each.subscription for each in rooms.places.held(subscriber)]
-            rooms.loads.seat(subscriber, member.name, held)
+            _seat(rooms, rooms.places.get(subscriber))
+
+
+def _seat(rooms: Rooms, place: Place) -> None:
+    held = [each.subscription for each in rooms.places.held(place.subscriber)]
+    rooms.loads.seat(place.subscriber, place.destination or place.broker, held)
 
 
 def _outnumber(rooms: Rooms, subscriber: str, stay: int) -> None:

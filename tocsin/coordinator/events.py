@@ -59,10 +59,12 @@ class Decided:
 
 @dataclass(frozen=True)
 class RegisterUser:
-    """Asks for a subscriber's token; :class:`~tocsin.coordinator.answers.Registered` is the answer."""
+    """Asks for a subscriber's token; :class:`~tocsin.coordinator.answers.Registered` is the answer. With ``fresh``, a
+    name that is taken already is refused: its token would be that of somebody else."""
 
     handle: Handle
     name: str
+    fresh: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,9 @@ class Places:
     def __len__(self) -> int:
         return len(self._places)
 
+    def __contains__(self, subscriber: str) -> bool:
+        return subscriber in self._places
+
     def all(self) -> list[Place]:
         """Everybody."""
         return list(self._places.values())

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from tocsin.errors import UnauthorizedError
+from tocsin.errors import InvalidError, UnauthorizedError
 from tocsin.model.subscriber import SubscriberName
 
 Role = Literal["subscriber", "broker", "operator"]
@@ -24,6 +24,17 @@ class Claims(msgspec.Struct, frozen=True):
     name: SubscriberName
     role: Role
     expires: float
+
+
+def claims(name: str, role: Role, expires: float) -> Claims:
+    """Claims with a name that is one; any other is an InvalidError."""
+    try:
+        # A pattern's end also matches before a last line break.
+        return Claims(msgspec.convert(name.replace("\n", " "), SubscriberName), role, expires)
+    except msgspec.ValidationError:
+        raise InvalidError(
+            f"{name[:128]!r} is no name: up to 128 letters, digits and . _ : @ -, first a letter or digit"
+        ) from None
 
 
 def sign(key: str, claims: Claims) -> str:

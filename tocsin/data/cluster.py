@@ -23,12 +23,12 @@ from tocsin.data import session
 from tocsin.data.applying import Applier
 from tocsin.data.catalog import Catalog
 from tocsin.data.channels.execution import Execution
-from tocsin.data.feeds.lock import take_lock
 from tocsin.data.listing import listed, total
 from tocsin.data.rates import Rates
 from tocsin.data.store import Store
 from tocsin.data.upkeep import Upkeep
 from tocsin.errors import InvalidError, NotFoundError, SparkEndedError, StorageError
+from tocsin.lock import take_lock
 from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Executed, Notice

@@ -7,11 +7,13 @@ flight when a connection broke is simply sent once more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
-from tocsin.model.subscriber import Held
+from tocsin.model.messages import LARGEST
+from tocsin.model.subscriber import Cursors, Held, SubscriberName
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="type"):
@@ -21,8 +23,8 @@ class Message(msgspec.Struct, frozen=True, tag_field="type"):
 class Stay(msgspec.Struct, frozen=True, array_like=True):
     """A subscriber on a broker, for the ``stay``-th time anywhere."""
 
-    subscriber: str
-    stay: int
+    subscriber: SubscriberName
+    stay: Annotated[int, Meta(ge=0, le=LARGEST)]
 
 
 class Hello(Message, frozen=True, tag="hello"):
@@ -99,7 +101,7 @@ class Released(Message, frozen=True, tag="released"):
 
     subscriber: str
     stay: int
-    cursors: dict[int, int] = {}
+    cursors: Cursors = {}
 
 
 class Keep(Message, frozen=True, tag="keep"):
@@ -121,7 +123,7 @@ class Kept(Message, frozen=True, tag="kept"):
 class Progress(Message, frozen=True, tag="progress"):
     """How far subscribers have acknowledged, since this was last said: subscriber → subscription → execution."""
 
-    cursors: dict[str, dict[int, int]]
+    cursors: dict[str, Cursors]
 
 
 class Load(Message, frozen=True, tag="load"):

@@ -1,7 +1,7 @@
 """What the coordinator must not forget: brokers, who is where, subscriptions with their cursors, and its key.
 
 A store takes batches of changes, each as a whole, and gives everything back at the start. What ``write`` has returned
-from would outlive a crash.
+from would outlive a crash. ``opening`` gives the store that the settings name.
 """
 
 from __future__ import annotations
@@ -15,9 +15,16 @@ from tocsin.coordinator.store.records import Change, State
 class Store(Protocol):
     """Where the state is kept.
 
-    What can go wrong: the disk refuses or another process holds the file. Then ``write`` raises
-    :class:`StorageError` or :class:`BusyError`, nothing of the batch was kept, and the same batch may be tried again.
+    What can go wrong: the disk or the database refuses, or another process holds it. Then ``write`` raises
+    :class:`StorageError` or :class:`BusyError`, nothing of the batch was kept that would be in the way, and the same
+    batch may be tried again. With :class:`ConflictError` another coordinator has taken over: this one must end.
     """
+
+    def claim(self) -> None:
+        """Makes this the only coordinator on the store; if there is another, it is a ConflictError."""
+
+    def key(self) -> str:
+        """What tokens are signed with. Anybody may ask, whoever has claimed the store."""
 
     def read(self) -> State:
         """All that is kept."""

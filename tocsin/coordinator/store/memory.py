@@ -31,6 +31,13 @@ class MemoryStore:
         self._places: dict[str, Place] = {}
         self._held: dict[str, dict[int, Held]] = {}
 
+    def claim(self) -> None:
+        """There is nobody else."""
+
+    def key(self) -> str:
+        """What tokens are signed with."""
+        return self._key
+
     def read(self) -> State:
         """All that is kept, as a copy."""
         held = {name: dict(each) for name, each in self._held.items() if each}

@@ -2,61 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from secrets import token_hex
-from typing import Final
 
-import msgspec
-
-from tocsin.coordinator.store.records import (
-    Broker,
-    Change,
-    DropHeld,
-    Place,
-    PutBroker,
-    PutCursors,
-    PutHeld,
-    PutPlace,
-    SetBalancing,
-    State,
-)
+from tocsin.coordinator.store import sql
+from tocsin.coordinator.store.records import Change, State
 from tocsin.errors import BusyError, StorageError
-from tocsin.model.subscriber import Held
-
-_SCHEMA: Final = 1
-_TABLES: Final = (
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE brokers (name TEXT PRIMARY KEY, url TEXT NOT NULL, capacity REAL NOT NULL, x REAL, y REAL,"
-    " draining INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE places (subscriber TEXT PRIMARY KEY, broker TEXT, stay INTEGER NOT NULL, destination TEXT,"
-    " coming INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE held (subscriber TEXT NOT NULL, subscription INTEGER NOT NULL, channel TEXT NOT NULL,"
-    " parameters TEXT NOT NULL, cursor INTEGER NOT NULL, live INTEGER NOT NULL,"
-    " PRIMARY KEY (subscriber, subscription)) WITHOUT ROWID",
-)
-_PUT_BROKER: Final = "INSERT OR REPLACE INTO brokers VALUES (?, ?, ?, ?, ?, ?)"
-_PUT_PLACE: Final = "INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?, ?)"
-_PUT_HELD: Final = (
-    "INSERT INTO held VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET channel = excluded.channel,"
-    " parameters = excluded.parameters, cursor = max(cursor, excluded.cursor), live = excluded.live"
-)
-_DROP_HELD: Final = "DELETE FROM held WHERE subscriber = ? AND subscription = ?"
-_PUT_CURSOR: Final = "UPDATE held SET cursor = max(cursor, ?) WHERE subscriber = ? AND subscription = ?"
-_PUT_FACT: Final = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
+from tocsin.lock import take_lock
 
 
 class SqliteStore:
     """The state in ``file``, created when missing. It may be used from any thread, one at a time.
 
     What can go wrong: the file cannot be opened or written, or is none of ours (:class:`StorageError`), or another
-    process is writing (:class:`BusyError`). Nothing of the batch was kept then.
+    process is writing (:class:`BusyError`). Nothing of the batch was kept then. Another coordinator works on the file
+    (:class:`ConflictError`): then this one must not.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._lock: int | None = None
         with self._explained():
             file.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
@@ -68,68 +36,47 @@ class SqliteStore:
                 self._connection.close()
                 raise
 
+    def claim(self) -> None:
+        """Keeps other coordinators off, until this store is closed or its process ends."""
+        with self._explained():
+            self._lock = take_lock(self._file.with_name(f"{self._file.name}.lock"), "the coordinator's state")
+
+    def key(self) -> str:
+        """What tokens are signed with."""
+        with self._explained():
+            return str(dict(self._connection.execute(sql.READ_FACTS))["key"])
+
     def read(self) -> State:
         """All that is kept."""
+        run = self._connection.execute
         with self._explained():
-            facts = dict(self._connection.execute("SELECT name, value FROM facts"))
-            return State(
-                facts["key"],
-                [_broker(*row) for row in self._connection.execute("SELECT * FROM brokers")],
-                [Place(*row) for row in self._connection.execute("SELECT * FROM places")],
-                self._held(),
-                facts["balancing"] == "on",
-            )
+            return sql.state(run(sql.READ_FACTS), run(sql.READ_BROKERS), run(sql.READ_PLACES), run(sql.READ_HELD))
 
     def write(self, changes: Sequence[Change]) -> None:
         """Keeps a batch: all of it, on disk, or nothing."""
         with self._changing():
             for change in changes:
-                self._write(change)
+                for statement, row in sql.statements(change):
+                    self._connection.execute(statement, row)
 
     def close(self) -> None:
         """Lets go of the file."""
         self._connection.close()
-
-    def _held(self) -> dict[str, dict[int, Held]]:
-        held: dict[str, dict[int, Held]] = {}
-        for subscriber, subscription, channel, parameters, cursor, live in self._connection.execute(
-            "SELECT * FROM held"
-        ):
-            one = Held(subscription, channel, msgspec.json.decode(parameters), cursor, bool(live))
-            held.setdefault(subscriber, {})[subscription] = one
-        return held
-
-    def _write(self, change: Change) -> None:
-        run = self._connection.execute
-        match change:
-            case PutBroker(broker):
-                x, y = broker.place or (None, None)
-                run(_PUT_BROKER, (broker.name, broker.url, broker.capacity, x, y, broker.draining))
-            case PutPlace(place):
-                run(_PUT_PLACE, msgspec.structs.astuple(place))
-            case PutHeld(subscriber, held):
-                parameters = msgspec.json.encode(held.parameters).decode()
-                run(_PUT_HELD, (subscriber, held.subscription, held.channel, parameters, held.cursor, held.live))
-            case DropHeld(subscriber, subscription):
-                run(_DROP_HELD, (subscriber, subscription))
-            case PutCursors(subscriber, cursors):
-                rows = [(cursor, subscriber, subscription) for subscription, cursor in cursors.items()]
-                self._connection.executemany(_PUT_CURSOR, rows)
-            case SetBalancing(on):
-                run(_PUT_FACT, ("balancing", "on" if on else "off"))
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def _found(self) -> None:
         """Makes the tables of a new file, and refuses one of a newer version."""
         with self._changing():
             (schema,) = self._connection.execute("PRAGMA user_version").fetchone()
-            if schema > _SCHEMA:
+            if schema > sql.SCHEMA:
                 raise StorageError(f"{self._file} has schema {schema}, which a newer version of Tocsin wrote: use that")
             if schema == 0:
-                for table in _TABLES:
-                    self._connection.execute(table)
-                facts = [("key", token_hex(32)), ("balancing", "on")]
-                self._connection.executemany(_PUT_FACT, facts)
-                self._connection.execute(f"PRAGMA user_version = {_SCHEMA}")
+                for table in sql.TABLES:
+                    self._connection.execute(f"{table} WITHOUT ROWID")
+                self._connection.executemany(sql.PUT_FACT, sql.first_facts())
+                self._connection.execute(f"PRAGMA user_version = {sql.SCHEMA}")
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -154,8 +101,3 @@ class SqliteStore:
             raise StorageError(f"{self._file}: {error}; nothing was changed; see to the disk and try again") from error
         except (sqlite3.DatabaseError, OSError) as error:
             raise StorageError(f"{self._file} cannot be used ({error}): put a backup in its place") from error
-
-
-def _broker(name: str, url: str, capacity: float, x: float | None, y: float | None, draining: int) -> Broker:
-    place = None if x is None or y is None else (x, y)
-    return Broker(name, url, capacity, place, bool(draining))

@@ -15,9 +15,9 @@ from typing import Self
 from tocsin.data.feeds.ends import EndsFile, read_ends
 from tocsin.data.feeds.frame import encode
 from tocsin.data.feeds.layout import settle_slices, slice_directory, sync_directory
-from tocsin.data.feeds.lock import take_lock
 from tocsin.data.feeds.writer import SliceWriter
 from tocsin.errors import StorageError, UnavailableError
+from tocsin.lock import take_lock
 
 _SYNC_THREADS = 8
 

@@ -1,0 +1,181 @@
+"""The store in a PostgreSQL database, in a schema of its own there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from secrets import token_hex
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import psycopg
+
+from tocsin.coordinator.store import sql
+from tocsin.coordinator.store.records import Change, State
+from tocsin.errors import BusyError, ConflictError, StorageError
+
+# Advisory locks of one database are known by number only: these are "tocsin" in ASCII, and the one after it.
+_CLAIM: Final = 0x746F6373696E
+_FOUNDING: Final = _CLAIM + 1
+# A server that is gone without a word is noticed within seconds.
+_PATIENCE: Final[dict[str, Any]] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+_DURABLE: Final = (
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+)
+_HOLDER: Final = (
+    "SELECT pid, application_name FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'"
+    " AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " AND ((classid::bigint << 32) | objid::bigint) = %s"
+)
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class PostgresqlStore:
+    """The state in the schema ``tocsin`` of the database at ``url``. It may be used from any thread, one at a time.
+
+    What can go wrong: the server cannot be reached, goes away or refuses (:class:`StorageError`, :class:`BusyError`).
+    Nothing of the batch was kept then, or, if the connection broke while it was being committed, all of it; either way
+    it may be written again. The next call connects anew. If another coordinator has worked on the database meanwhile,
+    or does at present, it is a :class:`ConflictError`.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url, self._name = url, f"tocsin-coordinator-{token_hex(4)}"
+        self._open: Connection | None = None
+        self._epoch: int | None = None
+        with self._connected() as connection:
+            self._found(connection)
+
+    def claim(self) -> None:
+        """Keeps other coordinators off, until this store is closed or its process ends."""
+        with self._connected() as connection:
+            self._lock(connection)
+            epoch = _epoch(connection) + 1
+            connection.execute(_own(sql.PUT_FACT), ("epoch", str(epoch)))
+            self._epoch = epoch
+
+    def key(self) -> str:
+        """What tokens are signed with."""
+        with self._connected() as connection:
+            return _facts(connection)["key"]
+
+    def read(self) -> State:
+        """All that is kept."""
+        with self._connected() as connection, connection.transaction():
+            run = connection.execute
+            return sql.state(
+                _facts(connection).items(), run(sql.READ_BROKERS), run(sql.READ_PLACES), run(sql.READ_HELD)
+            )
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Keeps a batch: all of it, on disk, or nothing."""
+        with self._connected() as connection, connection.transaction(), connection.pipeline():
+            for change in changes:
+                for statement, row in sql.statements(change):
+                    connection.execute(_own(statement), row)
+
+    def close(self) -> None:
+        """Lets go of the database."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        """The connection, made anew if the last one is lost, and given up when something goes wrong with it."""
+        try:
+            if self._open is None:
+                self._open = self._connect()
+            yield self._open
+        except psycopg.Error as error:
+            self.close()
+            said = " ".join(str(error).split())
+            raise StorageError(f"{self._shown()}: {said}; nothing was changed; see to the database") from error
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(self._url, autocommit=True, application_name=self._name, **_PATIENCE)
+        try:
+            connection.execute("SET search_path TO tocsin")
+            connection.execute(_DURABLE)
+            if self._epoch is not None:
+                self._lock(connection)
+                self._check_epoch(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _lock(self, connection: Connection) -> None:
+        (locked,) = connection.execute("SELECT pg_try_advisory_lock(%s)", (_CLAIM,)).fetchone() or (False,)
+        if locked:
+            return
+        for pid, name in connection.execute(_HOLDER, (_CLAIM,)).fetchall():
+            if name == self._name:
+                # A connection of our own that broke, which the server has not noticed yet.
+                connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+                raise BusyError(f"{self._shown()}: the last connection is being ended; try again")
+        raise ConflictError(f"another coordinator works on {self._shown()}: stop it first, or use another database")
+
+    def _check_epoch(self, connection: Connection) -> None:
+        if _epoch(connection) != self._epoch:
+            raise ConflictError(
+                f"another coordinator has worked on {self._shown()} meanwhile, so that what this one knows is outdated:"
+                " start it again"
+            )
+
+    def _found(self, connection: Connection) -> None:
+        """Makes the tables of a new database, and refuses those of a newer version."""
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_FOUNDING,))
+            if _missing(connection, "SELECT to_regclass('tocsin.facts')"):
+                _create(connection)
+            facts = _facts(connection)
+        if int(facts["schema"]) > sql.SCHEMA:
+            self.close()
+            raise StorageError(
+                f"{self._shown()} has schema {facts['schema']}, which a newer version of Tocsin wrote: use that"
+            )
+
+    def _shown(self) -> str:
+        """The database without its password."""
+        parts = urlsplit(self._url)
+        user, at, host = parts.netloc.rpartition("@")
+        return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}"
+
+
+def _create(connection: Connection) -> None:
+    # Where the role may not create schemas, an administrator has made it.
+    if _missing(connection, "SELECT to_regnamespace('tocsin')"):
+        connection.execute("CREATE SCHEMA tocsin")
+    for table in sql.TABLES:
+        connection.execute(table)
+    for fact in [*sql.first_facts(), ("schema", str(sql.SCHEMA)), ("epoch", "0")]:
+        connection.execute(_own(sql.PUT_FACT), fact)
+
+
+def _missing(connection: Connection, question: str) -> bool:
+    return (connection.execute(question).fetchone() or (None,))[0] is None
+
+
+def _epoch(connection: Connection) -> int:
+    """How many coordinators have claimed the database so far."""
+    return int(_facts(connection)["epoch"])
+
+
+def _facts(connection: Connection) -> dict[str, str]:
+    rows: list[tuple[str, str]] = connection.execute(sql.READ_FACTS).fetchall()
+    return dict(rows)
+
+
+@lru_cache
+def _own(statement: str) -> str:
+    """A statement with the placeholders of this driver."""
+    return statement.replace("?", "%s")
