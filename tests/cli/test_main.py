@@ -73,6 +73,14 @@ def test_the_commented_file_and_the_page_can_be_printed(tocsin: Program) -> None
     assert tocsin("settings", "--markdown").out == markdown()
 
 
+def test_settings_that_are_secret_are_not_shown(tocsin: Program) -> None:
+    store = "coordinator.store=postgresql://tocsin:hush@db/tocsin"
+    shown = tocsin("--set", "broker.token=hush", "--set", "broker.data_token=hush", "--set", store, "settings")
+    assert shown.status == 0
+    assert "hush" not in shown.out
+    assert shown.out.count("(secret)") == 3
+
+
 def test_a_bad_setting_is_one_line_on_standard_error_and_status_1(tocsin: Program) -> None:
     refused = tocsin("--set", "data.port=x", "settings")
     assert refused.status == 1

@@ -16,7 +16,7 @@ from tocsin.settings import Settings
 MAY: dict[Access, set[str | None]] = {
     Access.OPEN: {None, "admin", "publisher", "broker"},
     Access.ANY: {"admin", "publisher", "broker"},
-    Access.PUBLISHER: {"admin", "publisher"},
+    Access.PUBLISHER: {"admin", "publisher", "broker"},
     Access.BROKER: {"admin", "broker"},
     Access.ADMIN: {"admin"},
 }

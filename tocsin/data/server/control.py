@@ -120,9 +120,9 @@ class Conversation:
     async def _act(self, request: control.Request) -> control.Message:
         match request:
             case control.Attach(id=id, channel=channel, parameters=parameters):
-                # Asked for first: an execution that ends meanwhile may already be for them.
-                execution = await self._cluster.execution(channel)
                 bes = await self._cluster.subscribe(self._broker, channel, parameters)
+                # Asked for afterwards: of what ended before they were attached, the broker is not told.
+                execution = await self._cluster.execution(channel)
                 return control.Attached(id, bes, execution)
             case control.Detach(id=id, bes=bes):
                 return control.Detached(id, await self._cluster.unsubscribe(self._broker, bes))
