@@ -13,9 +13,16 @@ class Action(msgspec.Struct, frozen=True):
 
 
 class Send(Action, frozen=True):
-    """One text message for a connection. Equal notifications for many come as the very same bytes."""
+    """One text message for a connection."""
 
     session: int
+    frame: bytes
+
+
+class SendMany(Action, frozen=True):
+    """One text message for each of these connections: notifications that are the same for all of them."""
+
+    sessions: list[int]
     frame: bytes
 
 

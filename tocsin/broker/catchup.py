@@ -34,16 +34,17 @@ class Catchup:
     def start(self, subscription: Subscription) -> None:
         """From now on what is after ``sent`` goes to the subscriber's connection."""
         session = subscription.stay.session
-        if session and not session.slow and subscription not in subscription.line.current:
+        line = subscription.line
+        if session and not session.slow and subscription not in line.current and subscription not in line.ahead:
             self._advance(subscription, session)
-            self._pull(subscription.line.channel)
+            if self._ready(subscription):
+                self._pull(line.channel)
 
     def stop(self, subscription: Subscription) -> None:
         """Nothing more is sent."""
         line = subscription.line
         line.channel.behind.pop(subscription, None)
-        if subscription in line.current:
-            del line.current[subscription]
+        if line.current.pop(subscription, None) or line.ahead.pop(subscription, None):
             subscription.sent = max(subscription.sent, line.level)
 
     def advance(self, channel: Channel) -> None:
@@ -85,7 +86,9 @@ class Catchup:
                 self._give(subscription, session, found, line.level)
         if subscription.sent >= line.horizon:
             del channel.behind[subscription]
-            line.current[subscription] = None
+            # What is pulled next begins after the channel's level; one that has had more is not given it again.
+            ahead = subscription.sent > channel.level
+            (line.ahead if ahead else line.current)[subscription] = session
 
     def _give(
         self, subscription: Subscription, session: Session, found: list[tuple[int, bytes]], complete: int
@@ -94,9 +97,9 @@ class Catchup:
         for execution, note in found:
             if execution <= subscription.sent:
                 continue
-            if session.waiting > self._limits.waiting_bytes:
+            if self._full(session):
                 return
-            self._outbox.note(session, note)
+            self._outbox.note_missed(session, note)
             for account in (subscription.line.account, self._total):
                 account.outgoing.add(self._outbox.now, len(note))
             subscription.sent = execution
@@ -123,8 +126,11 @@ class Catchup:
 
     def _ready(self, subscription: Subscription) -> bool:
         session = subscription.stay.session
-        full = session is None or session.waiting > self._limits.waiting_bytes
+        full = session is None or self._full(session)
         return not full and subscription.sent < subscription.line.level
+
+    def _full(self, session: Session) -> bool:
+        return session.waiting + session.noted > self._limits.waiting_bytes
 
     def _pulled(self, channel: Channel, lines: list[Line], first: int, last: int, answer: Reply) -> None:
         channel.catching_up = False

@@ -64,7 +64,7 @@ class Broker:
         """``policy`` makes the cache's policy, given a function that counts a BE subscription's subscribers."""
         self._limits = limits = limits or Limits()
         self._hello = coordination.Hello(name, url, [], [], capacity, place)
-        self._holdings, self._outbox = Holdings(), Outbox()
+        self._holdings, self._outbox = Holdings(), Outbox(limits.waiting_bytes)
         self._data, self._coordinator = DataLink(self._outbox), CoordinatorLink(self._outbox)
         self._total = Account(limits.rate_seconds)
         self._cache = Cache(limits.cache_bytes, policy(self._subscribers) if policy else LeastRecentlyUsed())
@@ -96,6 +96,16 @@ class Broker:
     def cached(self) -> Figures:
         """How the cache has done so far."""
         return self._cache.figures
+
+    @property
+    def cached_bytes(self) -> int:
+        """How much the cache holds."""
+        return self._cache.bytes
+
+    @property
+    def holdings(self) -> Holdings:
+        """Whom it serves, and what they want; only to be looked at."""
+        return self._holdings
 
     def load(self, now: float) -> tuple[float, float]:
         """I and O, bytes per second."""

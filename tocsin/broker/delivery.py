@@ -107,13 +107,9 @@ class Delivery:
         """One result, to all who are current."""
         now, execution, note = self._outbox.now, result.execution, frames.note(result)
         self._cache.put(now, line.be, execution, note)
-        count = 0
-        for subscription in line.current:
-            session = subscription.stay.session
-            if execution > subscription.sent and session:
-                subscription.sent = execution
-                self._outbox.note(session, note)
-                count += 1
+        for subscription in [one for one in line.ahead if one.sent < execution]:
+            line.current[subscription] = line.ahead.pop(subscription)
+        self._outbox.note(line.current.values(), note)
         for account in (line.account, self._total):
             account.incoming.add(now, len(note))
-            account.outgoing.add(now, len(note) * count)
+            account.outgoing.add(now, len(note) * len(line.current))

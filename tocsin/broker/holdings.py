@@ -36,7 +36,8 @@ class Channel:
 class Line:
     """A BE subscription, held as long as it has subscriptions or is claimed by requests under way.
 
-    Of what was executed up to ``attached`` the broker hears nothing.
+    Of what was executed up to ``attached`` the broker hears nothing. Whatever is pulled next goes to the connections of
+    those who are ``current``, and of those who are ``ahead`` once it is later than what they have had.
     """
 
     be: int
@@ -46,7 +47,8 @@ class Line:
     attached: int
     keys: list[bytes] = field(default_factory=list)
     subscriptions: dict[Subscription, None] = field(default_factory=dict)
-    current: dict[Subscription, None] = field(default_factory=dict)
+    current: dict[Subscription, Session] = field(default_factory=dict)
+    ahead: dict[Subscription, Session] = field(default_factory=dict)
     claims: int = 0
 
     @property
@@ -95,10 +97,11 @@ class Stay:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """A connection; ``waiting`` bytes were sent, or are about to be, and not yet taken.
+    """A connection; ``waiting`` bytes were sent and not yet taken, and ``notes`` are about to be.
 
-    ``unread`` bytes of answers were added to these since it is slow. ``cursors`` are those of its login that are of
-    subscriptions not held: should they be made (again), they go on from there.
+    ``noted`` bytes of these are of what it had missed, which is bounded as it is collected. ``unread`` bytes of answers
+    were added to what waits since it is slow. ``cursors`` are those of its login that are of subscriptions not held:
+    should they be made (again), they go on from there.
     """
 
     id: int
@@ -106,6 +109,7 @@ class Session:
     credited_at: float
     stay: Stay | None = None
     waiting: int = 0
+    noted: int = 0
     unread: int = 0
     slow: bool = False
     closed: bool = False

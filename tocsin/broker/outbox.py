@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 
-from tocsin.broker.actions import Action, Close, Send, ToCoordinator, ToData
-from tocsin.broker.frames import Frames
+from tocsin.broker import frames
+from tocsin.broker.actions import Action, Close, Send, SendMany, ToCoordinator, ToData
 from tocsin.broker.holdings import Session
 from tocsin.model import control, coordination, subscriber
 
@@ -19,12 +19,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Outbox:
-    """Collects what one event leads to; ``now`` is the event's time."""
+    """Collects what one event leads to; ``now`` is the event's time.
 
-    def __init__(self) -> None:
+    A connection with more than ``most`` bytes waiting has too many.
+    """
+
+    def __init__(self, most: int) -> None:
         self.now = 0.0
+        self._most = most
         self._actions: list[Action] = []
-        self._touched: dict[Session, None] = {}
+        self._noted: list[Session] = []
+        self._full: dict[Session, None] = {}
 
     def add(self, action: Action) -> None:
         """One more thing to do."""
@@ -36,7 +41,8 @@ class Outbox:
             frame = _encode(message)
             session.waiting += len(frame)
             session.unread += len(frame) if session.slow else 0
-            self._touched[session] = None
+            if session.waiting > self._most:
+                self._full[session] = None
             self.add(Send(session.id, frame))
 
     def refuse(
@@ -51,28 +57,51 @@ class Outbox:
             session.closed = True
             self.add(Close(session.id, code, reason))
 
-    def note(self, session: Session, note: bytes) -> None:
-        """One more notification for the connection's next frame."""
-        session.notes.append(note)
-        session.waiting += len(note)
-        self._touched[session] = None
+    def note(self, sessions: Iterable[Session], note: bytes) -> None:
+        """One more notification for the next frame of each of these connections."""
+        noted = self._noted
+        for session in sessions:
+            notes = session.notes
+            if not notes:
+                noted.append(session)
+            notes.append(note)
+
+    def note_missed(self, session: Session, note: bytes) -> None:
+        """The same for one connection that had missed it."""
+        self.note((session,), note)
+        session.noted += len(note)
 
     def send_notes(self) -> list[Session]:
-        """Makes frames of what was noted; all connections that were sent something since the last time."""
-        frames, touched = Frames(), [session for session in self._touched if not session.closed]
-        for session in touched:
-            if session.notes:
-                self.add(Send(session.id, frames.join(session.notes)))
-        # Only now: while frames are made, notes are told apart by identity.
-        for session in touched:
-            session.notes = []
-        self._touched.clear()
-        return touched
+        """Makes frames of what was noted, one for all who get the same; who has too much waiting now."""
+        groups: dict[tuple[bytes, ...], list[Session]] = {}
+        for session in self._noted:
+            notes = tuple(session.notes)
+            session.notes.clear()
+            if session.closed:
+                continue
+            group = groups.get(notes)
+            if group is None:
+                groups[notes] = group = []
+            group.append(session)
+        for notes, sessions in groups.items():
+            self._send(sessions, frames.join(notes))
+        full = list(self._full)
+        self._noted, self._full = [], {}
+        return full
 
     def take(self) -> list[Action]:
         """All actions since the last time."""
         actions, self._actions = self._actions, []
         return actions
+
+    def _send(self, sessions: list[Session], frame: bytes) -> None:
+        size, most = len(frame), self._most
+        for session in sessions:
+            session.waiting += size
+            session.noted = 0
+            if session.waiting > most:
+                self._full[session] = None
+        self.add(SendMany([session.id for session in sessions], frame))
 
 
 class DataLink:

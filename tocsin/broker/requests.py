@@ -148,10 +148,14 @@ class Requests:
             self._outbox.refuse(session, "too-many", message, request.id)
             self._attachments.release(line)
         else:
-            known = session.cursors.get(line.be, outcome.execution)
-            cursor = held.acknowledged if held else min(known, outcome.execution)
+            cursor = held.acknowledged if held else self._first(session, stay, line.be, outcome.execution)
             wanted = Held(line.be, line.channel.name, line.parameters, cursor, request.live)
             self._keep(Keeping(stay, line, wanted, False, [(session, request.id)]))
+
+    def _first(self, session: Session, stay: Stay, be: int, execution: int) -> int:
+        """Where a new subscription begins: the same however often it is asked for before it is stored."""
+        making = [each.held.cursor for each in self._keepings.values() if each.stay is stay and each.line.be == be]
+        return min(session.cursors.get(be, execution), execution, *making)
 
     def _full(self, stay: Stay) -> bool:
         making = sum(1 for keeping in self._keepings.values() if keeping.stay is stay and not keeping.gone)

@@ -82,8 +82,14 @@ def _allowed(kind: inspect.Type, examples: tuple[str, ...]) -> str:
             return f"a number above {number(low)}, up to {number(high)}"
         case inspect.StrType() if examples:
             return "a text such as " + " or ".join(f'"{example}"' for example in examples)
+        case inspect.StrType(min_length=None):
+            return "a text"
         case inspect.StrType():
             return "a text that is not empty"
+        case inspect.ListType(item_type=inspect.StrType()):
+            return "a list of texts, such as " + literal(list(examples) or ["a", "b"])
+        case inspect.ListType():
+            return "a list of numbers, such as [1.5, 2.5]"
         case inspect.DictType():
             return 'a table of texts, such as { "name" = "value" }'
         case _:

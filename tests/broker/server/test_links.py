@@ -1,0 +1,88 @@
+"""The links come back by themselves, and what was found meanwhile is delivered."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.broker.server.world import SECONDS, STATEMENTS, World
+from tocsin.broker.server.serve import run
+from tocsin.errors import SettingsError
+from tocsin.settings import Broker
+
+
+def port(url: str) -> int:
+    return urlsplit(url).port or 0
+
+
+async def test_a_data_cluster_that_comes_late_and_goes_is_dialled_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.cluster.apply(STATEMENTS, None)
+    async with AsyncExitStack() as stack:
+        world.calls = await stack.enter_async_context(
+            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS)
+        )
+        world.coordinator = await stack.enter_async_context(world.running_coordinator())
+        async with world.running_data() as world.data:
+            at = port(world.data)
+        world.broker = await stack.enter_async_context(world.running_broker())
+        await world.linked(status="degraded", coordinator=True, data=False)
+        async with world.running_data(at):
+            await world.linked()
+            async with world.member("ann") as ann:
+                be = await world.subscription(ann, "flood")
+        await world.linked(data=False)
+        world.cluster.find(1, be, b"[1]")
+        async with world.running_data(at):
+            await world.linked()
+            async with world.client() as again:
+                await again.ask(type="login", token=await world.token("ann"))
+                assert (await again.receive())["notes"] == [{"s": be, "e": 1, "payload": [1]}]
+
+
+async def test_subscribers_are_served_while_the_coordinator_is_away(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.cluster.apply(STATEMENTS, None)
+    async with AsyncExitStack() as stack:
+        world.calls = await stack.enter_async_context(
+            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS)
+        )
+        world.data = await stack.enter_async_context(world.running_data())
+        async with world.running_coordinator() as world.coordinator:
+            at = port(world.coordinator)
+        world.broker = await stack.enter_async_context(world.running_broker())
+        await world.linked(status="starting")
+        async with AsyncExitStack() as members:
+            async with world.running_coordinator(at):
+                await world.linked()
+                ann = await members.enter_async_context(world.member("ann"))
+                be = await world.subscription(ann, "flood")
+            await world.linked(status="degraded", coordinator=False)
+            world.execute(1, be)
+            assert (await ann.receive())["notes"][0]["e"] == 1
+            async with world.running_coordinator(at):
+                await world.linked()
+                await world.subscription(ann, "fire")
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"token": ""}, "broker.token is empty"),
+        ({"data_token": ""}, "broker.data_token is empty"),
+        ({"place": [1.0]}, "broker.place = [1.0] is not allowed"),
+        ({"coordinator": "localhost:8700"}, "broker.coordinator = localhost:8700 is not allowed"),
+        ({"tls_certificate": "nowhere.pem"}, "broker.tls_certificate = nowhere.pem cannot be read: No such file"),
+        ({"tls_key": "nowhere.pem"}, "broker.tls_key is set, but not broker.tls_certificate"),
+        ({"tls_certificate": __file__}, "must be PEM files"),
+    ],
+)
+async def test_a_broker_that_cannot_begin_says_why(given: dict[str, object], sentence: str) -> None:
+    section = Broker(**{"port": 0, "token": "t", "data_token": "t", **given})  # type: ignore[arg-type]
+    with pytest.raises(SettingsError) as refused:
+        await run(section)
+    assert sentence in str(refused.value)

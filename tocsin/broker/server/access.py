@@ -1,0 +1,45 @@
+"""Whose tokens are good here: subscribers' to log in, operators' to look. Checked without asking the coordinator."""
+
+from __future__ import annotations
+
+import time
+
+from tocsin.coordinator.tokens import Claims, Role, verify
+from tocsin.errors import ForbiddenError, UnauthorizedError
+
+
+class Access:
+    """Knows the key that tokens are signed with, once the coordinator has told it."""
+
+    def __init__(self) -> None:
+        self._key: str | None = None
+
+    def learn(self, key: str) -> None:
+        """From now on tokens are checked with this key."""
+        self._key = key
+
+    def subscriber(self, token: str) -> str:
+        """The name of the subscriber a token was made for; UnauthorizedError if it is none's."""
+        claims = self._claims(token)
+        if claims.role != "subscriber":
+            raise UnauthorizedError(f"this is the token of {_article(claims.role)}; log in with that of a subscriber")
+        return claims.name
+
+    def require_operator(self, authorization: str | None) -> str:
+        """The name of the operator who sent the header; UnauthorizedError or ForbiddenError if it was none."""
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise UnauthorizedError("this needs an operator's token: send 'Authorization: Bearer TOKEN'")
+        claims = self._claims(token.strip())
+        if claims.role != "operator":
+            raise ForbiddenError(f"this needs an operator's token; that of {claims.name} is {_article(claims.role)}'s")
+        return claims.name
+
+    def _claims(self, token: str) -> Claims:
+        if self._key is None:
+            raise UnauthorizedError("the broker has not reached its coordinator yet; try again soon")
+        return verify(self._key, token, time.time())
+
+
+def _article(role: Role) -> str:
+    return f"an {role}" if role == "operator" else f"a {role}"

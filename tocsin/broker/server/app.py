@@ -1,0 +1,69 @@
+"""The broker's HTTP calls: how it is, and the JavaScript client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.broker.server.entrance import PATH
+from tocsin.broker.server.server import BrokerServer
+from tocsin.errors import NotFoundError, UnavailableError
+from tocsin.http.answers import answer
+from tocsin.http.envelope import CALLER, Envelope
+from tocsin.http.failures import failure, unrouted
+from tocsin.http.script import PATH as SCRIPT
+from tocsin.http.script import script
+from tocsin.model.messages import Failure, Problem
+
+Call = Callable[[Request], Response]
+
+
+def create_app(server: BrokerServer) -> Starlette:
+    """The calls of a broker, not yet listening."""
+
+    def health(_: Request) -> Response:
+        told = server.health()
+        return answer(told, UnavailableError.status if told.status == "starting" else 200)
+
+    def status(request: Request) -> Response:
+        request.scope[CALLER] = server.access.require_operator(request.headers.get("authorization"))
+        return answer(server.status())
+
+    def subscriber(_: Request) -> Response:
+        problem = Problem("invalid", f"{PATH} is a WebSocket: connect to {server.url}, as docs/protocol.md says")
+        return answer(Failure(problem), 426, {"Upgrade": "websocket", "Connection": "Upgrade"})
+
+    calls: dict[str, Call] = {
+        "/health": health,
+        "/status": status,
+        SCRIPT: lambda _: script(),
+        PATH: subscriber,
+    }
+    return Starlette(
+        routes=[Route(path, _guarded(call)) for path, call in calls.items()],
+        middleware=[Middleware(Envelope)],
+        exception_handlers={HTTPException: _unrouted, Exception: lambda _, error: failure(error)},
+    )
+
+
+def _guarded(call: Call) -> Callable[[Request], Awaitable[Response]]:
+    async def called(request: Request) -> Response:
+        try:
+            return call(request)
+        except Exception as error:
+            return failure(error)
+
+    return called
+
+
+def _unrouted(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == NotFoundError.status:
+        return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of a broker"))
+    return unrouted(request, error)

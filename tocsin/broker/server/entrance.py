@@ -1,0 +1,57 @@
+"""Who may come in: the answer to a WebSocket handshake."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from tocsin.errors import ForbiddenError, NotFoundError, TocsinError, UnavailableError
+from tocsin.model.messages import Failure, Problem
+
+PATH: Final = "/subscriber"
+RETRY_SECONDS: Final = 1
+
+
+class Entrance:
+    """Checks handshakes: their path, their origin, and whether there is room.
+
+    Without ``origins`` every web page may connect. Programs that are no web pages send no origin, and may always.
+    """
+
+    def __init__(self, origins: list[str], most: int) -> None:
+        self._origins, self._most = {origin.rstrip("/").lower() for origin in origins}, most
+        self.open = False
+
+    def check(self, request: Request, connected: int) -> Response | None:
+        """Why the connection is refused, as the answer to its handshake; None when it may come in."""
+        try:
+            self._check(request, connected)
+        except TocsinError as error:
+            return refusal(error)
+        return None
+
+    def _check(self, request: Request, connected: int) -> None:
+        path, origins = urlsplit(request.path).path, request.headers.get_all("Origin")
+        if path != PATH:
+            raise NotFoundError(f"there is no WebSocket at {path}; subscribers connect to {PATH}")
+        if self._origins and any(origin.lower() not in self._origins for origin in origins):
+            raise ForbiddenError(f"pages of {origins[0]} may not connect here; broker.origins lists those that may")
+        if not self.open:
+            raise UnavailableError("the broker has not reached its coordinator yet; try again soon")
+        if connected >= self._most:
+            raise UnavailableError(f"the broker has all the {self._most} connections it takes; try again later")
+
+
+def refusal(error: TocsinError) -> Response:
+    """The error as the answer to a handshake."""
+    status = HTTPStatus(error.status)
+    body = msgspec.json.encode(Failure(Problem(error.code, str(error))))
+    headers = Headers({"Connection": "close", "Content-Type": "application/json", "Content-Length": str(len(body))})
+    if isinstance(error, UnavailableError):
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    return Response(status.value, status.phrase, headers, body)

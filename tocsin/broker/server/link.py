@@ -1,0 +1,150 @@
+"""A link to a peer: dialled again and again, with pauses that grow and are never the same, until the broker stops."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from random import uniform
+from typing import Any, Final
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+
+from tocsin.broker import events
+from tocsin.broker.server.driver import Driver
+from tocsin.errors import TocsinError, UnavailableError
+from tocsin.log import get_logger
+from tocsin.model import control, coordination
+from tocsin.model.messages import Failure
+from tocsin.tasks import until_one_ends
+
+log = get_logger(__name__)
+
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 5.0
+# A peer that does not take so many messages is as good as gone, and is told everything when it is back.
+MOST_WAITING: Final = 100_000
+Message = control.Request | coordination.FromBroker
+
+
+class Link(ABC):
+    """One of a broker's two links.
+
+    What can go wrong: the peer is not there, refuses, is lost with or without a word, says what cannot be read, or does
+    not take what it is told. Each ends the link, is logged once, and the peer is dialled again.
+    """
+
+    name: events.Link
+
+    def __init__(self, driver: Driver, url: str, token: str, ping_seconds: float) -> None:
+        self._driver, self._url, self._ping_seconds = driver, _socket_url(url), ping_seconds
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._queue: asyncio.Queue[Message] = asyncio.Queue(MOST_WAITING)
+        self._up, self._told, self._overflowing = False, "", False
+
+    def send(self, message: Message) -> None:
+        """Sends soon; what is not sent when the link is lost is lost."""
+        try:
+            self._queue.put_nowait(message)
+        except asyncio.QueueFull:
+            self._overflowing = True
+
+    async def keep(self) -> None:
+        """Keeps the link up, for ever."""
+        pause = FIRST_PAUSE
+        while True:
+            self._up = False
+            try:
+                await self._hold()
+                reason = "it closed the connection"
+            except (OSError, TimeoutError, WebSocketException, TocsinError, msgspec.MsgspecError) as error:
+                reason = _reason(error)
+            except Exception:
+                log.exception("fault in a link", link=self.name)
+                reason = "a fault here"
+            pause = FIRST_PAUSE if self._up else min(LONGEST_PAUSE, pause * 2)
+            self._lose(reason)
+            await asyncio.sleep(uniform(pause / 2, pause))
+
+    @abstractmethod
+    async def prepare(self) -> None:
+        """What must be done before the peer is dialled."""
+
+    @abstractmethod
+    def receive(self, data: bytes) -> None:
+        """A message of the peer."""
+
+    @abstractmethod
+    async def next(self, queue: asyncio.Queue[Message]) -> Message:
+        """What to say next."""
+
+    def connected(self) -> None:
+        """The link can be used from now on."""
+        self._up, self._told = True, ""
+        log.info("link is up", link=self.name, url=self._url)
+        self._driver.connected(self.name)
+
+    async def _hold(self) -> None:
+        await self.prepare()
+        self._queue, self._overflowing = asyncio.Queue(MOST_WAITING), False
+        async with connect(self._url, **self._options()) as socket:
+            self.opened()
+            await until_one_ends(self._listen(socket), self._talk(socket))
+
+    @abstractmethod
+    def opened(self) -> None:
+        """The connection is there."""
+
+    async def _listen(self, socket: ClientConnection) -> None:
+        while True:
+            self.receive(await socket.recv(decode=False))
+
+    async def _talk(self, socket: ClientConnection) -> None:
+        while True:
+            message = await self.next(self._queue)
+            if self._overflowing:
+                raise UnavailableError("it does not take what it is told")
+            await socket.send(msgspec.json.encode(message), text=True)
+
+    def _lose(self, reason: str) -> None:
+        if self._up:
+            self._driver.lost(self.name)
+        if reason != self._told:
+            log.warning("link is down", link=self.name, url=self._url, reason=reason)
+        self._told = reason
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "additional_headers": self._headers,
+            "compression": None,
+            "max_size": None,
+            "max_queue": None,
+            "open_timeout": 10,
+            "ping_interval": self._ping_seconds,
+            "ping_timeout": 3 * self._ping_seconds,
+            "close_timeout": 1,
+            "proxy": None,
+        }
+
+
+def _socket_url(url: str) -> str:
+    return url.rstrip("/").replace("http", "ws", 1) if url.startswith("http") else url.rstrip("/")
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case InvalidStatus():
+            return f"refused with status {error.response.status_code}: {_explained(error.response.body)}"
+        case ConnectionClosed():
+            return f"closed: {error}"
+        case OSError():
+            return str(error) or type(error).__name__
+    return str(error) or type(error).__name__
+
+
+def _explained(body: bytes | bytearray | None) -> str:
+    try:
+        return msgspec.json.decode(body or b"", type=Failure).error.message
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return "no reason was given"

@@ -1,0 +1,139 @@
+"""Listening: a broker on a real socket, until the process is told to stop."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import uvicorn
+
+from tocsin.broker.server.app import create_app
+from tocsin.broker.server.entrance import PATH
+from tocsin.broker.server.server import BrokerServer
+from tocsin.errors import SettingsError
+from tocsin.http import listening as sockets
+from tocsin.http.listening import Server, address, config
+from tocsin.log import get_logger
+from tocsin.settings import Broker
+
+log = get_logger(__name__)
+
+# What a process needs beyond one file per connection.
+_SPARE_FILES = 100
+
+
+def bind(section: Broker) -> socket.socket:
+    """A socket that holds the broker's address but does not accept yet."""
+    return sockets.bind("broker", section.host, section.port)
+
+
+async def run(
+    section: Broker, *, listener: socket.socket | None = None, listening: Callable[[str], None] | None = None
+) -> None:
+    """Serves until SIGTERM or SIGINT; subscribers are then closed with 1001.
+
+    Once it listens, its URL is logged and given to ``listening``. ``listener`` is a socket from :func:`bind`, made
+    here unless given. Raises SettingsError for what a broker cannot begin with.
+    """
+    check(section)
+    files = tls(section)
+    listener = listener or bind(section)
+    url = address(listener, "https" if section.tls_certificate else "http")
+    server = BrokerServer(section, public_url(section, listener))
+    allow_files(section.connections)
+
+    def listens() -> None:
+        log.info("broker listens", broker=section.name, url=url, subscribers=server.url)
+        if listening:
+            listening(url)
+
+    options = {"http": server.doorways.protocol, "ws": server.doorways.connection, **files}
+    server.start()
+    try:
+        await _Server(config(create_app(server), **options), listens, server.stop).serve([listener])
+    finally:
+        await server.stop()
+
+
+def check(section: Broker) -> None:
+    """Raises SettingsError for what each setting allows but no broker can begin with."""
+    if not section.token:
+        raise SettingsError(
+            f"broker.token is empty, and the coordinator lets nobody in without: make one with "
+            f"'tocsin token sign {section.name} --role broker', and set TOCSIN_BROKER_TOKEN"
+        )
+    if not section.data_token:
+        raise SettingsError(
+            f"broker.data_token is empty, and the data cluster lets nobody in without: make one with "
+            f"'tocsin token add {section.name} --role broker', and set TOCSIN_BROKER_DATA_TOKEN"
+        )
+    if len(section.place) == 1:
+        raise SettingsError(f"broker.place = {section.place} is not allowed: it must be x and y, or empty")
+    for key in ("coordinator", "data"):
+        url = getattr(section, key)
+        if not url.startswith(("http://", "https://")):
+            raise SettingsError(f"broker.{key} = {url} is not allowed: it must begin with http:// or https://")
+
+
+def public_url(section: Broker, listener: socket.socket) -> str:
+    """Where subscribers reach the broker."""
+    if section.url:
+        return section.url
+    if section.host in ("0.0.0.0", "::"):
+        log.warning("broker.url is not set, so subscribers are sent to this machine's loopback address")
+    return address(listener, "wss" if section.tls_certificate else "ws") + PATH
+
+
+def tls(section: Broker) -> dict[str, Any]:
+    """Uvicorn's settings for TLS, tried out so that what is wrong with the files is said here."""
+    certificate, key = section.tls_certificate, section.tls_key or None
+    if not certificate:
+        if key:
+            raise SettingsError("broker.tls_key is set, but not broker.tls_certificate: it needs both")
+        return {}
+    for name, file in (("tls_certificate", certificate), ("tls_key", key or certificate)):
+        try:
+            with open(file, "rb"):
+                pass
+        except OSError as error:
+            raise SettingsError(f"broker.{name} = {file} cannot be read: {error.strerror}") from None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise SettingsError(
+            f"broker.tls_certificate = {certificate} cannot be used: {error.reason or error}; "
+            "it and broker.tls_key must be PEM files of a certificate and its key"
+        ) from None
+    return {"ssl_certfile": certificate, "ssl_keyfile": key}
+
+
+def allow_files(connections: int) -> None:
+    """Lets the process have a file per connection, as far as the system allows."""
+    wanted = connections + _SPARE_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        log.warning("fewer files may be open than broker.connections needs", files=soft, connections=connections)
+
+
+class _Server(Server):
+    """Lets its subscribers go before the HTTP side stops."""
+
+    def __init__(
+        self, config: uvicorn.Config, listens: Callable[[], None], stopping: Callable[[], Awaitable[None]]
+    ) -> None:
+        super().__init__(config, listens)
+        self._stopping = stopping
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stops."""
+        await self._stopping()
+        await super().shutdown(sockets)

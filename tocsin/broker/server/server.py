@@ -1,0 +1,141 @@
+"""A broker with all its parts: made from the settings, started and stopped as one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import msgspec
+
+from tocsin.broker import events
+from tocsin.broker.cache import LeastRecentlyUsed, LeastSubscribed, Policy, TimeToLive
+from tocsin.broker.core import Broker
+from tocsin.broker.limits import Limits
+from tocsin.broker.server.access import Access
+from tocsin.broker.server.connection import Connection
+from tocsin.broker.server.doorway import Doorways
+from tocsin.broker.server.driver import Driver
+from tocsin.broker.server.entrance import Entrance
+from tocsin.broker.server.link import Link
+from tocsin.broker.server.peers import CoordinatorLink, DataLink
+from tocsin.broker.server.publications import Publications
+from tocsin.broker.server.sessions import Sessions
+from tocsin.broker.server.status import MOST_NAMES, Health, Status, cached, slow
+from tocsin.model import messages
+from tocsin.settings import Broker as Section
+
+
+class BrokerServer:
+    """Everything but the listening socket. ``url`` is where subscribers reach it."""
+
+    def __init__(self, section: Section, url: str) -> None:
+        limits = limits_of(section)
+        self.name, self.url, self.access = section.name, url, Access()
+        place = (section.place[0], section.place[1]) if section.place else None
+        self._core = Broker(
+            section.name,
+            url,
+            self.access.subscriber,
+            limits=limits,
+            policy=_policy(section),
+            capacity=section.capacity,
+            place=place,
+        )
+        self._driver = Driver(self._core)
+        self.sessions = Sessions(
+            Entrance(section.origins, section.connections),
+            self._driver,
+            message_bytes=limits.message_bytes,
+            waiting_bytes=limits.waiting_bytes,
+            burst=limits.message_burst,
+        )
+        self.doorways = Doorways(lambda: Connection(self.sessions), limits.login_seconds, section.connections)
+        self._client = _client(section)
+        self._publications = Publications(self._client, self._driver.feed)
+        self._coordinator = CoordinatorLink(self._driver, section.coordinator, section.token)
+        broker = messages.Broker(section.name, url)
+        self._data = DataLink(self._driver, self._client, broker, section.data_token)
+        self._ping_seconds = section.ping_seconds
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Dials, and looks after connections from now on."""
+        links: dict[events.Link, Link] = {"coordinator": self._coordinator, "data": self._data}
+        self._driver.start(self.sessions.get, links, self._publications.publish, self._learn)
+        parts = (
+            self._coordinator.keep(),
+            self._data.keep(),
+            self.sessions.sweep(self._ping_seconds),
+            self.sessions.end_late_ones(),
+            self.doorways.end_late_ones(),
+        )
+        self._tasks = [asyncio.create_task(part) for part in parts]
+
+    async def stop(self) -> None:
+        """Lets go of everything: the links first, so that nobody is sent here any more, then the subscribers."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.sessions.stop()
+        self.doorways.stop()
+        await self._publications.stop()
+        self._driver.stop()
+        await self._client.aclose()
+
+    def health(self) -> Health:
+        """Whether the links are up."""
+        linked = self._driver.linked
+        if not self.sessions.entrance.open:
+            return Health("starting", **linked)
+        return Health("ok" if all(linked.values()) else "degraded", **linked)
+
+    def status(self) -> Status:
+        """All figures."""
+        holdings, sessions, names = self._core.holdings, self.sessions, slow(self._core)
+        incoming, outgoing = self._core.load(asyncio.get_running_loop().time())
+        return Status(
+            broker=self.name,
+            url=self.url,
+            health=self.health(),
+            connections=len(sessions),
+            subscribers=len(holdings.stays),
+            online=sum(stay.session is not None for stay in holdings.stays.values()),
+            subscriptions=sum(len(stay.subscriptions) for stay in holdings.stays.values()),
+            lines=len(holdings.lines),
+            incoming=incoming,
+            outgoing=outgoing,
+            cache=cached(self._core),
+            slow_count=len(names),
+            slow=names[:MOST_NAMES],
+            accepted=sessions.accepted,
+            closed={str(code): count for code, count in sorted(sessions.closes.items())},
+        )
+
+    def _learn(self, key: str) -> None:
+        self.access.learn(key)
+        self.sessions.entrance.open = True
+
+
+def limits_of(section: Section) -> Limits:
+    """The core's limits; what is no setting has its default."""
+    settings = msgspec.structs.asdict(section)
+    return Limits(**{name: settings[name] for name in Limits.__struct_fields__ if name in settings})
+
+
+def _policy(section: Section) -> Callable[[Callable[[int], int]], Policy]:
+    policies: dict[str, Callable[[Callable[[int], int]], Policy]] = {
+        "least-recently-used": lambda _: LeastRecentlyUsed(),
+        "least-subscribed": LeastSubscribed,
+        "time-to-live": lambda _: TimeToLive(section.cache_seconds),
+    }
+    return policies[section.cache_policy]
+
+
+def _client(section: Section) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        base_url=section.data,
+        headers={"Authorization": f"Bearer {section.data_token}"},
+        timeout=section.request_seconds,
+        trust_env=False,
+    )

@@ -1,0 +1,66 @@
+"""How a broker is doing, in figures."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tocsin.broker.core import Broker
+
+MOST_NAMES = 100
+
+
+class Health(msgspec.Struct, frozen=True):
+    """``starting`` until the coordinator was reached, ``degraded`` while a link is down: delivery goes on with what is
+    there."""
+
+    status: Literal["ok", "degraded", "starting"]
+    coordinator: bool
+    data: bool
+
+
+class Cached(msgspec.Struct, frozen=True):
+    """The cache: what it holds, and how often it could answer."""
+
+    bytes: int
+    hits: int
+    misses: int
+    evicted: int
+
+
+class Status(msgspec.Struct, frozen=True):
+    """A broker as of now.
+
+    ``connections`` are open, ``online`` of the ``subscribers`` are logged in. ``subscriptions`` are those of
+    subscribers, ``lines`` what is held for them in the data cluster. ``incoming`` and ``outgoing`` are bytes per
+    second. ``slow`` names subscribers who do not keep up, the first hundred of ``slow_count``. ``accepted`` and
+    ``closed`` count since the start, the latter by close code; 1006 are those lost without one.
+    """
+
+    broker: str
+    url: str
+    health: Health
+    connections: int
+    subscribers: int
+    online: int
+    subscriptions: int
+    lines: int
+    incoming: float
+    outgoing: float
+    cache: Cached
+    slow_count: int
+    slow: list[str]
+    accepted: int
+    closed: dict[str, int]
+
+
+def cached(core: Broker) -> Cached:
+    """The cache's figures."""
+    figures = core.cached
+    return Cached(core.cached_bytes, figures.hits, figures.misses, figures.evicted)
+
+
+def slow(core: Broker) -> list[str]:
+    """Who does not keep up."""
+    return [stay.subscriber for stay in core.holdings.stays.values() if stay.session and stay.session.slow]
