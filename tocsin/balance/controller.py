@@ -18,7 +18,7 @@ from tocsin.balance.planner import Planner
 from tocsin.balance.problem import Problem
 from tocsin.balance.snapshot import Snapshot
 from tocsin.balance.thresholds import Thresholds
-from tocsin.balance.triggers import Due, Stage, due, named
+from tocsin.balance.triggers import Due, Stage, due
 from tocsin.errors import InvalidError
 
 
@@ -73,7 +73,7 @@ class Controller:
         """What to do at this moment. ``now`` is in seconds, of the clock by which reports are timed."""
         standing = Standing.of(now, observed, self.thresholds)
         stages, reason = due(self.thresholds, standing, self._history.since_planned(now))
-        refused = self._unheard(observed.draining & standing.stale)
+        refused = self._unheard(standing, observed.draining & standing.stale)
         if not stages:
             return Decision(Stage.IDLE, reason, refused=tuple(refused))
         snapshot = observed.snapshot()
@@ -88,10 +88,10 @@ class Controller:
         """Notes which moves, in the Book's numbers, were made: those subscribers now stay for a while."""
         self._history.move(now, moves.subscriber)
 
-    def _unheard(self, brokers: frozenset[int]) -> list[Refusal]:
+    def _unheard(self, standing: Standing, brokers: frozenset[int]) -> list[Refusal]:
         if not brokers:
             return []
-        reason = f"no recent report from {named(brokers)}, so nobody is moved away"
+        reason = f"no recent report from {standing.named(brokers)}, so nobody is moved away"
         return [Refusal(Stage.DRAIN, self._migration.name, reason)]
 
     def _attempt(self, stage: Stage, now: float, standing: Standing, snapshot: Snapshot) -> Plan | Refusal:

@@ -25,9 +25,9 @@ class History:
         self._planned = now
 
     def move(self, now: float, subscribers: Int64s) -> None:
-        """These were moved."""
-        self._planned = now
+        """These were moved; if nobody was, it is as if this had not been said."""
         if len(subscribers):
+            self._planned = now
             self._moved.append((now, subscribers.copy()))
 
     def since_planned(self, now: float) -> float:

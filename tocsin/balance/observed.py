@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Observed:
         draining: brokers that must end empty.
         pinned: brokers that nobody leaves and nobody comes to.
         joining: new brokers that are to have their share.
+        names: what brokers are called in sentences; who is missing is called by its number.
     """
 
     brokers: Int64s
@@ -38,6 +39,7 @@ class Observed:
     draining: frozenset[int] = frozenset()
     pinned: frozenset[int] = frozenset()
     joining: frozenset[int] = frozenset()
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if both := self.draining & (self.pinned | self.joining):
@@ -53,6 +55,7 @@ class Observed:
         draining: Iterable[int] = (),
         pinned: Iterable[int] = (),
         joining: Iterable[int] = (),
+        names: Mapping[int, str] | None = None,
     ) -> Observed:
         """A Book as it is now."""
         return cls(
@@ -64,7 +67,13 @@ class Observed:
             frozenset(draining),
             frozenset(pinned),
             frozenset(joining),
+            names or {},
         )
+
+    def named(self, brokers: Iterable[int]) -> str:
+        """Brokers in a sentence."""
+        names = [self.names.get(broker, str(broker)) for broker in sorted(brokers)]
+        return f"broker{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +87,7 @@ class Standing:
         open: brokers that take part in balancing: they report, and neither drain nor are pinned.
         joining: those among them that are new and still have less than their share.
         figures: the loads of the open brokers alone; triggers go by them.
+        named: gives brokers in a sentence.
     """
 
     stale: frozenset[int]
@@ -86,6 +96,7 @@ class Standing:
     open: frozenset[int]
     joining: frozenset[int]
     figures: Figures
+    named: Callable[[Iterable[int]], str]
 
     @classmethod
     def of(cls, now: float, observed: Observed, thresholds: Thresholds) -> Standing:
@@ -104,6 +115,7 @@ class Standing:
             open=open_,
             joining=observed.joining.intersection(wanting) & open_,
             figures=figures,
+            named=observed.named,
         )
 
 

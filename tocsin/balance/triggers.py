@@ -32,7 +32,9 @@ class Due(NamedTuple):
 def due(thresholds: Thresholds, standing: Standing, since_planned: float) -> Due:
     """What is to be tried, ``since_planned`` seconds after the last plan."""
     if standing.stale_part > thresholds.max_stale:
-        return Due([], f"no recent report from {named(standing.stale)}; loads that nobody knows are not balanced")
+        return Due(
+            [], f"no recent report from {standing.named(standing.stale)}; loads that nobody knows are not balanced"
+        )
     urgent = draining(standing)
     if since_planned < thresholds.cool_down:
         return Due(urgent, f"the last plan was {since_planned:.0f} s ago, and has {thresholds.cool_down:g} s to settle")
@@ -43,7 +45,7 @@ def draining(standing: Standing) -> list[tuple[Stage, str]]:
     """The stage for brokers that are to be emptied, if there are any."""
     if not standing.draining:
         return []
-    return [(Stage.DRAIN, f"to be emptied: {named(standing.draining)}")]
+    return [(Stage.DRAIN, f"to be emptied: {standing.named(standing.draining)}")]
 
 
 def balancing(thresholds: Thresholds, standing: Standing) -> list[tuple[Stage, str]]:
@@ -52,7 +54,7 @@ def balancing(thresholds: Thresholds, standing: Standing) -> list[tuple[Stage, s
         return []
     figures = standing.figures
     stages = (
-        (Stage.JOIN, f"to get their share: {named(standing.joining)}" if standing.joining else ""),
+        (Stage.JOIN, f"to get their share: {standing.named(standing.joining)}" if standing.joining else ""),
         (Stage.SHUFFLE, shuffle(thresholds, figures)),
         (Stage.MIGRATE, migrate(thresholds, figures)),
     )
@@ -86,11 +88,6 @@ def calm(thresholds: Thresholds, standing: Standing) -> str:
     if figures.cov > thresholds.alpha:
         return f"cov is {figures.cov:.3f}, but the mean load of {rate(average(figures))} is not above β"
     return f"balanced: cov is {figures.cov:.3f}, not above α = {thresholds.alpha:g}"
-
-
-def named(brokers: frozenset[int]) -> str:
-    """Brokers in a sentence."""
-    return f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, sorted(brokers)))}"
 
 
 def average(figures: Figures) -> float:

@@ -115,6 +115,11 @@ def test_two_choices_spread_those_who_come_together_and_spare_the_most_loaded() 
     assert counts[3] == 0
 
 
+def test_two_choices_spread_newcomers_over_brokers_without_any_load() -> None:
+    counts = Counter(_placed(TwoChoices(seed=1), _view([0, 0, 0]), 600))
+    assert all(abs(counts[j] - 200) < 60 for j in range(3))
+
+
 def test_two_choices_look_at_what_the_newcomer_would_add() -> None:
     view = _view([100, 95], rates=[20, 10], held=[[3, 0], [1, 1]])
     known = Newcomer(subscriptions=np.array([0, 1], np.int32))

@@ -12,8 +12,8 @@ from tocsin.balance.placement.place import Newcomer, View
 
 @dataclass
 class TwoChoices:
-    """Draws two open brokers and takes the one whose load (÷ capacity) with the newcomer is lower, of equals the lower
-    number.
+    """Draws two open brokers and takes the one whose load (÷ capacity) with the newcomer is lower, of equals the one
+    drawn first: before anything is published all are equal, and newcomers are spread all the same.
 
     What the newcomer adds to a broker is its own load and the incoming load of what the broker does not hold yet; as
     long as its subscriptions are unknown, that is nothing. Newcomers that come together are spread, since the least
@@ -31,5 +31,5 @@ class TwoChoices:
     def place(self, view: View, newcomer: Newcomer) -> int:
         """The better of two brokers for this newcomer."""
         brokers = view.choices()
-        drawn = np.sort(self._random.choice(brokers, min(2, len(brokers)), replace=False))
+        drawn = self._random.choice(brokers, min(2, len(brokers)), replace=False)
         return int(drawn[np.argmin(view.after(newcomer, drawn))])
