@@ -110,6 +110,9 @@ class Network:
             match action:
                 case actions.Send(session, frame):
                     self.connections[session][0].outward.append(frame)
+                case actions.SendMany(sessions, frame):
+                    for session in sessions:
+                        self.connections[session][0].outward.append(frame)
                 case actions.Close(session):
                     self.connections[session][0].ending = True
                 case actions.ToData(message):

@@ -23,9 +23,8 @@ def test_a_result_is_pulled_once_and_given_to_all_in_the_same_bytes(bench: Bench
     [notice] = bench.cluster.execute("c", lambda be: True).values()
     did = bench.tell(notice)
     assert [(pull.first, pull.last, pull.bes) for pull in told(did, control.Pull)] == [(1, 1, [1])]
-    frames = [action.frame for action in bench.answer_data(did) if isinstance(action, actions.Send)]
-    assert len(frames) == 3
-    assert frames[0] is frames[1] is frames[2]
+    [sent_to_all] = [action for action in bench.answer_data(did) if isinstance(action, actions.SendMany)]
+    assert sent_to_all.sessions == [1, 2, 3]
 
 
 def test_all_that_a_pull_brings_a_subscriber_is_one_frame(bench: Bench) -> None:
@@ -33,6 +32,26 @@ def test_all_that_a_pull_brings_a_subscriber_is_one_frame(bench: Bench) -> None:
     did = bench.execute()
     assert len(sent(did, 1)) == 1
     assert notes(did, 1) == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_only_those_who_get_the_same_share_a_frame(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(1), bench.line(2))
+    bench.serve("bob", 2, bench.line(2))
+    bench.serve("cid", 3, bench.line(2), bench.line(1))
+    shared = [action for action in bench.execute() if isinstance(action, actions.SendMany)]
+    assert sorted(action.sessions for action in shared) == [[1, 3], [2]]
+
+
+def test_who_has_had_more_than_was_pulled_is_not_given_it_again(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line())
+    bench.serve("bob", 2, bench.line())
+    [notice] = bench.cluster.execute("c", lambda be: True).values()
+    pull = bench.tell(notice)
+    bench.login("bob", 3, {1: 1})
+    did = bench.answer_data(pull)
+    assert notes(did, 1) == [(1, 1)]
+    assert notes(did, 3) == []
+    assert notes(bench.execute(), 3) == [(1, 2)]
 
 
 def test_what_is_executed_during_a_pull_is_pulled_by_the_next_in_one_go(bench: Bench) -> None:

@@ -144,3 +144,12 @@ def test_a_line_nobody_is_known_to_want_is_detached_late_because_its_subscribers
     bench.tell(notice)
     assert told(bench.wait(299.0), control.Detach) == []
     assert [detach.bes for detach in told(bench.wait(2.0), control.Detach)] == [notice.bes]
+
+
+def test_what_is_asked_for_again_before_it_is_stored_begins_where_it_did(bench: Bench) -> None:
+    bench.cluster.execution["c"] = 5
+    first = keep(bench, 1)
+    bench.do(events.Closed(1))
+    bench.execute()
+    bench.login("ann", 3)
+    assert keep(bench, 3).held.cursor == first.held.cursor == 5

@@ -31,6 +31,17 @@ def test_a_login_is_welcomed_with_what_is_held_and_the_coordinator_is_told(bench
     assert told(did, coordination.Arrived) == [coordination.Arrived("ann", 3)]
 
 
+def test_a_welcome_says_what_is_newest_in_each_channel_that_is_held(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(1), bench.line(2, channel="d"))
+    bench.execute("c")
+    bench.execute("c")
+    bench.do(events.Closed(1))
+    bench.execute("d")
+    [welcome, *_] = sent(bench.login("ann", 2), 2)
+    assert isinstance(welcome, subscriber.Welcome)
+    assert welcome.newest == {"c": 2, "d": 1}
+
+
 def test_a_connection_without_login_is_closed_in_time(bench: Bench) -> None:
     bench.do(events.Opened(1))
     did = bench.wait(10.0)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.broker.world import Bench, closed, notes, sent, told
 from tocsin.broker import actions, events
+from tocsin.broker.limits import Limits
 from tocsin.model import control, coordination, subscriber
 from tocsin.model.subscriber import Code
 
@@ -112,6 +113,14 @@ def test_a_coordinator_that_comes_back_is_told_who_is_here(bench: Bench) -> None
     assert hello.serving == [coordination.Stay("ann", 4)]
     assert hello.prepared == [coordination.Stay("bob", 6)]
     assert told(did, coordination.Presence) == [coordination.Presence(["ann"], [])]
+
+
+def test_the_coordinator_hears_that_who_was_released_is_no_longer_connected_here(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(), stay=4)
+    bench.wait(Limits().report_seconds)
+    bench.tell(coordination.Release("ann", 4))
+    did = bench.wait(Limits().report_seconds)
+    assert told(did, coordination.Presence) == [coordination.Presence([], ["ann"])]
 
 
 def test_the_key_of_the_tokens_is_handed_on(bench: Bench) -> None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from msgspec import Raw
 
 from tocsin.broker import actions, events
 from tocsin.broker.core import Broker
 from tocsin.broker.limits import Limits
 from tocsin.errors import UnauthorizedError
 from tocsin.model import control, coordination, subscriber
-from tocsin.model.messages import Result
 from tocsin.model.subscriber import Held
+from tocsin.simulate.cluster import DataCluster, result
+
+__all__ = ["NOTES", "Bench", "DataCluster", "closed", "notes", "result", "sent", "told", "verify"]
 
 NOTES = msgspec.json.Decoder(subscriber.Answer)
 
@@ -30,66 +30,6 @@ def verify(token: str) -> str:
     if not token.startswith("token-"):
         raise UnauthorizedError("the token is not known; register first")
     return token.removeprefix("token-")
-
-
-@dataclass
-class DataCluster:
-    """Executes channels when told to, and remembers every result."""
-
-    execution: dict[str, int] = field(default_factory=dict)
-    bes: dict[tuple[str, str], int] = field(default_factory=dict)
-    channels: dict[int, str] = field(default_factory=dict)
-    attached: dict[int, set[str]] = field(default_factory=dict)
-    found: dict[int, list[int]] = field(default_factory=dict)
-
-    def answer(self, broker: str, request: control.Request) -> control.Message:
-        match request:
-            case control.Attach(id, channel, parameters):
-                bes = [self.be(channel, one) for one in parameters]
-                for be in bes:
-                    self.attached[be].add(broker)
-                return control.Attached(id, bes, self.execution.get(channel, 0))
-            case control.Detach(id, bes):
-                for be in bes:
-                    self.attached[be].discard(broker)
-                return control.Detached(id, len(bes))
-            case control.Pull(id, channel, first, last, wanted):
-                return control.Results(id, self.results(channel, first, last, wanted or []))
-            case control.Ping(id):
-                return control.Pong(id)
-
-    def be(self, channel: str, parameters: dict[str, Any]) -> int:
-        key = (channel, repr(sorted(parameters.items())))
-        if key not in self.bes:
-            be = self.bes[key] = len(self.bes) + 1
-            self.channels[be], self.attached[be], self.found[be] = channel, set(), []
-        return self.bes[key]
-
-    def results(self, channel: str, first: int, last: int, wanted: list[int]) -> list[Result]:
-        pairs = [
-            (execution, be)
-            for be in wanted
-            if self.channels[be] == channel
-            for execution in self.found[be]
-            if first <= execution <= last
-        ]
-        return [result(be, execution) for execution, be in sorted(pairs)]
-
-    def execute(self, channel: str, chosen: Callable[[int], bool]) -> dict[str, control.Executed]:
-        """Runs a channel once; what each broker is told."""
-        number = self.execution[channel] = self.execution.get(channel, 0) + 1
-        told: dict[str, list[int]] = {}
-        for be, brokers in self.attached.items():
-            if self.channels[be] == channel and brokers and chosen(be):
-                self.found[be].append(number)
-                for broker in sorted(brokers):
-                    told.setdefault(broker, []).append(be)
-        return {broker: control.Executed(channel, number, bes) for broker, bes in told.items()}
-
-
-def result(be: int, execution: int) -> Result:
-    payload = b'[{"be":%d,"n":%d}]' % (be, execution)
-    return Result(execution, be, 1, len(payload), Raw(payload))
 
 
 class Bench:
@@ -162,7 +102,13 @@ class Bench:
 
 def sent(did: list[actions.Action], session: int) -> list[subscriber.Answer]:
     """The messages a session got."""
-    return [NOTES.decode(one.frame) for one in did if isinstance(one, actions.Send) and one.session == session]
+    frames = [
+        one.frame
+        for one in did
+        if (isinstance(one, actions.Send) and one.session == session)
+        or (isinstance(one, actions.SendMany) and session in one.sessions)
+    ]
+    return [NOTES.decode(frame) for frame in frames]
 
 
 def notes(did: list[actions.Action], session: int) -> list[tuple[int, int]]:

@@ -92,6 +92,41 @@ def balance(
         show(figures, output, "tocsin bench balance")
 
 
+@app.command()
+def broker(
+    part: Annotated[
+        list[str] | None,
+        typer.Option("--part", help="Only this part: fanout, members, migration or latency; may be repeated"),
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="Numbers of subscribers of the fan-out")] = "1000,10000",
+    rounds: Annotated[int, typer.Option(help="Rounds of each fan-out; figures are medians over them", min=1)] = 50,
+    seconds: Annotated[float, typer.Option(help="How long to serve in the other measurements", min=5)] = 60,
+    peers: Annotated[
+        bool, typer.Option("--peers/--no-peers", help="Also redis-server, nats-server and mosquitto")
+    ] = True,
+    json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON lines instead of a table")] = False,
+) -> None:
+    """Measure brokers: fan-out beside other servers, memory, logins, moving, latency. Takes about ten minutes."""
+    import msgspec
+
+    from tocsin.bench.broker.suite import PARTS, run
+    from tocsin.bench.report import show
+
+    unknown = [name for name in part or [] if name not in PARTS]
+    if unknown:
+        raise InvalidError(f"there is no part {unknown[0]}; the parts are {', '.join(PARTS)}")
+    figures = []
+    with messages.status("") as status:
+        for figure in run(
+            part or PARTS, _numbers(sizes), rounds, seconds, peers, lambda text: status.update(f"{text} …")
+        ):
+            figures.append(figure)
+            if json:
+                output.print(msgspec.json.encode(figure).decode(), soft_wrap=True)
+    if not json:
+        show(figures, output, "tocsin bench broker")
+
+
 def _numbers(text: str) -> list[int]:
     try:
         return [int(number) for number in text.split(",")]

@@ -1,0 +1,112 @@
+"""From publisher to subscriber: the real data cluster with Spark, coordinator and broker, and a continuous channel."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tocsin.bench.broker import targets
+from tocsin.bench.broker.crowd import Crowd
+from tocsin.bench.broker.network import TOKEN, network
+from tocsin.bench.broker.registration import register
+from tocsin.bench.broker.traveller import Traveller, subscribed
+from tocsin.bench.data.latency import APPLICATION
+from tocsin.bench.data.server import Server
+from tocsin.bench.report import Figure, quantile
+from tocsin.model.subscriber import Note
+
+_CHANNEL: Final = "AlarmsOfType"
+_KINDS: Final = 10
+_RATE: Final = 10
+# The JVM compiles what it runs often; until then everything takes several times as long.
+_WARM_SECONDS: Final = 60
+_PATIENCE: Final = 60
+
+
+class _Row(msgspec.Struct):
+    id: str
+
+
+_ROWS: Final = msgspec.json.Decoder[list[_Row]](list[_Row])
+
+
+class Publications:
+    """When records were published and how long each took to everybody who wanted it; all in one clock."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._at: dict[str, float] = {}
+        self.delays: dict[str, list[float]] = {}
+
+    def arrived(self, note: Note) -> None:
+        """Somebody was told."""
+        now = time.perf_counter()
+        for row in _ROWS.decode(note.payload):
+            self.delays[row.id].append(now - self._at[row.id])
+
+    def publish(self, seconds: float) -> None:
+        """Ten requests a second, each with one record of every kind."""
+        began = time.perf_counter()
+        with self._server.client() as client:
+            for turn in range(int(seconds * _RATE)):
+                time.sleep(max(began + turn / _RATE - time.perf_counter(), 0))
+                records = [
+                    {"id": f"{turn}-{kind}", "etype": f"e{kind}", "message": "x" * 300} for kind in range(_KINDS)
+                ]
+                for record in records:
+                    self.delays[record["id"]] = []
+                    self._at[record["id"]] = time.perf_counter()
+                client.post("/feeds/alarms", json=records).raise_for_status()
+
+    def missing(self, each: int) -> int:
+        """How many records have not been told to so many."""
+        return sum(len(delays) < each for delays in self.delays.values())
+
+    def late(self, after: float) -> list[list[float]]:
+        """The delays of the records published after so many seconds."""
+        first = min(self._at.values()) + after
+        return [delays for id, delays in self.delays.items() if self._at[id] >= first]
+
+
+def latency(directory: Path, subscribers: int, seconds: float, say: Callable[[str], None]) -> Iterator[Figure]:
+    """All on the machine's cores together, as on a machine of one's own."""
+    each, everywhere = subscribers // _KINDS, os.sched_getaffinity(0)
+    say("starting the data cluster")
+    with (
+        closing(Crowd()) as crowd,
+        Server(directory / "data") as server,
+        network(directory, server.url, ["bench"], (everywhere, everywhere), lambda: crowd.attend(0.05)) as net,
+    ):
+        server.apply(APPLICATION)
+        publications = Publications(server)
+        places = register(crowd, net.coordinator, TOKEN, [f"s{number}" for number in range(subscribers)])
+        people = [
+            Traveller(crowd, place.url, place.token, _CHANNEL, [{"event": f"e{n % _KINDS}"}], publications.arrived)
+            for n, place in enumerate(places)
+        ]
+        subscribed(crowd, people)
+        say(f"publishing {_KINDS * _RATE} records a second for {_WARM_SECONDS + seconds:.0f} s")
+        publisher = threading.Thread(target=publications.publish, args=(_WARM_SECONDS + seconds,), daemon=True)
+        publisher.start()
+        deadline = time.monotonic() + _WARM_SECONDS + seconds + _PATIENCE
+        while publisher.is_alive() or (publications.missing(each) and time.monotonic() < deadline):
+            crowd.attend(0.2)
+    yield from _figures(publications, subscribers, each)
+
+
+def _figures(publications: Publications, subscribers: int, each: int) -> Iterator[Figure]:
+    measured = publications.late(_WARM_SECONDS)
+    delays = [delay for one in measured for delay in one]
+    group = f"publisher to {subscribers} subscribers, continuous channel, {_KINDS * _RATE} records/s"
+    p50, most = quantile(delays, 0.5), targets.LATENCY
+    yield Figure(group, "p50", p50, "s", target=f"at most {most:g} s", met=p50 <= most)
+    yield Figure(group, "p99", quantile(delays, 0.99), "s")
+    wrong = sum(len(one) != each for one in publications.delays.values())
+    yield Figure(group, "records that not everybody got exactly once", wrong, "", target="0", met=wrong == 0)

@@ -1,0 +1,103 @@
+"""The real coordinator and real brokers, each in a process of its own, for one measurement."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import psutil
+
+from tocsin.bench.broker.processes import free_port, running, wait_until
+from tocsin.bench.broker.relay import Relay
+
+TOKEN: Final = "demo"
+_PROGRAM: Final = (sys.executable, "-m", "tocsin", "--set", "log.level=warning")
+
+
+class Network:
+    """A running network; ``brokers`` are their processes by their names."""
+
+    def __init__(self, coordinator: str, brokers: dict[str, psutil.Process], relay: Relay | None) -> None:
+        self.coordinator, self.brokers, self._relay = coordinator, brokers, relay
+
+    @property
+    def said(self) -> int:
+        """Bytes between brokers and coordinator so far, if they are counted."""
+        return self._relay.bytes if self._relay else 0
+
+    def call(self, method: str, path: str, **content: Any) -> Any:
+        """A call of the coordinator, as an operator."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        answer = httpx.request(method, self.coordinator + path, headers=headers, timeout=30, trust_env=False, **content)
+        answer.raise_for_status()
+        return answer.json()
+
+    def memory(self, broker: str) -> int:
+        """Bytes that a broker's process occupies."""
+        size: int = self.brokers[broker].memory_info().rss
+        return size
+
+
+@contextmanager
+def network(
+    directory: Path,
+    data: str,
+    names: Sequence[str],
+    cores: tuple[set[int], set[int]],
+    attend: Callable[[], object],
+    relayed: bool = False,
+) -> Iterator[Network]:
+    """Starts a coordinator and brokers; brokers have the first cores, the coordinator the others.
+
+    ``data`` is the data cluster's URL and ``attend`` is called while brokers connect to it. What brokers and
+    coordinator say to each other is counted if it is ``relayed``.
+    """
+    brokers, others = cores
+    port, log = free_port(), directory / "network.log"
+    url = f"http://127.0.0.1:{port}"
+    coordinator = [f"coordinator.directory={directory / 'coordinator'}", f"coordinator.port={port}"]
+    with ExitStack() as stack:
+        process = stack.enter_context(
+            running([*_PROGRAM, *_set(coordinator), "coordinator", "--demo-token"], log, others)
+        )
+        wait_until(lambda: _healthy(url), process, log, "the coordinator")
+        relay = Relay(("127.0.0.1", port)) if relayed else None
+        if relay:
+            stack.callback(relay.close)
+        started: dict[str, psutil.Process] = {}
+        for name in names:
+            listening = free_port()
+            command = _broker(name, listening, relay.url if relay else url, data)
+            started[name] = stack.enter_context(running(command, log, brokers))
+            ready = partial(_attended, attend, f"http://127.0.0.1:{listening}")
+            wait_until(ready, started[name], log, f"broker {name}")
+        yield Network(url, started, relay)
+
+
+def _broker(name: str, port: int, coordinator: str, data: str) -> list[str]:
+    """Pings would be counted as deliveries, so there are none."""
+    settings = {"name": name, "port": port, "coordinator": coordinator, "data": data}
+    more = {"token": TOKEN, "data_token": TOKEN, "ping_seconds": 3600}
+    return [*_PROGRAM, *_set([f"broker.{key}={value}" for key, value in (settings | more).items()]), "broker"]
+
+
+def _attended(attend: Callable[[], object], url: str) -> bool:
+    attend()
+    return _healthy(url)
+
+
+def _set(settings: Sequence[str]) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+def _healthy(url: str) -> bool:
+    try:
+        answer = httpx.get(f"{url}/health", timeout=1, trust_env=False)
+    except httpx.TransportError:
+        return False
+    return answer.is_success and answer.json()["status"] == "ok"
