@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.cli.program import Program
@@ -18,46 +19,63 @@ def test_a_directory_that_cannot_be_made_is_refused_with_the_reason(tocsin: Prog
     Path("file").write_text("", encoding="utf-8")
     refused = tocsin("demo", "--keep", "file/data")
     assert (refused.status, refused.out) == (1, "")
-    assert refused.err == "error: file/data cannot be made: Not a directory; give --keep another directory\n"
+    assert refused.err == "error: file/data cannot be used: Not a directory; choose another with --keep\n"
 
 
 def test_a_duration_of_nothing_is_a_usage_error(tocsin: Program) -> None:
     assert tocsin("demo", "--seconds", "0").status == 2
 
 
+def test_a_trace_that_is_not_there_is_refused_before_anything_starts(tocsin: Program) -> None:
+    refused = tocsin("demo", "--trace", "none.parquet", "--keep", "kept")
+    assert refused.status == 1
+    assert "none.parquet: cannot be read as traces in Parquet" in refused.err
+    assert not Path("kept/log").exists()
+
+
 @pytest.mark.e2e
-def test_without_java_it_ends_with_one_sentence(tmp_path: Path) -> None:
+def test_without_java_it_ends_with_a_reason_and_keeps_the_logs(tmp_path: Path) -> None:
     without = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
-    ended = subprocess.run(_command("--seconds", "5"), env=without, capture_output=True, text=True, timeout=120)
+    command = _command("--seconds", "5", "--keep", str(tmp_path / "kept"))
+    ended = subprocess.run(command, env=without, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 1
-    log, error = ended.stderr.splitlines()
-    assert error.startswith("error: Spark did not start")
-    assert "java -version" in error
-    Path(log.removeprefix("The log is in ")).unlink()
+    assert ended.stderr.startswith("error: Spark did not start")
+    assert "java -version" in ended.stderr
+    assert (tmp_path / "kept" / "log" / "data.log").exists()
 
 
 @pytest.mark.e2e
-def test_it_shows_what_subscriptions_find_and_ends_by_itself() -> None:
-    ended = subprocess.run(_command("--seconds", "15"), capture_output=True, text=True, timeout=600)
+def test_it_balances_the_brokers_loses_nothing_and_ends_by_itself() -> None:
+    command = _command("--seconds", "40", "--people", "60", "--brokers", "3")
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert re.search(r"^\d\d:\d\d:\d\d  Aino and Bilal +\d+ new  EmergenciesOfType\(", ended.stdout, re.MULTILINE)
-    assert re.search(r"^In 15 s: \d+ reports and 6,000 locations published; all", ended.stdout, re.MULTILINE)
+    assert re.search(r"^60 people hold \d+ subscriptions, of which \d+ differ", ended.stdout, re.MULTILINE)
+    assert re.search(r"^\d\d:\d\d:\d\d  [pc]\d+ +\d+ new  Emergencies\w+\(", ended.stdout, re.MULTILINE)
+    assert re.search(r"^── \d+ (person|people) moved without a gap: ", ended.stdout, re.MULTILINE)
+    assert re.search(r": 0 lost, 0 delivered twice, 0 out of order; [1-9]\d* moves", ended.stdout)
 
 
 @pytest.mark.e2e
-def test_ctrl_c_ends_it_with_the_summary_and_keeps_what_was_asked_for(tmp_path: Path) -> None:
+def test_ctrl_c_ends_it_with_the_summary_and_leaves_nobody_behind(tmp_path: Path) -> None:
     running = subprocess.Popen(
-        _command("--keep", str(tmp_path / "kept")), stdout=subprocess.PIPE, text=True, start_new_session=True
+        _command("--keep", str(tmp_path / "kept"), "--people", "20", "--brokers", "2"),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert running.stdout is not None
     with running, running.stdout as lines:
-        next(line for line in lines if line.startswith("Publishing until you press Ctrl-C"))
-        # As a terminal does: to all processes, Spark's among them.
+        next(line for line in lines if line.startswith("── 5 s: "))
+        children = psutil.Process(running.pid).children(recursive=True)
+        # As a terminal does: to all processes of the group.
         os.killpg(running.pid, signal.SIGINT)
         rest = lines.read()
-        assert running.wait(120) == 0
-    assert "reports and" in rest
-    assert (tmp_path / "kept" / "demo.log").exists()
+        assert running.wait(180) == 0
+    assert "cov of the brokers' loads" in rest
+    assert " 0 lost, 0 delivered twice, 0 out of order" in rest
+    _, left = psutil.wait_procs(children, timeout=60)
+    assert not left
+    assert (tmp_path / "kept" / "log" / "people.log").exists()
 
 
 def _command(*options: str) -> list[str]:

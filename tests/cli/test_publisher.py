@@ -80,7 +80,7 @@ def test_what_will_not_pass_is_raised_at_once(status: int) -> None:
 
 def test_something_that_is_no_data_cluster_is_told_as_such() -> None:
     answers = Answers(httpx.Response(404, text="<html>"))
-    with pytest.raises(TocsinError, match="answered with status 404, but not as a data cluster does"):
+    with pytest.raises(TocsinError, match="answered with status 404, but not as a server of Tocsin does"):
         answers.publisher(patience=0).send(BATCH)
 
 

@@ -2,18 +2,20 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from tocsin.demo.cast import Part
+from tests.demo.statuses import status
+from tocsin.coordinator.answers import Proposal
+from tocsin.demo.board import Board, bar
 from tocsin.demo.screen import Screen, described
-from tocsin.demo.tally import Found, Tally
+from tocsin.demo.telling import Figures, Gathered, Heard
 from tocsin.model.messages import Outcome
 
-FIRE = Part(("Aino", "Bilal"), "EmergenciesOfType", {"event": "fire"})
-NEAR = Part(("Elif",), "EmergenciesNearMe", {"event": "flood", "user": "p1"})
+FIRE: dict[str, Any] = {"id": "2", "severity": 5, "message": "Extreme fire in district B2: Flames."}
 
 
 @pytest.fixture
@@ -23,18 +25,25 @@ def paper() -> io.StringIO:
 
 @pytest.fixture
 def screen(paper: io.StringIO) -> Screen:
-    return Screen(Console(file=paper, width=120, highlight=False), [FIRE, NEAR])
+    return Screen(Console(file=paper, width=120, highlight=False), Board({"b0": "centre", "b1": "east"}))
 
 
 def test_a_notification_is_one_line_with_the_gravest_report(screen: Screen, paper: io.StringIO) -> None:
-    rows: list[dict[str, Any]] = [
-        {"id": "1", "severity": 2, "message": "Moderate fire in district A1: Smoke."},
-        {"id": "2", "severity": 5, "message": "Extreme fire in district B2: Flames."},
-        {"id": "3", "severity": None, "message": None},
-    ]
-    screen.notification(FIRE, rows)
-    shown = "Aino and Bilal    3 new  EmergenciesOfType(fire)  Extreme fire in district B2\n"
+    with screen.stage():
+        screen.heard(Heard("p7", "EmergenciesOfTypeNearMe", {"event": "fire", "user": "p7", "radius": 500.0}, 3, FIRE))
+    shown = "p7     3 new  EmergenciesOfTypeNearMe(fire, p7, 500)  Extreme fire in district B2\n"
     assert re.sub(r"^\d\d:\d\d:\d\d  ", "", paper.getvalue()) == shown
+
+
+def test_what_comes_before_the_play_begins_is_not_shown(screen: Screen, paper: io.StringIO) -> None:
+    screen.heard(Heard("p7", "EmergenciesOfType", {"event": "fire"}, 3, FIRE))
+    assert paper.getvalue() == ""
+
+
+def test_markup_in_a_message_is_shown_as_it_is(screen: Screen, paper: io.StringIO) -> None:
+    with screen.stage():
+        screen.heard(Heard("p7", "EmergenciesOfType", {}, 1, {**FIRE, "message": "[red]hot[/red]"}))
+    assert paper.getvalue().endswith("[red]hot[/red]\n")
 
 
 def test_a_report_is_described_with_its_distance_and_the_nearest_shelter() -> None:
@@ -52,9 +61,62 @@ def test_a_report_of_ones_own_is_described_by_its_message_or_its_id() -> None:
     assert len(described({"id": "mine", "message": "x" * 1000})) == 60
 
 
-def test_markup_in_a_message_is_shown_as_it_is(screen: Screen, paper: io.StringIO) -> None:
-    screen.notification(NEAR, [{"id": "1", "severity": 1, "message": "[red]hot[/red]"}])
-    assert paper.getvalue().endswith("[red]hot[/red]\n")
+def test_without_a_terminal_the_brokers_are_printed_every_five_seconds(screen: Screen, paper: io.StringIO) -> None:
+    with screen.stage():
+        for second in range(1, 11):
+            screen.look(second, status([30_000, 10_000], people=[3, 1]), Figures(notifications=7), "balancing is on")
+    lines = paper.getvalue().splitlines()
+    said = "cov 0.50, highest load 30.0 kB/s = 1.50 × the mean; 7 notifications; balancing is on"
+    assert [line for line in lines if line.startswith("──")] == [f"── 5 s: {said}", f"── 10 s: {said}"]
+    assert lines[2].split() == ["b0", "centre", "█" * 32, "30.0", "3.0", "30.0", "3"]
+
+
+def test_before_the_first_notification_there_is_nothing_to_draw(screen: Screen, paper: io.StringIO) -> None:
+    with screen.stage():
+        screen.look(5, status([0.0, 0.0]), Figures(), "balancing is on")
+    assert paper.getvalue() == "── 5 s: nothing delivered yet; 0 notifications; balancing is on\n"
+
+
+def test_on_a_terminal_the_brokers_stay_in_view() -> None:
+    paper = io.StringIO()
+    console = Console(file=paper, width=120, height=50, force_terminal=True, highlight=False)
+    screen = Screen(console, Board({"b0": "centre", "b1": "east"}))
+    with screen.stage():
+        screen.look(1, status([30_000, 10_000]), Figures(), "balancing is on")
+        assert "centre" in paper.getvalue()
+        screen.heard(Heard("p7", "EmergenciesOfType", {"event": "fire"}, 3, FIRE))
+    assert "EmergenciesOfType(fire)" in paper.getvalue()
+
+
+def test_bars_are_drawn_against_the_highest_load_so_far(screen: Screen, paper: io.StringIO) -> None:
+    for second, loads in ((5, [40_000, 40_000]), (10, [20_000, 10_000])):
+        screen.look(second, status(loads), Figures(), "balancing is on")
+    bars = [line.count("█") for line in paper.getvalue().splitlines() if line.startswith("b0")]
+    assert bars == [32, 16]
+    assert (bar(0.0).strip(), bar(1.0), bar(7.0)) == ("", "█" * 32, "█" * 32)
+
+
+def test_a_plan_is_told_with_its_reason(screen: Screen, paper: io.StringIO) -> None:
+    screen.proposal(Proposal("shuffle", "cov is 1.080, above γ = 0.5", 243, ["shuffle moves 243 of 400 subscribers."]))
+    said = paper.getvalue()
+    assert "The coordinator would now shuffle (243 moves), since cov is 1.080, above γ = 0.5:" in said
+    assert "   shuffle moves 243 of 400 subscribers.\n" in said
+
+
+def test_moves_are_told_together_the_most_first(screen: Screen, paper: io.StringIO) -> None:
+    screen.moves(Counter({("b0", "b1"): 3, ("b0", "b2"): 9, ("b1", "b2"): 2, ("b2", "b1"): 1}))
+    flows = "9 from b0 to b2, 3 from b0 to b1, 2 from b1 to b2, …"
+    assert paper.getvalue() == f"── 15 people moved without a gap: {flows}\n"
+
+
+def test_a_decision_is_told_with_its_reason(screen: Screen, paper: io.StringIO) -> None:
+    screen.decision("migrate: cov is 0.188, above α = 0.15")
+    assert paper.getvalue() == "── the coordinator decides to migrate, since cov is 0.188, above α = 0.15\n"
+
+
+def test_who_is_there_is_told_with_how_much_is_shared(screen: Screen, paper: io.StringIO) -> None:
+    screen.gathered(Gathered(400, 2151, 597))
+    assert paper.getvalue().startswith("400 people hold 2,151 subscriptions, of which 597 differ: ")
 
 
 def test_outcomes_are_told_by_kind(screen: Screen, paper: io.StringIO) -> None:
@@ -65,40 +127,6 @@ def test_outcomes_are_told_by_kind(screen: Screen, paper: io.StringIO) -> None:
         "1 feed created",
         "1 channel unchanged",
     ]
-
-
-def test_progress_tells_what_waits_and_what_is_wrong(screen: Screen, paper: io.StringIO) -> None:
-    tally = Tally()
-    tally.published.update(reports=56, locations=4000)
-    screen.progress(10, tally)
-    tally.waiting_bytes, tally.problems = 1500, ["the disk is full"]
-    tally.look([{"name": "C", "period": 10.0, "execution": 0, "seconds": 0.0}])
-    tally.look([{"name": "C", "period": 10.0, "execution": 1, "seconds": 0.25}])
-    tally.add(1, Found(1, 1, 1))
-    screen.progress(20, tally)
-    published = "56 reports and 4,000 locations published"
-    assert paper.getvalue().splitlines() == [
-        f"── 10 s: {published}, all stored; no execution yet; 0 notifications",
-        f"── 20 s: {published}, 1.5 kB wait to be stored; 1 execution, the slowest 0.2 s; 1 notification",
-        "── trouble: the disk is full",
-    ]
-
-
-def test_the_summary_tells_of_every_channel_and_subscription(screen: Screen, paper: io.StringIO) -> None:
-    tally = Tally()
-    tally.published.update(reports=56)
-    for execution in (0, 1):
-        names = ("EmergenciesOfType", "EmergenciesNearMe")
-        tally.look([{"name": name, "period": 10.0, "execution": execution, "seconds": 0.5} for name in names])
-    tally.add(4, Found(1, 3, 1200))
-    tally.rates = {4: 20.0, 5: 0.0}
-    screen.summary(60, tally, {4: FIRE, 5: NEAR})
-    shown = [line.split() for line in paper.getvalue().splitlines()]
-    assert "In 60 s: 56 reports published; all stored." in paper.getvalue()
-    assert ["EmergenciesOfType", "1", "0.50", "1", "3", "1.2"] in shown
-    assert ["EmergenciesNearMe", "1", "0.50", "0", "0", "0.0"] in shown
-    assert ["Aino", "and", "Bilal", "EmergenciesOfType(fire)", "1", "20"] in shown
-    assert ["Elif", "EmergenciesNearMe(flood,", "p1)", "0", "0"] in shown
 
 
 def test_waiting_says_for_what_and_for_how_long(screen: Screen, paper: io.StringIO) -> None:

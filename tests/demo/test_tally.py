@@ -1,43 +1,55 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tocsin.demo.tally import Found, Tally
+import msgspec
+
+from tocsin.client.note import Note
+from tocsin.demo.tally import Tally, waited
 
 
-def channel(execution: int, seconds: float = 0.0, name: str = "Of") -> dict[str, Any]:
-    return {"name": name, "period": 10.0, "execution": execution, "seconds": seconds}
+def note(execution: int, *ages: float, subscription: int = 1) -> Note:
+    """A note with reports that were made so many seconds ago."""
+    reported = [datetime.now(UTC) - timedelta(seconds=age) for age in ages]
+    rows: list[dict[str, Any]] = [{"id": str(n), "at": at.isoformat()} for n, at in enumerate(reported)]
+    return Note(subscription, "C", execution, msgspec.json.encode(rows), False, lambda execution: None)
 
 
-def test_executions_are_counted_from_the_first_look() -> None:
+def test_notes_reports_and_bytes_add_up() -> None:
     tally = Tally()
-    tally.look([channel(5), channel(2, name="Near")])
-    tally.look([channel(6, 1.5), channel(2, name="Near")])
-    tally.look([channel(6, 1.5), channel(4, 0.5, name="Near")])
-    assert (tally.channels["Of"].executions, tally.channels["Of"].seconds) == (1, [1.5])
-    assert (tally.channels["Near"].executions, tally.channels["Near"].seconds) == (2, [0.5])
-    assert tally.executions == 3
+    tally.receive("p1", note(1, 5, 5))
+    tally.receive("p2", note(1, 5))
+    figures = tally.figures()
+    assert (figures.notifications, figures.reports) == (2, 3)
+    assert figures.bytes == len(note(1, 5, 5).payload) + len(note(1, 5).payload)
 
 
-def test_the_slowest_execution_is_known_by_its_channel() -> None:
+def test_a_note_that_comes_twice_and_one_that_comes_late_are_told_apart() -> None:
     tally = Tally()
-    assert tally.slowest == (0.0, "")
-    for look in ([channel(0), channel(0, name="Near")], [channel(1, 0.7), channel(1, 0.9, name="Near")]):
-        tally.look(look)
-    assert tally.slowest == (0.9, "Near")
+    for execution in (1, 4, 4, 2):
+        tally.receive("p1", note(execution))
+    assert (tally.figures().duplicates, tally.figures().disordered) == (1, 1)
 
 
-def test_a_continuous_channel_has_no_period() -> None:
+def test_people_and_subscriptions_have_orders_of_their_own() -> None:
     tally = Tally()
-    tally.look([{**channel(0), "period": None}])
-    assert tally.channels["Of"].period == 0.0
+    tally.receive("p1", note(4))
+    tally.receive("p1", note(2, subscription=9))
+    tally.receive("p2", note(2))
+    assert (tally.figures().duplicates, tally.figures().disordered) == (0, 0)
+    assert tally.received == {"p1": {1: [4], 9: [2]}, "p2": {1: [2]}}
 
 
-def test_what_was_found_adds_up_by_subscription_and_in_all() -> None:
+def test_a_subscription_of_which_nothing_came_is_known() -> None:
     tally = Tally()
-    tally.add(1, Found(1, 3, 300))
-    tally.add(1, Found(1, 1, 100))
-    tally.add(2, Found(1, 2, 50))
-    assert tally.total([1]) == Found(2, 4, 400)
-    assert tally.total() == Found(3, 6, 450)
-    assert tally.total([3]) == Found()
+    tally.hold("p1", 7)
+    assert tally.received == {"p1": {7: []}}
+
+
+def test_how_long_reports_took_is_known_by_parts() -> None:
+    tally = Tally()
+    tally.receive("p1", note(1, *([1.0] * 9), 30.0))
+    waits = tally.figures().waits
+    assert (round(waited(waits, 0.5)), round(waited(waits, 0.95))) == (1, 30)
+    assert waited({}, 0.5) == 0.0

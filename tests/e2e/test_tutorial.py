@@ -1,4 +1,4 @@
-"""The README and the tutorial, followed to the letter: what they tell a reader to do gives what they show."""
+"""The tutorial, followed to the letter: what it tells a reader to do gives what it shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.conftest import Cluster
 from tests.e2e.process import DataProcess
-from tests.pages import README, ROOT, TUTORIAL, blocks, commands, sessions
+from tests.pages import ROOT, TUTORIAL, blocks, commands, sessions
 
 pytestmark = pytest.mark.e2e
 
@@ -79,17 +79,6 @@ def data(cluster: Cluster) -> DataProcess:
     process = cluster()
     process.start()
     return process
-
-
-def test_the_example_of_the_readme(data: DataProcess, tmp_path: Path) -> None:
-    reader = Reader(README, data, tmp_path)
-    reader.save("app.sql", blocks(README, "sql")[0])
-    assert reader.tocsin("apply", "app.sql").count(" created") == 6
-    reader.curl("/brokers")
-    assert reader.curl("/subscriptions") == reader.curled("/subscriptions")
-    reader.echo()
-    data.until(lambda: data.results("NearMe"), "results")
-    assert reader.curl("/results") == reader.curled("/results")
 
 
 def test_the_tutorial(data: DataProcess, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def apply(
     """
     from tocsin.cli.parts import parts
 
-    text = _read(file)
+    text = read(file)
     outcomes: list[Outcome] = []
     refused: StatementError | None = None
     try:
@@ -61,7 +61,8 @@ def apply(
         raise typer.Exit(1)
 
 
-def _read(file: Path) -> str:
+def read(file: Path) -> str:
+    """The text of an application file, or of standard input for ``-``."""
     try:
         return (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,5 +1,6 @@
-"""The demo: the emergency application played against a running data cluster, for a person to watch.
+"""The demo: the emergency application on a whole local network, for a person to watch.
 
-``cast`` chooses who subscribes to what, ``play`` publishes the world and listens, ``tally`` counts, ``screen`` shows.
-All of it talks to the server as any publisher and broker would.
+``city`` is a process of its own with the people, who use the client library as any program would, and the publishers.
+``play`` is the order of events, ``screen`` shows them, and ``verdict`` compares in the end what was delivered with what
+the data cluster had found.
 """

@@ -1,185 +1,193 @@
-"""The demo itself: prepares the data cluster, publishes the world second by second, and shows what comes back.
-
-Everything goes through the server, as it does for anyone: statements, records and subscriptions by REST, notifications
-by the control socket that brokers hold. What went wrong there is raised as it is.
-"""
+"""The demo itself: the order of events, from the application's creation to the verdict."""
 
 from __future__ import annotations
 
 import asyncio
-from itertools import islice
-from typing import Any, Final, TypeVar
-
-import msgspec
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
+import math
+from collections import Counter
+from contextlib import suppress
+from typing import Final
 
 from tocsin.apps.emergency import APPLICATION, World
-from tocsin.cli.connection import Server
-from tocsin.demo.cast import Part
+from tocsin.coordinator.answers import Status
+from tocsin.demo import summary
+from tocsin.demo.calls import Calls
+from tocsin.demo.people import People
 from tocsin.demo.screen import Screen
-from tocsin.demo.tally import Found, Tally
+from tocsin.demo.telling import (
+    Account,
+    Begin,
+    Figures,
+    Gathered,
+    Gathering,
+    Heard,
+    Hush,
+    Ledger,
+    Moved,
+    Telling,
+    Trouble,
+)
+from tocsin.demo.verdict import Verdict, verdict
 from tocsin.errors import UnavailableError
-from tocsin.model import control
-from tocsin.model.messages import Applied, Broker, Health, Listed, Published, Rates, RatesWanted, Result, Subscribe
-from tocsin.model.messages import Subscribed as Numbers
+from tocsin.local.running import told
 from tocsin.tasks import until_one_ends
 
-T = TypeVar("T")
+# Long enough for every channel to have run, so that the brokers' loads are known.
+HOLD_SECONDS: Final = 30
+# What is on its way at the end is waited for.
+SETTLE_SECONDS: Final = 30.0
+_AGAIN_SECONDS: Final = 0.5
+_PLAN_SECONDS: Final = 10.0
+_MOST_TROUBLE: Final = 10
 
-BROKER: Final = "demo"
-# Channels run every 10 seconds or less often, so that no execution is missed.
-LOOK_SECONDS: Final = 2
-REPORT_SECONDS: Final = 10
-SETTLE_SECONDS: Final = 5
-PATIENCE_SECONDS: Final = 120
 
-_JSON: Final = "application/json"
-_MESSAGES: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(
-    control.Welcome | control.Executed | control.Behind | control.Results | control.Error
-)
+async def create(calls: Calls, world: World, screen: Screen) -> None:
+    """Creates the application, loads the shelters, and holds balancing off."""
+    with screen.waiting("Creating the emergency application"):
+        outcomes = await calls.apply(APPLICATION.read_bytes())
+        await calls.load("Shelters", world.shelters())
+        await calls.balance(False)
+    screen.outcomes(outcomes)
 
 
 class Play:
-    """One performance on the server that ``server`` reaches with ``token``, until ``ended`` is set."""
+    """One performance, until ``ended`` is set or so many seconds have passed."""
 
-    def __init__(
-        self, server: Server, token: str, world: World, parts: list[Part], screen: Screen, ended: asyncio.Event
-    ) -> None:
-        self._server, self._token, self._world = server, token, world
-        self._parts, self._screen, self._ended = parts, screen, ended
-        self._held: dict[int, Part] = {}
-        self._tally = Tally()
+    def __init__(self, calls: Calls, people: People, screen: Screen, ended: asyncio.Event) -> None:
+        self._calls, self._people, self._screen, self._ended = calls, people, screen, ended
+        self._gathered: asyncio.Future[Gathered] = asyncio.get_running_loop().create_future()
+        self._ledger: asyncio.Future[Ledger] = asyncio.get_running_loop().create_future()
+        self._figures = Figures()
+        self._moves: Counter[tuple[str, str]] = Counter()
+        self._decision = ""
+        self._troubles = 0
         self._second = 0
 
-    async def prepare(self) -> None:
-        """Creates the application, loads the shelters and subscribes."""
-        with self._screen.waiting("Creating the emergency application"):
-            applied = await self._post("/apply", APPLICATION.read_bytes(), Applied, "text/sql")
-        self._screen.outcomes(applied.outcomes)
-        shelters = self._world.shelters()
-        await self._call("/datasets/Shelters/load", msgspec.json.encode(shelters), _JSON)
-        self._screen.say(f"{len(shelters)} shelters loaded")
-        await self._post("/brokers", Broker(BROKER, self._server.url), Broker)
-        for part in self._parts:
-            wanted = Subscribe(BROKER, part.channel, [part.parameters])
-            self._held[(await self._post("/subscriptions", wanted, Numbers)).ids[0]] = part
-        await self._look()
-        self._screen.say()
-        self._screen.parts(self._tally)
-
     async def run(self, seconds: int | None) -> None:
-        """Publishes, and shows what is found; ends after so many seconds, or else when it is told to."""
-        address = f"{self._server.url.replace('http', 'ws', 1)}/control?broker={BROKER}"
-        headers = {"Authorization": f"Bearer {self._token}"}
-        async with connect(address, additional_headers=headers, max_size=None) as socket:
-            await until_one_ends(self._publish(seconds), self._listen(socket), self._watch())
-        await self._settle()
+        """The whole of it."""
+        await until_one_ends(self._listen(), self._direct(seconds))
 
-    def conclude(self) -> None:
-        """Shows what happened."""
-        self._screen.summary(self._second, self._tally, self._held)
-
-    async def _publish(self, seconds: int | None) -> None:
-        """The world in its own time: each second of it once that second has come."""
-        began = asyncio.get_running_loop().time()
-        for second in islice(self._world.seconds(), seconds):
-            await self._send("locations", second.locations)
-            await self._send("reports", second.reports)
-            self._second = second.at + 1
-            if await self._pause(began + self._second - asyncio.get_running_loop().time()):
-                return
-        await self._be_patient()
-
-    async def _be_patient(self) -> None:
-        """On a busy machine the first executions may take longer than everything else: they are waited for."""
-        if self._tally.found:
+    async def _direct(self, seconds: int | None) -> None:
+        with self._screen.waiting("Connecting the people"):
+            await until_one_ends(_done(self._gathered), told(self._ended))
+        if self._ended.is_set():
             return
-        self._screen.say("Everything is published; waiting for the first executions to end …")
-        for _ in range(PATIENCE_SECONDS):
-            if self._tally.found or await self._pause(1):
-                return
+        self._screen.gathered(self._gathered.result())
+        self._screen.explain(held(seconds), seconds)
+        first = await self._calls.executions()
+        await self._people.order(Begin())
+        with self._screen.stage():
+            before = await self._watch(held(seconds), f"balancing is held off until {held(seconds)} s")
+            before = await self._patience(before, seconds)
+            if not self._ended.is_set():
+                await self._release()
+            after = await self._watch(seconds, "balancing is on")
+        await self._people.order(Hush())
+        await self._conclude(first, before, after)
 
-    async def _send(self, feed: str, records: list[dict[str, Any]]) -> None:
-        if not records:
-            return
-        published = await self._post(f"/feeds/{feed}", records, Published)
-        self._tally.published[feed] += published.accepted
-        self._tally.refused += len(published.refused)
-
-    async def _listen(self, socket: ClientConnection) -> None:
-        """Pulls what each notice announces, and shows it."""
+    async def _release(self) -> None:
+        """Shows what would be moved, where the coordinator can say so in time, and lets it be done."""
         try:
-            async for message in socket:
-                await self._told(socket, _MESSAGES.decode(message))
-        except ConnectionClosed:
-            pass
-        raise UnavailableError("the data cluster has closed the connection")
+            async with asyncio.timeout(_PLAN_SECONDS):
+                self._screen.proposal(await self._calls.plan())
+        except (TimeoutError, UnavailableError):
+            self._screen.say("Balancing is on from here; what it does is shown as it happens.", style="bold yellow")
+        await self._calls.balance(True)
 
-    async def _told(self, socket: ClientConnection, message: control.Message) -> None:
-        match message:
-            case control.Executed(channel=channel, execution=execution, bes=bes):
-                await _ask(socket, control.Pull(execution, channel, execution, execution, bes))
-            case control.Behind(channel=channel, first=first, last=last):
-                await _ask(socket, control.Pull(last, channel, first, last, list(self._held)))
-            case control.Results(results=results):
-                for result in results:
-                    self._show(result)
-            case control.Error(message=reason):
-                raise UnavailableError(reason)
+    async def _watch(self, until: int | None, remark: str) -> Status:
+        """Looks every second, up to that second; gives what it saw last."""
+        status = await self._calls.status()
+        began = asyncio.get_running_loop().time() - self._second
+        while not self._ended.is_set() and (until is None or self._second < until):
+            self._second += 1
+            await self._pause(began + self._second - asyncio.get_running_loop().time())
+            with suppress(UnavailableError):
+                # The network goes on without its coordinator, and so does this.
+                status = await self._calls.status()
+            self._tell_of_moves(status)
+            self._screen.look(self._second, status, self._figures, remark)
+        return status
 
-    def _show(self, result: Result) -> None:
-        part = self._held.get(result.be)
-        if part is None:
-            return
-        self._tally.add(result.be, Found(1, result.rows, result.bytes))
-        self._screen.notification(part, msgspec.json.decode(result.payload))
+    async def _patience(self, status: Status, seconds: int | None) -> Status:
+        """On a busy machine the first executions may take longer than was reckoned with: there is no load yet."""
+        longest = math.inf if seconds is None else seconds - 1
+        while not status.mean and not self._ended.is_set() and self._second < longest:
+            status = await self._watch(self._second + 1, "balancing is held off until the first notifications")
+        return status
 
-    async def _watch(self) -> None:
-        """Looks at the channels and the feeds now and then, and says how it goes."""
-        said = 0
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            await self._look()
-            if self._second >= said + REPORT_SECONDS:
-                said = self._second - self._second % REPORT_SECONDS
-                self._screen.progress(self._second, self._tally)
+    def _tell_of_moves(self, status: Status) -> None:
+        stage, decision = status.decision.partition(": ")[0], status.decision
+        if decision != self._decision and stage in ("shuffle", "migrate", "join", "drain"):
+            self._screen.decision(decision)
+        self._decision = decision
+        if self._moves:
+            names = {broker.url: broker.name for broker in status.brokers}
+            moves, self._moves = self._moves, Counter()
+            self._screen.moves(Counter({(names.get(a, a), names.get(b, b)): n for (a, b), n in moves.items()}))
 
-    async def _settle(self) -> None:
-        """Waits a moment for what was published last to be stored."""
+    async def _conclude(self, first: dict[str, int], before: Status, after: Status) -> None:
+        last = await self._calls.executions()
+        self._screen.say()
+        with self._screen.waiting("Waiting for what is on its way, and comparing it with what was found"):
+            found = await self._calls.found(first, last)
+            conclusion = await self._settled(found)
+        self._screen.say()
+        self._screen.console.print(summary.balance(before, after))
+        self._screen.say()
+        for sentence in summary.delivery(self._second, self._figures, conclusion):
+            self._screen.console.print(sentence, soft_wrap=True)
+        self._screen.say()
+
+    async def _settled(self, found: dict[int, frozenset[int]]) -> Verdict:
         deadline = asyncio.get_running_loop().time() + SETTLE_SECONDS
-        await self._look()
-        while self._tally.waiting_bytes and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.1)
-            await self._look()
+        while True:
+            conclusion = verdict((await self._account()).received, found)
+            if not conclusion.lost or asyncio.get_running_loop().time() > deadline:
+                return conclusion
+            await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _look(self) -> None:
-        self._tally.look(msgspec.json.decode(await self._get("/channels"), type=Listed).items)
-        health = msgspec.json.decode(await self._get("/health"), type=Health)
-        self._tally.waiting_bytes = sum(feed.backlog_bytes for feed in health.feeds)
-        self._tally.problems = health.problems
-        bes = list(self._held)
-        rates = await self._post("/rates", RatesWanted(bes), Rates)
-        self._tally.rates = dict(zip(bes, rates.rates, strict=True))
+    async def _account(self) -> Ledger:
+        self._ledger = asyncio.get_running_loop().create_future()
+        await self._people.order(Account())
+        return await self._ledger
 
-    async def _pause(self, seconds: float) -> bool:
-        """Waits; True, and at once, when the play is to end."""
-        try:
+    async def _listen(self) -> None:
+        async for telling in self._people.tellings():
+            self._hear(telling)
+
+    def _hear(self, telling: Telling) -> None:
+        match telling:
+            case Gathering():
+                pass
+            case Gathered():
+                self._gathered.set_result(telling)
+            case Figures():
+                self._figures = telling
+            case Heard():
+                self._screen.heard(telling)
+            case Moved(before=before, after=after):
+                self._moves[before, after] += 1
+            case Ledger():
+                self._ledger.set_result(telling)
+            case Trouble(message=message):
+                self._trouble(message)
+
+    def _trouble(self, message: str) -> None:
+        """Shows the first few: what hits one of the people often hits all."""
+        self._troubles += 1
+        if self._troubles <= _MOST_TROUBLE:
+            self._screen.trouble(message)
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits, and no longer when the play is to end."""
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), max(seconds, 0))
-        except TimeoutError:
-            return False
-        return True
-
-    async def _post(self, path: str, body: Any, answer: type[T], content_type: str = _JSON) -> T:
-        content = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        return msgspec.json.decode(await self._call(path, content, content_type), type=answer)
-
-    async def _call(self, path: str, content: bytes, content_type: str) -> bytes:
-        return await asyncio.to_thread(self._server.post, path, content, content_type)
-
-    async def _get(self, path: str) -> bytes:
-        return await asyncio.to_thread(self._server.get, path)
 
 
-async def _ask(socket: ClientConnection, request: control.Request) -> None:
-    await socket.send(msgspec.json.encode(request).decode())
+def held(seconds: int | None) -> int:
+    """How long balancing is held off in a demo of so many seconds."""
+    return HOLD_SECONDS if seconds is None else min(HOLD_SECONDS, max(seconds // 2, 1))
+
+
+async def _done(future: asyncio.Future[Gathered]) -> None:
+    await asyncio.shield(future)

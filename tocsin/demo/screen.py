@@ -1,125 +1,151 @@
-"""How the demo looks: one line per notification, a line now and then on how it goes, tables at both ends."""
+"""How the demo looks: a sample of notifications, what the coordinator does and why, and the brokers at a glance."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, Final
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.demo.cast import Part
-from tocsin.demo.tally import Tally
+from tocsin.coordinator.answers import Proposal, Status
+from tocsin.demo.board import Board, evenness
+from tocsin.demo.telling import Figures, Gathered, Heard
+from tocsin.local.screen import Screen as Plain
 from tocsin.model.messages import Outcome
 
-_COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "bright_red", "bright_cyan", "bright_green")
 _LONGEST_TITLE: Final = 60
+_FLOWS: Final = 3
+# Where nothing can be drawn over, the brokers are printed so often; elsewhere a line remains so often.
+TABLE_SECONDS: Final = 5
+LINE_SECONDS: Final = 10
 
 Row = Mapping[str, Any]
 
+_EXPLANATION: Final = (
+    "",
+    "Everyone is on the nearest broker, so the one in the centre has far more to do than the others.",
+    "A broker's load is what comes in, once for each different subscription, and what goes out, once for each person,",
+    "reckoned from what each subscription brings; 'in' and 'out' are measured, and follow a little later.",
+    "cov is the loads' standard deviation divided by their mean: 0 is perfectly even.",
+)
 
-class Screen:
-    """Prints to a console. ``parts`` are those whose notifications it will show."""
 
-    def __init__(self, console: Console, parts: Sequence[Part]) -> None:
-        self._console, self._parts = console, parts
-        channels = dict.fromkeys(part.channel for part in parts)
-        self._colours = {channel: _COLOURS[n % len(_COLOURS)] for n, channel in enumerate(channels)}
-        self._who = max(len(part.who) for part in parts)
+class Screen(Plain):
+    """Prints to a console; on a terminal the brokers stay in view at its bottom.
 
-    def say(self, text: str = "", style: str = "") -> None:
-        """A sentence, on one line however long."""
-        self._console.print(Text(text, style=style), soft_wrap=True)
+    What people hear is shown while the stage is entered: before, it is what was found in an earlier run.
+    """
+
+    def __init__(self, console: Console, board: Board) -> None:
+        super().__init__(console)
+        self._board = board
+        self._live: Live | None = None
+        self._open = False
 
     @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
-        """Says what takes its time, with something that moves where that can be seen, and how long it took."""
-        started = time.monotonic()
-        moving = self._console.is_terminal
-        if not moving:
-            self._console.print(f"{what} … ", end="")
+    def stage(self) -> Iterator[None]:
+        """While entered, the brokers stay in view, where that is possible."""
+        self._open = True
         try:
-            with self._console.status(f"{what} …") if moving else nullcontext():
+            if self.console.is_terminal:
+                with Live(Text(), console=self.console, auto_refresh=False) as self._live:
+                    yield
+            else:
                 yield
-        except BaseException:
-            self.say("" if not moving else f"{what} … failed")
-            raise
-        took = f"{time.monotonic() - started:.0f} s"
-        self.say(f"{what} … {took}" if moving else took)
+        finally:
+            self._open, self._live = False, None
+
+    def introduce(self, people: int, brokers: int) -> None:
+        """What is to be seen."""
+        self.say("Tocsin: subscribe to queries over big data, and be told what is new for you.", style="bold")
+        self.say(
+            f"A city in which {people:,} people move about and emergencies are reported. Spark looks for what concerns "
+            f"whom; {count(brokers, 'broker')} deliver it, and a coordinator keeps them evenly loaded.\n"
+        )
+
+    def explain(self, held: int, seconds: int | None) -> None:
+        """What the figures mean, and what happens when."""
+        until = f"for {seconds} seconds" if seconds else "until you press Ctrl-C"
+        for line in _EXPLANATION:
+            self.say(line)
+        self.say(f"Balancing is held off for the first {held} s, so that you see what it does. Running {until}.")
+        self.say("Channels run every 10 to 30 s, so the first finds take a moment.\n")
 
     def outcomes(self, outcomes: Sequence[Outcome]) -> None:
         """What applying the application did: a line for each kind of thing."""
-        kinds = groupby(outcomes, key=lambda o: (o.statement.partition(" ")[0], o.action))
-        table = _table()
-        for (kind, action), group in kinds:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for (kind, action), group in groupby(outcomes, key=lambda o: (o.statement.partition(" ")[0], o.action)):
             names = [outcome.statement.partition(" ")[2] for outcome in group]
-            table.add_row(Text(f"{_count(len(names), kind)} {action}"), Text(", ".join(names), style="dim"))
-        self._console.print(table)
+            table.add_row(Text(f"{count(len(names), kind)} {action}"), Text(", ".join(names), style="dim"))
+        self.console.print(table)
 
-    def parts(self, tally: Tally) -> None:
-        """Who wants what."""
-        table = _table("who", "subscribes to", "runs every")
-        for part in self._parts:
-            table.add_row(part.who, self._subscription(part), f"{tally.channels[part.channel].period:g} s")
-        self._console.print(table)
+    def gathered(self, gathered: Gathered) -> None:
+        """Who is there."""
+        self.say(
+            f"{gathered.people:,} people hold {gathered.subscriptions:,} subscriptions, of which {gathered.distinct:,} "
+            "differ: for each of those the data cluster looks once."
+        )
 
-    def notification(self, part: Part, rows: Sequence[Row]) -> None:
-        """What an execution found for a subscription: how many reports, and the gravest of them."""
-        gravest = max(rows, key=lambda row: row["severity"] or 0)
+    def heard(self, heard: Heard) -> None:
+        """A notification that somebody got: how many reports, and the gravest of them."""
+        if not self._open:
+            return
         line = Text.assemble(
             (f"{time.strftime('%H:%M:%S')}  ", "dim"),
-            (f"{part.who:<{self._who}}  ", "bold"),
-            f"{len(rows):>3} new  ",
-            self._subscription(part),
+            (f"{heard.who:<5}", "bold"),
+            f"{heard.rows:>3} new  ",
+            (subscription(heard), "cyan"),
             "  ",
-            described(gravest),
+            described(heard.gravest),
         )
-        self._console.print(line, soft_wrap=True)
+        if self._live:
+            self.console.print(line, no_wrap=True, overflow="ellipsis")
+        else:
+            self.console.print(line, soft_wrap=True)
 
-    def progress(self, second: int, tally: Tally) -> None:
-        """How it goes."""
-        seconds, channel = tally.slowest
-        executions = (
-            f"{_count(tally.executions, 'execution')}, the slowest {seconds:.1f} s" if channel else "no execution yet"
-        )
-        waiting = f"{_kilo(tally.waiting_bytes)} kB wait to be stored" if tally.waiting_bytes else "all stored"
-        told = _count(tally.total().notifications, "notification")
-        self.say(f"── {second} s: {_published(tally)}, {waiting}; {executions}; {told}", style="dim")
-        for problem in tally.problems:
-            self.say(f"── trouble: {problem}", style="yellow")
+    def look(self, second: int, status: Status, figures: Figures, remark: str) -> None:
+        """How it stands, once in a second."""
+        told = count(figures.notifications, "notification")
+        line = Text(f"── {second} s: {evenness(status)}; {told}; {remark}", style="bold")
+        if self._live is None:
+            if second % TABLE_SECONDS == 0:
+                self.console.print(line, soft_wrap=True)
+            if second % TABLE_SECONDS == 0 and status.mean:
+                self.console.print(self._board.table(status))
+            return
+        if second % LINE_SECONDS == 0:
+            self.console.print(Text(line.plain, style="dim"), soft_wrap=True)
+        self._live.update(Group(Text(), line, self._board.table(status), Text()), refresh=True)
 
-    def summary(self, second: int, tally: Tally, held: Mapping[int, Part]) -> None:
-        """What happened, by channel and by subscription."""
-        self.say()
-        self.say(f"In {second} s: {_published(tally)}; {_stored(tally)}.", style="bold")
-        self.say()
-        self._console.print(self._by_channel(tally, held))
-        self.say()
-        self._console.print(self._by_subscription(tally, held))
+    def proposal(self, proposal: Proposal) -> None:
+        """What the coordinator would do now, and why."""
+        self.say(f"\nThe coordinator would now {_does(proposal)}, since {proposal.reason}:", style="bold yellow")
+        for sentence in proposal.sentences:
+            self.say(f"   {sentence}")
+        self.say("Balancing is on from here: the network carries this out by itself.\n", style="bold yellow")
 
-    def _by_channel(self, tally: Tally, held: Mapping[int, Part]) -> Table:
-        table = _table("channel", "runs", "mean s", "notified", "reports", "kB")
-        for name, colour in self._colours.items():
-            channel = tally.channels[name]
-            found = tally.total(be for be, part in held.items() if part.channel == name)
-            mean = f"{sum(channel.seconds) / len(channel.seconds):.2f}" if channel.seconds else ""
-            counts = (str(channel.executions), mean, str(found.notifications), str(found.reports), _kilo(found.bytes))
-            table.add_row(Text(name, style=colour), *counts)
-        return table
+    def decision(self, decision: str) -> None:
+        """What the coordinator has decided."""
+        self.say(f"── the coordinator decides to {decision.replace(': ', ', since ', 1)}", style="yellow")
 
-    def _by_subscription(self, tally: Tally, held: Mapping[int, Part]) -> Table:
-        table = _table("who", "subscription", "notified", "λ, bytes/s")
-        for be, part in held.items():
-            told = str(tally.total([be]).notifications)
-            table.add_row(part.who, self._subscription(part), told, f"{tally.rates.get(be, 0.0):.0f}")
-        return table
+    def moves(self, moves: Counter[tuple[str, str]]) -> None:
+        """Who has gone over to another broker."""
+        gone = ", ".join(f"{number} from {before} to {after}" for (before, after), number in moves.most_common(_FLOWS))
+        more = ", …" if len(moves) > _FLOWS else ""
+        self.say(f"── {count(moves.total(), 'person', 'people')} moved without a gap: {gone}{more}", style="green")
 
-    def _subscription(self, part: Part) -> Text:
-        return Text(part.subscription, style=self._colours[part.channel])
+
+def subscription(heard: Heard) -> str:
+    """The channel with the values of its parameters."""
+    values = (f"{value:g}" if isinstance(value, float) else str(value) for value in heard.parameters.values())
+    return f"{heard.channel}({', '.join(values)})"
 
 
 def described(row: Row) -> str:
@@ -132,6 +158,11 @@ def described(row: Row) -> str:
     return words
 
 
+def count(number: int, thing: str, things: str = "") -> str:
+    """So many things."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {things or thing + 's'}"
+
+
 def _sheltered(shelters: Sequence[Row]) -> str:
     if not shelters:
         return "no shelter near it"
@@ -139,28 +170,5 @@ def _sheltered(shelters: Sequence[Row]) -> str:
     return f"{nearest} and {len(shelters) - 1} more" if len(shelters) > 1 else nearest
 
 
-def _published(tally: Tally) -> str:
-    published = " and ".join(f"{count:,} {feed}" for feed, count in sorted(tally.published.items(), reverse=True))
-    return f"{published or 'nothing'} published"
-
-
-def _stored(tally: Tally) -> str:
-    waiting = f"all on disk, {_kilo(tally.waiting_bytes)} kB of it not stored yet"
-    stored = waiting if tally.waiting_bytes else "all stored"
-    return f"{stored}, {tally.refused:,} refused" if tally.refused else stored
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
-def _kilo(size: int) -> str:
-    return f"{size / 1000:,.1f}"
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False, show_header=bool(headings))
-    words = {"who", "subscribes to", "runs every", "subscription", "channel"}
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in words else "right", overflow="fold")
-    return table
+def _does(proposal: Proposal) -> str:
+    return f"{proposal.stage} ({count(proposal.moves, 'move')})" if proposal.moves else f"stay {proposal.stage}"

@@ -1,85 +1,71 @@
-"""What happened in the demo, counted."""
+"""What happens to the people of the demo, counted as it happens."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import time
+from collections import Counter, defaultdict
+from datetime import datetime
 from typing import Any
 
-
-@dataclass
-class Channel:
-    """How a channel has run since the demo began."""
-
-    name: str
-    period: float
-    first: int
-    """The number of its last execution before the demo."""
-    execution: int
-    seconds: list[float] = field(default_factory=list)
-    """How long each execution took that was seen."""
-
-    @property
-    def executions(self) -> int:
-        """How often it ran."""
-        return self.execution - self.first
-
-
-@dataclass
-class Found:
-    """What a subscription or a channel brought: notifications, the reports in them, and their bytes."""
-
-    notifications: int = 0
-    reports: int = 0
-    bytes: int = 0
-
-    def add(self, other: Found) -> None:
-        """Counts another as well."""
-        self.notifications += other.notifications
-        self.reports += other.reports
-        self.bytes += other.bytes
+from tocsin.client.note import Note
+from tocsin.demo.telling import Figures, Received
 
 
 class Tally:
-    """Counts from nothing; the first look at the channels tells where they stood."""
+    """Counts from nothing."""
 
     def __init__(self) -> None:
         self.published: Counter[str] = Counter()
-        self.refused = 0
-        self.channels: dict[str, Channel] = {}
-        self.found: dict[int, Found] = {}
-        """By BE subscription."""
-        self.waiting_bytes = 0
-        self.problems: list[str] = []
-        self.rates: dict[int, float] = {}
+        self.withheld = self.moved = self.lost_connections = 0
+        self.received: Received = defaultdict(lambda: defaultdict(list))
+        self._notifications = self._reports = self._bytes = 0
+        self._duplicates = self._disordered = 0
+        self._waits: Counter[int] = Counter()
 
-    def look(self, channels: Iterable[dict[str, Any]]) -> None:
-        """Takes in the server's list of channels; of a channel's executions between two looks, one is timed."""
-        for item in channels:
-            name, execution = item["name"], item["execution"]
-            channel = self.channels.setdefault(name, Channel(name, item["period"] or 0.0, execution, execution))
-            if execution > channel.execution:
-                channel.execution = execution
-                channel.seconds.append(item["seconds"])
+    def hold(self, who: str, subscription: int) -> None:
+        """Somebody has subscribed."""
+        self.received[who].setdefault(subscription, [])
 
-    def add(self, be: int, found: Found) -> None:
-        """Counts a notification."""
-        self.found.setdefault(be, Found()).add(found)
+    def receive(self, who: str, note: Note) -> None:
+        """Somebody got a note; the client library should never give one twice, or an older one after a newer."""
+        executions = self.received[who][note.subscription]
+        if executions and note.execution <= executions[-1]:
+            twice = note.execution in executions
+            self._duplicates += twice
+            self._disordered += not twice
+        executions.append(note.execution)
+        self._notifications += 1
+        self._reports += len(note.rows)
+        self._bytes += len(note.payload)
+        self._wait(note.rows)
 
-    def total(self, bes: Iterable[int] | None = None) -> Found:
-        """What these BE subscriptions brought, or all."""
-        whole = Found()
-        for be in self.found if bes is None else bes:
-            whole.add(self.found.get(be, Found()))
-        return whole
+    def figures(self) -> Figures:
+        """How it stands."""
+        return Figures(
+            notifications=self._notifications,
+            reports=self._reports,
+            bytes=self._bytes,
+            published=dict(self.published),
+            withheld=self.withheld,
+            moved=self.moved,
+            lost_connections=self.lost_connections,
+            duplicates=self._duplicates,
+            disordered=self._disordered,
+            waits=dict(self._waits),
+        )
 
-    @property
-    def executions(self) -> int:
-        """How often any channel ran."""
-        return sum(channel.executions for channel in self.channels.values())
+    def _wait(self, rows: list[dict[str, Any]]) -> None:
+        now = time.time()
+        for row in rows:
+            reported = datetime.fromisoformat(row["at"]).timestamp()
+            self._waits[max(round((now - reported) * 10), 0)] += 1
 
-    @property
-    def slowest(self) -> tuple[float, str]:
-        """The longest execution seen and its channel; 0 and no name before the first."""
-        return max(((s, c.name) for c in self.channels.values() for s in c.seconds), default=(0.0, ""))
+
+def waited(waits: dict[int, int], part: float) -> float:
+    """The seconds within which this part of the reports came; 0 when there were none."""
+    wanted, seen = part * sum(waits.values()), 0
+    for tenths in sorted(waits):
+        seen += waits[tenths]
+        if seen >= wanted:
+            return tenths / 10
+    return 0.0

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from tests.demo.statuses import status
+from tocsin.demo.summary import balance, delivery
+from tocsin.demo.telling import Figures
+from tocsin.demo.verdict import Verdict
+
+
+def test_the_loads_are_told_before_and_after() -> None:
+    paper = io.StringIO()
+    before, after = status([30_000, 10_000], people=[259, 33]), status([20_000, 20_000], people=[160, 132])
+    Console(file=paper, width=120).print(balance(before, after))
+    lines = [line.split("  ") for line in paper.getvalue().splitlines()]
+    cells = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    assert cells[1:] == [
+        ["cov of the brokers' loads", "0.50", "0.00"],
+        ["highest load", "1.50 × the mean (30.0 kB/s)", "1.00 × the mean (20.0 kB/s)"],
+        ["people on the fullest broker", "259", "160"],
+    ]
+
+
+def test_delivery_is_told_with_what_went_wrong() -> None:
+    figures = Figures(
+        bytes=2_500_000,
+        published={"reports": 334, "locations": 24_000},
+        moved=12,
+        duplicates=1,
+        disordered=2,
+        lost_connections=3,
+        waits={40: 90, 95: 10},
+    )
+    said = [sentence.plain for sentence in delivery(60, figures, Verdict(3148, 8))]
+    assert said == [
+        "In 60 s: 334 reports and 24,000 locations published, 3,140 notifications delivered (2.5 MB).",
+        "Of what the data cluster had found for somebody: 8 lost, 1 delivered twice, 2 out of order; "
+        "12 moves between brokers meanwhile.",
+        "From report to person: half within 4.0 s, 95 % within 9.5 s (channels run every 10 to 30 s).",
+        "Connections lost and made again: 3.",
+    ]
+
+
+def test_a_demo_that_ends_at_once_has_a_summary_too() -> None:
+    Console(file=io.StringIO()).print(balance(status([0.0]), status([0.0])))
+    assert delivery(0, Figures(), Verdict(0, 0))[0].plain.startswith("In 0 s: 0 reports and 0 locations")

@@ -1,0 +1,54 @@
+"""The network that the demo runs on: one broker in the middle of the city, and the others at its eastern edge.
+
+Everyone is placed on the nearest broker, so that the one in the middle begins with far more than its share.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tocsin.apps.emergency.city import HEIGHT, WIDTH
+from tocsin.local.network import Network
+from tocsin.settings import Settings
+
+# In parts of the city's width and height.
+PLACES: Final = {
+    "centre": (0.50, 0.50),
+    "east": (0.93, 0.50),
+    "south-east": (0.80, 0.26),
+    "north-east": (0.89, 0.88),
+    "harbour": (0.93, 0.09),
+}
+# All of it happens in minutes here, where operators would think in hours.
+_COORDINATOR: Final = {
+    "coordinator.placement": "nearest",
+    "coordinator.interval_seconds": 3,
+    "coordinator.cool_down_seconds": 10,
+    "coordinator.settle_seconds": 20,
+}
+_BROKER: Final = {"broker.rate_seconds": 20, "broker.report_seconds": 1, "broker.publish_seconds": 0.25}
+
+
+def network(settings: Settings, directory: Path, brokers: int, options: list[str]) -> Network:
+    """A network on free ports, with so many brokers."""
+    places = [(x * WIDTH, y * HEIGHT) for x, y in PLACES.values()]
+    own = [{**_BROKER, "broker.place": list(places[number % len(places)])} for number in range(brokers)]
+    return Network(_anywhere(settings), directory, brokers, options, of_coordinator=_COORDINATOR, of_brokers=own)
+
+
+def whereabouts(network: Network) -> dict[str, str]:
+    """Where each broker is, in words."""
+    words = list(PLACES)
+    return {name: words[number % len(words)] for number, name in enumerate(network.names)}
+
+
+def _anywhere(settings: Settings) -> Settings:
+    """The settings, but for ports: any that are free, so that the demo runs beside whatever there is."""
+    sections = {name: getattr(settings, name) for name in ("data", "coordinator", "broker")}
+    return msgspec.structs.replace(
+        settings,
+        **{name: msgspec.structs.replace(section, host="127.0.0.1", port=0) for name, section in sections.items()},
+    )

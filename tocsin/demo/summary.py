@@ -1,0 +1,46 @@
+"""The end of the demo: what balancing did, and whether everybody got what was for them."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from tocsin.coordinator.answers import Status
+from tocsin.demo.board import kilo
+from tocsin.demo.tally import waited
+from tocsin.demo.telling import Figures
+from tocsin.demo.verdict import Verdict
+
+
+def balance(before: Status, after: Status) -> Table:
+    """The loads before balancing and in the end."""
+    table = Table("", "before balancing", "in the end", box=None, header_style="bold", pad_edge=False)
+    table.add_row("cov of the brokers' loads", f"{before.cov:.2f}", f"{after.cov:.2f}")
+    table.add_row("highest load", _highest(before), _highest(after))
+    table.add_row("people on the fullest broker", *(str(_fullest(status)) for status in (before, after)))
+    return table
+
+
+def delivery(second: int, figures: Figures, verdict: Verdict) -> list[Text]:
+    """What was published and delivered, in sentences."""
+    published = figures.published
+    said = [
+        f"In {second} s: {published.get('reports', 0):,} reports and {published.get('locations', 0):,} locations "
+        f"published, {verdict.delivered:,} notifications delivered ({figures.bytes / 1e6:,.1f} MB).",
+        f"Of what the data cluster had found for somebody: {verdict.lost:,} lost, "
+        f"{figures.duplicates:,} delivered twice, {figures.disordered:,} out of order; "
+        f"{figures.moved:,} moves between brokers meanwhile.",
+        f"From report to person: half within {waited(figures.waits, 0.5):.1f} s, 95 % within "
+        f"{waited(figures.waits, 0.95):.1f} s (channels run every 10 to 30 s).",
+    ]
+    if figures.lost_connections:
+        said.append(f"Connections lost and made again: {figures.lost_connections:,}.")
+    return [Text(sentence) for sentence in said]
+
+
+def _highest(status: Status) -> str:
+    return f"{status.highest / status.mean if status.mean else 0:.2f} × the mean ({kilo(status.highest)} kB/s)"
+
+
+def _fullest(status: Status) -> int:
+    return max(broker.subscribers for broker in status.brokers)
