@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint type bench docs lock clean java
+.PHONY: help demo test lint type bench docs lock clean java servers peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ help: ## list the targets
 demo: java $(INSTALLED) ## run the emergency application until Ctrl-C, or for DEMO_SECONDS=60
 	@$(BIN)/tocsin demo $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
 
-test: java $(INSTALLED) ## run all tests
+test: java servers $(INSTALLED) ## run all tests
 	@$(BIN)/python -m pytest
 
 lint: $(INSTALLED) ## check style and format
@@ -26,9 +26,10 @@ lint: $(INSTALLED) ## check style and format
 type: $(INSTALLED) ## check types
 	@$(BIN)/mypy
 
-bench: java $(INSTALLED) ## measure the data cluster and the planners
+bench: java peers $(INSTALLED) ## measure the data cluster, the planners and the brokers
 	@$(BIN)/tocsin bench data
 	@$(BIN)/tocsin bench balance
+	@$(BIN)/tocsin bench broker
 
 docs: $(INSTALLED) ## make the generated pages again
 	@$(BIN)/tocsin settings --toml > tocsin.example.toml
@@ -44,6 +45,13 @@ clean: ## remove the environment and all caches; data stay
 
 java:
 	@scripts/ensure-java
+
+servers:
+	@scripts/ensure-postgresql
+	@scripts/ensure-chromium
+
+peers:
+	@scripts/ensure-peers
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@scripts/ensure-python $(PYTHON)
