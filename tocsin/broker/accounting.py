@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from math import exp
+from typing import Final
+
+LEAST: Final = 0.01
+"""A lower rate counts as none."""
 
 
 class Meter:
@@ -34,8 +38,8 @@ class Account:
 class Changes:
     """Which rates differ enough from what was last said of them to be said again."""
 
-    def __init__(self, tolerance: float = 0.1, least: float = 0.01) -> None:
-        self._tolerance, self._least = tolerance, least
+    def __init__(self, tolerance: float = 0.1) -> None:
+        self._tolerance = tolerance
         self._said: dict[int, float] = {}
 
     def take(self, rates: dict[int, float]) -> dict[int, float]:
@@ -54,7 +58,7 @@ class Changes:
         self._said.clear()
 
     def _rounded(self, rate: float) -> float:
-        return rate if rate >= self._least else 0.0
+        return rate if rate >= LEAST else 0.0
 
     def _differs(self, be: int, rate: float) -> bool:
         said = self._said.get(be, 0.0)

@@ -75,7 +75,7 @@ class Broker:
         self._attachments = Attachments(h, o, d, self._cache, limits, self._delivery.pull)
         self._requests = Requests(h, o, c, self._attachments, self._catchup, limits)
         self._sessions = Sessions(name, h, o, c, self._catchup, self._reports, verify, limits)
-        self._stays = Stays(h, o, c, self._attachments, self._requests, self._catchup, self._sessions, self._reports)
+        self._stays = Stays(h, o, c, self._attachments, self._requests, self._catchup, self._sessions)
         self._publishing = Publishing(o, limits)
 
     def handle(self, now: float, event: events.Event) -> list[Action]:

@@ -110,6 +110,7 @@ class Delivery:
         for subscription in [one for one in line.ahead if one.sent < execution]:
             line.current[subscription] = line.ahead.pop(subscription)
         self._outbox.note(line.current.values(), note)
+        self._holdings.active[line.be] = line
         for account in (line.account, self._total):
             account.incoming.add(now, len(note))
             account.outgoing.add(now, len(note) * len(line.current))

@@ -119,10 +119,11 @@ class Session:
 
 @dataclass(slots=True)
 class Holdings:
-    """All of it."""
+    """All of it. Something was found not long ago for those lines that are ``active``; some may be gone since."""
 
     channels: dict[str, Channel] = field(default_factory=dict)
     lines: dict[int, Line] = field(default_factory=dict)
+    active: dict[int, Line] = field(default_factory=dict)
     keys: dict[bytes, Line] = field(default_factory=dict)
     stays: dict[str, Stay] = field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.broker.accounting import Account, Changes
+from tocsin.broker.accounting import LEAST, Account, Changes
 from tocsin.broker.holdings import Holdings, Stay
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, Outbox
@@ -37,12 +37,8 @@ class Reports:
             self._progress_at = self._outbox.now + self._limits.acknowledge_seconds
 
     def present(self, subscriber: str, online: bool) -> None:
-        """A subscriber has come or gone."""
+        """A subscriber's connection to this broker has come or gone."""
         self._presence[subscriber] = online
-
-    def forget(self, subscriber: str) -> None:
-        """It is another broker's to tell where the subscriber is."""
-        self._presence.pop(subscriber, None)
 
     def connected(self) -> None:
         """A coordinator that may know nothing is told everything."""
@@ -71,6 +67,16 @@ class Reports:
             offline = [name for name, there in self._presence.items() if not there]
             self._coordinator.tell(Presence(online, offline))
             self._presence = {}
-        rates = {be: line.account.incoming.rate(now) for be, line in self._holdings.lines.items()}
-        total = self._total
-        self._coordinator.tell(Load(total.incoming.rate(now), total.outgoing.rate(now), self._changes.take(rates)))
+        total, changes = self._total, self._changes.take(self._rates(now))
+        self._coordinator.tell(Load(total.incoming.rate(now), total.outgoing.rate(now), changes))
+
+    def _rates(self, now: float) -> dict[int, float]:
+        """Of the lines that have any; most have none, so the others are remembered until they have faded."""
+        rates, active = {}, self._holdings.active
+        for be, line in list(active.items()):
+            rate = line.account.incoming.rate(now)
+            if rate < LEAST or self._holdings.lines.get(be) is not line:
+                del active[be]
+            else:
+                rates[be] = rate
+        return rates

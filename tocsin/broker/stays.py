@@ -12,7 +12,6 @@ from functools import partial
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.holdings import Holdings, Line, Stay
 from tocsin.broker.outbox import CoordinatorLink, Outbox
-from tocsin.broker.reports import Reports
 from tocsin.broker.requests import Requests
 from tocsin.broker.sessions import Sessions
 from tocsin.broker.subscriptions import Attachment, Attachments
@@ -53,11 +52,10 @@ class Stays:
         requests: Requests,
         catchup: Catchup,
         sessions: Sessions,
-        reports: Reports,
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
         self._attachments, self._requests, self._catchup = attachments, requests, catchup
-        self._sessions, self._reports = sessions, reports
+        self._sessions = sessions
         self._preparing: dict[str, Preparation] = {}
 
     def prepare(self, prepare: Prepare) -> None:
@@ -150,5 +148,4 @@ class Stays:
             self._requests.remove(subscription)
         del self._holdings.stays[stay.subscriber]
         self._requests.forget(stay)
-        self._reports.forget(stay.subscriber)
         self._coordinator.tell(Released(stay.subscriber, stay.number, cursors))

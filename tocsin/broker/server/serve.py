@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import resource
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
 
 import uvicorn
 
@@ -17,6 +15,7 @@ from tocsin.broker.server.server import BrokerServer
 from tocsin.errors import SettingsError
 from tocsin.http import listening as sockets
 from tocsin.http.listening import Server, address, config
+from tocsin.http.tls import tls
 from tocsin.log import get_logger
 from tocsin.settings import Broker
 
@@ -40,7 +39,7 @@ async def run(
     here unless given. Raises SettingsError for what a broker cannot begin with.
     """
     check(section)
-    files = tls(section)
+    files = tls("broker", section.tls_certificate, section.tls_key)
     listener = listener or bind(section)
     url = address(listener, "https" if section.tls_certificate else "http")
     server = BrokerServer(section, public_url(section, listener))
@@ -86,29 +85,6 @@ def public_url(section: Broker, listener: socket.socket) -> str:
     if section.host in ("0.0.0.0", "::"):
         log.warning("broker.url is not set, so subscribers are sent to this machine's loopback address")
     return address(listener, "wss" if section.tls_certificate else "ws") + PATH
-
-
-def tls(section: Broker) -> dict[str, Any]:
-    """Uvicorn's settings for TLS, tried out so that what is wrong with the files is said here."""
-    certificate, key = section.tls_certificate, section.tls_key or None
-    if not certificate:
-        if key:
-            raise SettingsError("broker.tls_key is set, but not broker.tls_certificate: it needs both")
-        return {}
-    for name, file in (("tls_certificate", certificate), ("tls_key", key or certificate)):
-        try:
-            with open(file, "rb"):
-                pass
-        except OSError as error:
-            raise SettingsError(f"broker.{name} = {file} cannot be read: {error.strerror}") from None
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-    except ssl.SSLError as error:
-        raise SettingsError(
-            f"broker.tls_certificate = {certificate} cannot be used: {error.reason or error}; "
-            "it and broker.tls_key must be PEM files of a certificate and its key"
-        ) from None
-    return {"ssl_certfile": certificate, "ssl_keyfile": key}
 
 
 def allow_files(connections: int) -> None:
