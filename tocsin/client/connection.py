@@ -149,7 +149,7 @@ class Connection:
         link = self._link(number)
         if link is None:
             return []
-        own = code == Code.REPLACED and self._excuses(link)
+        own = code == Code.REPLACED and not self._overtakes(link) and self._excuses(link)
         self._close(link)
         if link is self._next:
             self._next = None
@@ -210,6 +210,11 @@ class Connection:
         excused = link.url in self._excused
         self._excused.discard(link.url)
         return excused
+
+    def _overtakes(self, link: Link) -> bool:
+        """Whether it is the next connection that has replaced this one, so that no earlier login is to blame."""
+        following = self._next
+        return following is not None and following is not link and following.entered and following.url == link.url
 
     def _towards(self, now: float, url: str) -> list[Action]:
         closed = [self._close(self._next)] if self._next else []

@@ -92,7 +92,7 @@ class Subscriptions:
             return []
         if wanted.number is not None:
             return self._leave(wanted, wanted.number)
-        if wanted.ask is not None and self._asks.was_sent(wanted.ask):
+        if wanted.ask is not None and (self._asks.was_sent(wanted.ask) or self._may_be_held(wanted)):
             wanted.leaving = True
             return []
         return self._forget(wanted)
@@ -186,6 +186,11 @@ class Subscriptions:
 
     def _is_wanted(self, number: int) -> bool:
         return any(wanted.number == number for wanted in self._wanted.values())
+
+    def _may_be_held(self, wanted: Wanted) -> bool:
+        """Whether it may be one from before this program started, which only the answer to asking for it would tell."""
+        known = {each.number for each in self._wanted.values()}
+        return any(channel == wanted.channel and number not in known for number, channel in self._channels.items())
 
     def _resume(self, held: Held) -> list[Action]:
         number, channel = held.subscription, held.channel.casefold()
