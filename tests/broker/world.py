@@ -16,7 +16,7 @@ from tocsin.broker import actions, events
 from tocsin.broker.core import Broker
 from tocsin.broker.limits import Limits
 from tocsin.errors import UnauthorizedError
-from tocsin.model import control, coordination, subscriber
+from tocsin.model import coordination, subscriber
 from tocsin.model.subscriber import Held
 from tocsin.simulate.cluster import DataCluster, result
 

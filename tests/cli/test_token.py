@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import time
+from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.cli.program import Program
+from tocsin.coordinator.store.sqlite import SqliteStore
+from tocsin.coordinator.tokens import verify
 from tocsin.data.store import Store
+from tocsin.errors import UnauthorizedError
 
 
 def test_a_token_is_printed_once_and_works(tocsin: Program) -> None:
@@ -36,3 +43,27 @@ def test_another_data_directory_has_tokens_of_its_own(tocsin: Program) -> None:
     tocsin("--set", "data.directory=other", "token", "add", "ann", "--role", "admin")
     assert "no tokens yet" in tocsin("token", "list").out
     assert "ann" in tocsin("--set", "data.directory=other", "token", "list").out
+
+
+@pytest.mark.parametrize("role", ["subscriber", "broker", "operator"])
+def test_a_signed_token_is_good_for_the_coordinator_of_the_directory(tocsin: Program, role: str) -> None:
+    signed = tocsin("token", "sign", "ann", "--role", role)
+    assert signed.status == 0
+    assert "valid for 30 days with the key in tocsin-coordinator" in signed.err
+    with closing(SqliteStore(Path("tocsin-coordinator/coordinator.sqlite"))) as store:
+        claims = verify(store.key(), signed.out.strip(), time.time())
+    assert (claims.name, claims.role) == ("ann", role)
+
+
+def test_a_signed_token_ends_when_it_is_told_to(tocsin: Program) -> None:
+    signed = tocsin("token", "sign", "ann", "--role", "operator", "--days", "2")
+    with closing(SqliteStore(Path("tocsin-coordinator/coordinator.sqlite"))) as store:
+        verify(store.key(), signed.out.strip(), time.time() + 86_400)
+        with pytest.raises(UnauthorizedError, match="no longer valid"):
+            verify(store.key(), signed.out.strip(), time.time() + 3 * 86_400)
+
+
+def test_what_cannot_be_signed_is_refused(tocsin: Program) -> None:
+    assert "'two words' is no name" in tocsin("token", "sign", "two words", "--role", "operator").err
+    assert "'king' is not one of" in tocsin("token", "sign", "ann", "--role", "king").err
+    assert not Path("tocsin-coordinator").exists()

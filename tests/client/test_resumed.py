@@ -1,10 +1,10 @@
-"""Subscriptions from before this program started."""
+"""Subscriptions that are given up by one wish and meant by another, or held from before this program started."""
 
 from __future__ import annotations
 
 from itertools import count
 
-from tocsin.client.actions import Ended, Resumed, Unsubscribed
+from tocsin.client.actions import Confirmed, Ended, Resumed, Unsubscribed
 from tocsin.client.events import Subscribe
 from tocsin.client.inbox import Inbox
 from tocsin.client.rules import Rules
@@ -28,3 +28,18 @@ def test_one_that_is_given_up_before_it_was_asked_for_is_given_up_all_the_same()
     assert isinstance(last, Unsubscribe)
     assert last.subscription == 6
     assert subscriptions.unsubscribed(last.id) == [Unsubscribed(2)]
+
+
+def test_one_that_is_given_up_while_it_is_asked_for_once_more_is_asked_for_again() -> None:
+    subscriptions = Subscriptions(Rules(), Inbox(Rules()), count(1))
+    held = Held(7, "d", {"v": 3}, 0)
+    subscriptions.subscribe(Subscribe(1, "d", {"v": 3}))
+    [first] = subscriptions.due(0.0)
+    assert subscriptions.subscribed(first.id, held) == [Confirmed(1, held)]
+    subscriptions.subscribe(Subscribe(2, "d", {"v": 3}))
+    subscriptions.unsubscribe(1)
+    [second, leave] = subscriptions.due(0.0)
+    assert subscriptions.subscribed(second.id, held) == []
+    assert subscriptions.unsubscribed(leave.id) == [Unsubscribed(1)]
+    [again] = subscriptions.due(0.0)
+    assert subscriptions.subscribed(again.id, held) == [Confirmed(2, held)]

@@ -191,6 +191,14 @@ def test_nothing_is_said_before_what_was_decided_before_it_is_stored() -> None:
     (second,) = desk.core.handle(desk.now, Balance(2, True))
     assert isinstance(first, Store)
     assert isinstance(second, Store)
-    assert desk.core.handle(desk.now, AskStatus(3)) == []
+    assert desk.core.handle(desk.now, Drain(3, "nowhere")) == []
     assert len(desk.core.handle(desk.now, Stored(first.batch))) == 1
     assert len(desk.core.handle(desk.now, Stored(second.batch))) == 2
+
+
+def test_operators_read_names() -> None:
+    desk = crowd()
+    desk.handle(Drain(1, "a"))
+    proposal = desk.answer(desk.handle(ShowPlan(2)))
+    assert isinstance(proposal, Proposal)
+    assert proposal.reason == "to be emptied: broker a"

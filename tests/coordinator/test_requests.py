@@ -153,4 +153,4 @@ def test_the_status_tells_how_things_stand(desk: Desk) -> None:
         ("c", "away", 0, 0),
     ]
     assert (status.brokers[0].load, status.brokers[0].incoming, status.brokers[0].outgoing) == (200.0, 100.0, 120.0)
-    assert (status.subscribers, status.moving, status.moved, status.highest) == (1, 0, 1, 200.0)
+    assert (status.subscribers, status.moving, status.moved, status.highest) == (1, 0, 0, 200.0)

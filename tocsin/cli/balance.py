@@ -1,17 +1,97 @@
-"""``tocsin balance``: plans for instances in files, for researchers and for a look ahead."""
+"""``tocsin balance``: who should be on which broker, in a running network, and for instances in files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 import typer
 from rich.text import Text
 
-from tocsin.cli import messages, output
+from tocsin.cli import invocation, messages, output
+from tocsin.cli.connection import CoordinatorOption, TokenOption, connect_coordinator
 
-app = typer.Typer(help="Plan who should be on which broker, for instances in files.", no_args_is_help=True)
+app = typer.Typer(
+    help="Balance a running network (plan, apply, drain, undrain, on, off), or instances in files (solve, generate).",
+    no_args_is_help=True,
+)
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as one JSON object.")]
+BrokerArgument = Annotated[str, typer.Argument(metavar="BROKER", help="The broker's name, as in 'tocsin top'.")]
 _PAPERS = "Of ldm, sdm and multistage"
+
+
+@app.command()
+def plan(
+    context: typer.Context, coordinator: CoordinatorOption = None, token: TokenOption = None, json: JsonOption = False
+) -> None:
+    """Show what would be moved now, and why. Nothing is moved."""
+    with connect_coordinator(invocation(context).settings, coordinator, token) as server:
+        _show(server.get("/plan"), json, carried_out=False)
+
+
+@app.command()
+def apply(
+    context: typer.Context, coordinator: CoordinatorOption = None, token: TokenOption = None, json: JsonOption = False
+) -> None:
+    """Make a plan for the loads as they are now, and carry it out."""
+    with connect_coordinator(invocation(context).settings, coordinator, token) as server:
+        _show(server.post("/plan", b"", "application/json"), json, carried_out=True)
+
+
+@app.command()
+def drain(
+    context: typer.Context,
+    broker: BrokerArgument,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when nobody is left there.")] = False,
+    coordinator: CoordinatorOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Empty a broker, and keep it empty: for maintenance, or for good."""
+    from tocsin.cli.draining import wait_empty
+
+    with connect_coordinator(invocation(context).settings, coordinator, token) as server:
+        server.put(f"/brokers/{quote(broker, safe='')}/draining", b'{"on": true}')
+        messages.print(Text(f"{broker} is being emptied; 'tocsin balance undrain {broker}' lets it serve again."))
+        if wait:
+            wait_empty(server, broker)
+            messages.print(Text(f"{broker} is empty."))
+
+
+@app.command()
+def undrain(
+    context: typer.Context, broker: BrokerArgument, coordinator: CoordinatorOption = None, token: TokenOption = None
+) -> None:
+    """Let a drained broker have subscribers again."""
+    with connect_coordinator(invocation(context).settings, coordinator, token) as server:
+        server.put(f"/brokers/{quote(broker, safe='')}/draining", b'{"on": false}')
+    messages.print(Text(f"{broker} gets subscribers again."))
+
+
+@app.command()
+def on(context: typer.Context, coordinator: CoordinatorOption = None, token: TokenOption = None) -> None:
+    """Balance without being asked."""
+    with connect_coordinator(invocation(context).settings, coordinator, token) as server:
+        server.put("/balancing", b'{"on": true}')
+    messages.print("The network balances itself.")
+
+
+@app.command()
+def off(context: typer.Context, coordinator: CoordinatorOption = None, token: TokenOption = None) -> None:
+    """Balance only when asked ('tocsin balance apply'). Draining goes on."""
+    with connect_coordinator(invocation(context).settings, coordinator, token) as server:
+        server.put("/balancing", b'{"on": false}')
+    messages.print("The network no longer balances itself; 'tocsin balance on' lets it again.")
+
+
+def _show(answer: bytes, json: bool, *, carried_out: bool) -> None:
+    from tocsin.cli.proposal import shown
+
+    if json:
+        typer.echo(answer.decode())
+        return
+    for part in shown(answer, carried_out=carried_out):
+        output.print(part)
 
 
 @app.command()

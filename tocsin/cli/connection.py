@@ -1,4 +1,4 @@
-"""How commands reach a running data cluster: the options they share, and calls whose failures are errors of ours."""
+"""How commands reach a running server: the options they share, and calls whose failures are errors of ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
-from tocsin.errors import BusyError, StatementError, TocsinError, UnavailableError
+from tocsin.errors import BusyError, StatementError, TocsinError, UnauthorizedError, UnavailableError
 from tocsin.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 ServerOption = Annotated[
     str | None,
     typer.Option("--server", envvar="TOCSIN_SERVER", metavar="URL", help="The data cluster; else the one in settings"),
+]
+CoordinatorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--coordinator", envvar="TOCSIN_COORDINATOR", metavar="URL", help="The coordinator; else the one in settings"
+    ),
 ]
 TokenOption = Annotated[
     str | None, typer.Option("--token", envvar="TOCSIN_TOKEN", metavar="TOKEN", help="The bearer token to show")
@@ -37,7 +43,13 @@ class RemoteError(TocsinError):
 
 
 class Server(AbstractContextManager["Server"]):
-    """A data cluster at ``url``. Every call gives the body of a success, or raises a TocsinError."""
+    """The server at ``url``. Every call gives the body of a success, or raises a TocsinError.
+
+    ``program`` is the command that runs such a server, ``option`` the one that names another, ``tokens`` the command
+    that makes its tokens.
+    """
+
+    program, option, tokens = "tocsin data", "--server", "tocsin token add"
 
     def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None) -> None:
         import httpx
@@ -56,61 +68,81 @@ class Server(AbstractContextManager["Server"]):
 
     def get(self, path: str, **query: str | int) -> bytes:
         """What is at ``path``."""
-        return _content(self._call("GET", path, params=query))
+        return self._content(self._call("GET", path, params=query))
 
     def post(self, path: str, content: Any, content_type: str) -> bytes:
         """The answer to ``content``: text, bytes or an open file."""
-        return _content(self._call("POST", path, content=content, headers={"Content-Type": content_type}))
+        return self._content(self._call("POST", path, content=content, headers={"Content-Type": content_type}))
+
+    def put(self, path: str, content: bytes) -> bytes:
+        """The answer to ``content``, which is JSON."""
+        return self._content(self._call("PUT", path, content=content, headers={"Content-Type": "application/json"}))
 
     def health(self) -> bytes:
         """How the server is; one that is starting answers too, though with a status for load balancers."""
         response = self._call("GET", "/health")
         starting = response.status_code == UnavailableError.status and b'"status"' in response.content
-        return response.content if starting else _content(response)
+        return response.content if starting else self._content(response)
+
+    def _content(self, response: httpx.Response) -> bytes:
+        if response.is_success:
+            return response.content
+        raise _error(response, self.tokens)
 
     def _call(self, method: str, path: str, **options: Any) -> httpx.Response:
         import httpx
 
         try:
             return self._client.request(method, path, **options)
-        except httpx.InvalidURL as error:
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UnavailableError(f"{self.url} is not a URL: {error}") from None
         except httpx.HTTPError as error:
             raise UnavailableError(
                 f"no answer from {self.url} ({str(error) or type(error).__name__}); "
-                "is 'tocsin data' running there? --server names another"
+                f"is '{self.program}' running there? {self.option} names another"
             ) from error
 
 
+class CoordinatorServer(Server):
+    """As :class:`Server`, of a coordinator."""
+
+    program, option, tokens = "tocsin coordinator", "--coordinator", "tocsin token sign"
+
+
 def connect(settings: Settings, server: str | None, token: str | None) -> Server:
-    """The server meant by the options; without one, that of the settings."""
-    return Server(server or _default(settings), token)
+    """The data cluster meant by the options; without one, that of the settings."""
+    data = settings.data
+    return Server(server or (located(data.host, data.port) if data.port else _noted(Server, data.directory)), token)
 
 
-def _default(settings: Settings) -> str:
-    if settings.data.port == 0:
-        return _noted(settings.data.directory / "address")
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.data.host, settings.data.host)
-    return f"http://[{host}]:{settings.data.port}" if ":" in host else f"http://{host}:{settings.data.port}"
+def connect_coordinator(settings: Settings, url: str | None, token: str | None) -> CoordinatorServer:
+    """The coordinator meant by the options; without one, that of the settings."""
+    its = settings.coordinator
+    scheme = "https" if its.tls_certificate else "http"
+    default = located(its.host, its.port, scheme) if its.port else ""
+    return CoordinatorServer(url or default or _noted(CoordinatorServer, its.directory), token)
 
 
-def _noted(file: Path) -> str:
+def located(host: str, port: int, scheme: str = "http") -> str:
+    """The URL by which this machine reaches a server that listens there."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def _noted(kind: type[Server], directory: Path) -> str:
     """The address that a server on any free port has written down."""
+    file = directory / "address"
     try:
         return file.read_text(encoding="utf-8").strip()
     except OSError:
+        section = kind.program.rpartition(" ")[2]
         raise UnavailableError(
-            f"data.port = 0, and no server has written its address to {file}; start 'tocsin data', or use --server"
+            f"{section}.port = 0, and no server has written its address to {file}; "
+            f"start '{kind.program}', or use {kind.option}"
         ) from None
 
 
-def _content(response: httpx.Response) -> bytes:
-    if response.is_success:
-        return response.content
-    raise _error(response)
-
-
-def _error(response: httpx.Response) -> TocsinError:
+def _error(response: httpx.Response, tokens: str) -> TocsinError:
     import msgspec
 
     from tocsin.model.messages import Failure
@@ -119,9 +151,20 @@ def _error(response: httpx.Response) -> TocsinError:
         problem = msgspec.json.decode(response.content, type=Failure).error
     except (msgspec.DecodeError, UnicodeDecodeError):
         where = response.request.url
-        return UnavailableError(f"{where} answered with status {response.status_code}, but not as a data cluster does")
+        return UnavailableError(
+            f"{where} answered with status {response.status_code}, but not as a server of Tocsin does"
+        )
     if problem.code == StatementError.code:
         return StatementError(problem.message, line=problem.line or 0, column=problem.column or 0)
     if problem.code == BusyError.code:
         return BusyError(problem.message, retry_after=problem.retry_after or 1.0)
+    if problem.code == UnauthorizedError.code:
+        problem = msgspec.structs.replace(problem, message=_unauthorized(response, problem.message, tokens))
     return RemoteError(problem, response.status_code)
+
+
+def _unauthorized(response: httpx.Response, message: str, tokens: str) -> str:
+    """What to do about a token, in the words of the command line."""
+    if "Authorization" in response.request.headers:
+        return f"{message} (the token is that of --token or TOCSIN_TOKEN)"
+    return f"this needs a token: give one with --token or TOCSIN_TOKEN; '{tokens}' makes them"

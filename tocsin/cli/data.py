@@ -32,13 +32,13 @@ def data(
 
 async def _run(settings: Settings, demo: bool) -> None:
     from tocsin.data.cluster import Cluster
-    from tocsin.data.server.access import DEMO_TOKEN, check_demo
     from tocsin.data.server.serve import bind, run
     from tocsin.data.store import Store
+    from tocsin.http.demo import DEMO_TOKEN, check_demo
     from tocsin.tasks import until_one_ends
 
     if demo:
-        check_demo(settings.data.host)
+        check_demo("data", settings.data.host)
     # A port that is taken is found out before Spark starts. Tokens are looked up on a connection of their own, which
     # never waits for the cluster's work on the store.
     with bind(settings) as listener, Store(settings.data.directory) as store:

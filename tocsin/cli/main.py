@@ -14,7 +14,26 @@ import typer
 from rich.text import Text
 
 from tocsin import __version__
-from tocsin.cli import Invocation, apply, balance, bench, data, demo, messages, publish, settings, show, token
+from tocsin.cli import (
+    Invocation,
+    apply,
+    balance,
+    bench,
+    broker,
+    coordinator,
+    data,
+    demo,
+    experiment,
+    messages,
+    publish,
+    settings,
+    show,
+    simulate,
+    subscribe,
+    token,
+    top,
+    up,
+)
 from tocsin.errors import TocsinError
 
 app = typer.Typer(
@@ -23,14 +42,21 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("up")(up.up)
 app.command("demo")(demo.demo)
 app.command("data")(data.data)
+app.command("coordinator")(coordinator.coordinator)
+app.command("broker")(broker.broker)
 app.command("apply")(apply.apply)
 app.command("publish")(publish.publish)
+app.command("subscribe")(subscribe.subscribe)
 app.command("show")(show.show)
 app.add_typer(token.app, name="token")
 app.add_typer(balance.app, name="balance")
 app.add_typer(bench.app, name="bench")
+app.add_typer(simulate.app, name="simulate")
+app.add_typer(experiment.app, name="experiment")
+app.command("top")(top.top)
 app.command("settings")(settings.show)
 
 

@@ -117,6 +117,10 @@ class Subscriptions:
         if wanted is None or wanted.ask != id:
             return []
         self._asks.settle(id)
+        if held.subscription in self._leaving and not wanted.leaving:
+            # It is about to be given up for another wish: this one is asked for again when that is done.
+            self._block([wanted])
+            return []
         before, wanted.number, wanted.ask = wanted.number, held.subscription, None
         if wanted.leaving:
             return self._leave(wanted, held.subscription)

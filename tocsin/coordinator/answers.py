@@ -61,8 +61,12 @@ class BrokerStatus(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How things stand. ``moving`` are under way, ``waiting`` are moves of a plan yet to begin, ``homeless`` are
-    subscribers without a broker that lives, ``decision`` is what was last decided about the loads, and why."""
+    """How things stand.
+
+    ``cov``, ``mean`` and ``highest`` are of the brokers that take subscribers. ``moving`` are under way, ``waiting``
+    are moves of a plan yet to begin, ``homeless`` are subscribers without a broker that lives, ``decision`` is what was
+    last decided about the loads, and why.
+    """
 
     balancing: bool
     brokers: list[BrokerStatus]

@@ -6,12 +6,12 @@ It has no clock: ``now`` is in seconds since 1970, as brokers know it too (token
 from __future__ import annotations
 
 from tocsin.balance.placement.place import Placement
-from tocsin.coordinator.actions import Action, Close
+from tocsin.coordinator.actions import Action, Close, Send
 from tocsin.coordinator.arrivals import reconcile
 from tocsin.coordinator.events import Decided, Event, Heard, Link, Lost, Received, Stored, Tick
 from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.registry import Member
-from tocsin.coordinator.requests import Requests
+from tocsin.coordinator.requests import BEHIND, Requests
 from tocsin.coordinator.rooms import Rooms
 from tocsin.coordinator.rounds import Planners
 from tocsin.coordinator.store.records import Broker, State
@@ -44,6 +44,7 @@ class Coordinator:
     - A broker comes again before its old link is known to be over: the old link is closed.
     - It speaks of a stay that is not its own (any more): it is told to release it.
     - The store is slow or refuses: nothing is said to anybody that rests on what is not stored; see :class:`Store`.
+      Once too much waits for it, requests and subscriptions are refused as busy, and nobody is placed or moved.
     - The coordinator itself ends: begin another one with what was stored. Brokers go on meanwhile, and say ``Hello``.
 
     Args:
@@ -102,13 +103,17 @@ class Coordinator:
         ended, rooms.moves.ended = rooms.moves.ended, []
         for end in ended:
             place = rooms.places.get(end.subscriber)
+            if end.placed:
+                # No move: it neither puts the next plan off nor holds the newcomer where it is.
+                continue
             if end.settled:
                 rooms.moved += 1
                 rooms.rounds.settled(end.subscriber)
             elif place.broker is not None and not rooms.registry.alive(place.broker):
                 rooms.placing.postpone(now, end.subscriber)
-        rooms.placing.advance(now)
-        rooms.plans.advance(now)
+        if not rooms.ledger.full:
+            rooms.placing.advance(now)
+            rooms.plans.advance(now)
         for member in rooms.registry:
             if member.dead:
                 rooms.loads.close(member.name)
@@ -185,6 +190,8 @@ class Coordinator:
                     rooms.places.advance(subscriber, theirs)
             case Released(subscriber, _, theirs):
                 rooms.places.advance(subscriber, theirs)
+                if rooms.places.get(subscriber).broker != member.name:
+                    member.online.pop(subscriber, None)
             case Keep():
                 self._keep(now, link, member, message)
             case Prepared() | Unprepared() | Absent() | Arrived():
@@ -196,6 +203,9 @@ class Coordinator:
             reason = f"{keep.subscriber} is no longer on {member.name}; it must ask again where it is now"
             rooms.ledger.send(link, Refused("elsewhere", reason, {"ref": keep.ref}))
             rooms.ledger.send(link, Release(keep.subscriber, keep.stay))
+            return
+        if rooms.ledger.full:
+            rooms.ledger.say_now(Send(link, Refused("busy", BEHIND, {"ref": keep.ref})))
             return
         if keep.gone:
             if rooms.places.drop(keep.subscriber, keep.held.subscription):

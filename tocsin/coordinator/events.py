@@ -125,5 +125,6 @@ class AskStatus:
     handle: Handle
 
 
-Request = RegisterUser | RegisterBroker | RequestBroker | Balance | ShowPlan | ApplyPlan | Drain | AskStatus
+Order = RegisterUser | RegisterBroker | RequestBroker | Balance | ShowPlan | ApplyPlan | Drain
+Request = Order | AskStatus
 Event = Tick | Received | Heard | Lost | Stored | Decided | Request

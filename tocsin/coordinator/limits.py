@@ -20,6 +20,7 @@ class Limits:
         in_flight: how many subscribers are moved at the same time; whoever asks for a broker is not kept waiting by it.
         per_second: how many moves of a plan begin in a second.
         token_life: how long a token is valid.
+        unstored: with more changes than this that the store has not taken yet, what would make more is refused as busy.
     """
 
     grace: float = 2.0
@@ -32,3 +33,4 @@ class Limits:
     in_flight: int = 100
     per_second: float = 200.0
     token_life: float = 30 * 86_400.0
+    unstored: int = 100_000

@@ -28,7 +28,8 @@ class Loads:
     """
 
     def __init__(self) -> None:
-        self.book = Book()
+        self._book = Book()
+        self._entering: list[tuple[int, int]] = []
         self._rates: dict[int, int] = {}
         self._brokers: dict[str, int] = {}
         self._subscribers: dict[str, int] = {}
@@ -38,26 +39,35 @@ class Loads:
         self._ids: dict[int, int] = {}
         self._spots: dict[str, Spot] = {}
 
+    @property
+    def book(self) -> Book:
+        """All of it. What was held since the last look is entered now, at once: one by one is slow."""
+        if self._entering:
+            subscribers, subscriptions = zip(*self._entering, strict=True)
+            self._entering.clear()
+            self._book.subscribe(subscribers, subscriptions)
+        return self._book
+
     def open(self, broker: Broker) -> None:
         """A broker takes part, or has changed; a capacity or place that cannot be is an InvalidError."""
         if broker.name not in self._brokers:
-            number = self.book.add_broker(broker.capacity, broker.place)
+            number = self._book.add_broker(broker.capacity, broker.place)
             self._brokers[broker.name], self._names[number] = number, broker.name
             return
-        self.book.set_capacity(self._brokers[broker.name], broker.capacity)
-        self.book.place_broker(self._brokers[broker.name], broker.place)
+        self._book.set_capacity(self._brokers[broker.name], broker.capacity)
+        self._book.place_broker(self._brokers[broker.name], broker.place)
 
     def close(self, broker: str) -> None:
         """A broker that is dead no longer takes part, once nobody counts as being there."""
         number = self._brokers.get(broker)
         if number is not None and not self.population(broker):
-            self.book.remove_broker(number)
+            self._book.remove_broker(number)
             del self._brokers[broker], self._names[number]
 
     def population(self, broker: str) -> int:
         """How many count as being on a broker."""
-        at = int(np.searchsorted(self.book.brokers, self._brokers[broker]))
-        return int(self.book.population[at])
+        at = int(np.searchsorted(self._book.brokers, self._brokers[broker]))
+        return int(self._book.population[at])
 
     def number(self, broker: str) -> int | None:
         """A broker's number; None when it does not take part."""
@@ -73,9 +83,9 @@ class Loads:
         if at is None:
             self._unseat(subscriber)
         elif number is not None:
-            self.book.move(number, at)
+            self._book.move(number, at)
         else:
-            number = self.book.add_subscriber(at, self._spots.get(subscriber))
+            number = self._book.add_subscriber(at, self._spots.get(subscriber))
             self._subscribers[subscriber], self._people[number] = number, subscriber
             for subscription in held:
                 self.hold(subscriber, subscription)
@@ -85,16 +95,16 @@ class Loads:
         check_place(spot)
         self._spots[subscriber] = spot
         if subscriber in self._subscribers:
-            self.book.place_subscriber(self._subscribers[subscriber], spot)
+            self._book.place_subscriber(self._subscribers[subscriber], spot)
 
     def hold(self, subscriber: str, subscription: int) -> None:
         """A subscriber holds one more BE subscription."""
         if subscriber not in self._subscribers:
             return
         if subscription not in self._subscriptions:
-            number = self.book.add_subscription(self._rates.get(subscription, 0))
+            number = self._book.add_subscription(self._rates.get(subscription, 0))
             self._subscriptions[subscription], self._ids[number] = number, subscription
-        self.book.subscribe(self._subscribers[subscriber], [self._subscriptions[subscription]])
+        self._entering.append((self._subscribers[subscriber], self._subscriptions[subscription]))
 
     def drop(self, subscriber: str, subscription: int) -> None:
         """A subscriber holds one less."""
@@ -111,7 +121,7 @@ class Loads:
         known = [subscription for subscription in possible if subscription in self._subscriptions]
         if known:
             numbers = [self._subscriptions[subscription] for subscription in known]
-            self.book.set_rates(numbers, [self._rates[subscription] for subscription in known])
+            self._book.set_rates(numbers, [self._rates[subscription] for subscription in known])
 
     def view(self, closed: Iterable[str]) -> View:
         """The brokers as a placement sees them."""
@@ -132,7 +142,7 @@ class Loads:
     def moved(self, subscribers: Iterable[str]) -> Moves:
         """These subscribers as moves that were made, for the controller."""
         numbers = [self._subscribers[each] for each in subscribers if each in self._subscribers]
-        at = np.array([self.book.broker_of(number) for number in numbers], np.int32)
+        at = np.array([self._book.broker_of(number) for number in numbers], np.int32)
         return Moves(np.array(numbers, np.int64), at, at, [])
 
     def _unseat(self, subscriber: str) -> None:
@@ -140,7 +150,7 @@ class Loads:
         if number is None:
             return
         held = self.book.held_by(number).tolist()
-        self.book.remove_subscriber(number)
+        self._book.remove_subscriber(number)
         del self._people[number]
         for subscription in held:
             self._sweep(subscription)
@@ -148,5 +158,5 @@ class Loads:
     def _sweep(self, number: int) -> None:
         """Forgets a BE subscription that nobody holds."""
         if not self.book.holders(number):
-            self.book.remove_subscription(number)
+            self._book.remove_subscription(number)
             del self._subscriptions[self._ids.pop(number)]

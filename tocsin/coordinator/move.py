@@ -37,7 +37,8 @@ class Move:
 
 @dataclass(frozen=True)
 class Ended:
-    """A move is over; if not ``settled``, the subscriber is where it was."""
+    """A move is over; if not ``settled``, the subscriber is where it was; if ``placed``, it was nowhere before."""
 
     subscriber: str
     settled: bool
+    placed: bool = False

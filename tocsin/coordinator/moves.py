@@ -180,7 +180,7 @@ class Moves:
         self._pay(move)
         self._ledger.send(self._registry.link(before.broker), Release(move.subscriber, before.stay))
         self._answer(move, now.broker)
-        self._end(move, settled=True)
+        self._end(move, settled=True, placed=before.broker is None)
 
     def _cancel(self, move: Move, reason: str) -> None:
         before = self._places.get(move.subscriber)
@@ -193,9 +193,9 @@ class Moves:
             self._disappoint(move, reason)
         self._end(move, settled=False)
 
-    def _end(self, move: Move, settled: bool) -> None:
+    def _end(self, move: Move, settled: bool, placed: bool = False) -> None:
         del self._moves[move.subscriber]
-        self.ended.append(Ended(move.subscriber, settled))
+        self.ended.append(Ended(move.subscriber, settled, placed))
 
     def _pay(self, move: Move) -> None:
         for link, ref in move.owed:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import numpy as np
+
+from tocsin.balance.observed import among
 from tocsin.coordinator.actions import Reply
 from tocsin.coordinator.answers import Answer, BrokerStatus, Done, Located, Registered, Status
 from tocsin.coordinator.events import (
@@ -9,6 +14,7 @@ from tocsin.coordinator.events import (
     AskStatus,
     Balance,
     Drain,
+    Order,
     RegisterBroker,
     RegisterUser,
     Request,
@@ -20,7 +26,9 @@ from tocsin.coordinator.rooms import Rooms
 from tocsin.coordinator.rounds import Purpose
 from tocsin.coordinator.store.records import Broker, SetBalancing
 from tocsin.coordinator.tokens import Role, claims, sign, verify
-from tocsin.errors import ConflictError, ForbiddenError, TocsinError, UnavailableError
+from tocsin.errors import BusyError, ConflictError, ForbiddenError, TocsinError, UnavailableError
+
+BEHIND: Final = "too much waits for the coordinator's store, which is slow or away; try again in a while"
 
 
 class Requests:
@@ -29,14 +37,20 @@ class Requests:
     What can go wrong: a name, capacity or place that is none (:class:`InvalidError`), a token that is
     not valid (:class:`UnauthorizedError`) or not a subscriber's (:class:`ForbiddenError`), an unknown broker
     (:class:`NotFoundError`), a name that is taken (:class:`ConflictError`), no broker that takes subscribers
-    (:class:`UnavailableError`).
+    (:class:`UnavailableError`), a store that has fallen far behind (:class:`BusyError`).
     """
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
 
     def handle(self, now: float, request: Request) -> None:
-        """Acts on a request."""
+        """Acts on a request. How things stand is said even while nothing can be stored."""
+        if isinstance(request, AskStatus):
+            self._rooms.ledger.say_now(Reply(request.handle, status(self._rooms)))
+            return
+        if self._rooms.ledger.full:
+            self._rooms.ledger.say_now(Reply(request.handle, BusyError(BEHIND)))
+            return
         try:
             answer = self._act(now, request)
         except TocsinError as error:
@@ -45,9 +59,9 @@ class Requests:
         if answer is not None:
             self._rooms.ledger.say(Reply(request.handle, answer))
 
-    def _act(self, now: float, request: Request) -> Answer | None:
+    def _act(self, now: float, order: Order) -> Answer | None:
         """The answer; None when it comes later."""
-        match request:
+        match order:
             case RegisterUser(name=name, fresh=fresh):
                 if fresh and name in self._rooms.places:
                     raise ConflictError(f"there is a subscriber {name!r} already; choose another name")
@@ -55,9 +69,9 @@ class Requests:
                 self._rooms.places.register(name)
                 return Registered(name, token)
             case RegisterBroker():
-                return self._register(now, request)
+                return self._register(now, order)
             case RequestBroker():
-                return self._request(now, request)
+                return self._request(now, order)
             case Balance(on=on):
                 self._rooms.balancing = on
                 self._rooms.plans.drop()
@@ -74,8 +88,6 @@ class Requests:
                 self._rooms.plans.drop()
                 self._rooms.next_look = now
                 return Done()
-            case AskStatus():
-                return status(self._rooms)
 
     def _register(self, now: float, request: RegisterBroker) -> Registered:
         token = self._token(now, request.name, "broker")
@@ -127,8 +139,10 @@ class Requests:
 
 def status(rooms: Rooms) -> Status:
     """How things stand."""
-    figures = rooms.loads.book.figures()
-    loads = dict(zip(rooms.loads.book.brokers.tolist(), figures.loads.tolist(), strict=True))
+    numbers, everywhere = rooms.loads.book.brokers.tolist(), rooms.loads.book.figures()
+    loads = dict(zip(numbers, everywhere.loads.tolist(), strict=True))
+    taking = {rooms.loads.number(member.name) for member in rooms.registry if member.open}
+    figures = among(everywhere, np.array([number in taking for number in numbers], np.bool_))
     brokers = [
         BrokerStatus(
             member.name,

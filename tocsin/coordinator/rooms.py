@@ -23,7 +23,7 @@ class Rooms:
     def __init__(self, state: State, now: float, placement: Placement, planners: Planners, limits: Limits) -> None:
         self.key, self.balancing, self.limits = state.key, state.balancing, limits
         self.next_look, self.moved = now + limits.interval, 0
-        self.ledger, self.loads = Ledger(), Loads()
+        self.ledger, self.loads = Ledger(limits.unstored), Loads()
         self.registry = Registry(state.brokers, now + limits.returning, self.ledger)
         self.places = Places(state, self.ledger)
         self.detector = Detector(self.registry, limits)

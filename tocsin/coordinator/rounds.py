@@ -84,6 +84,8 @@ class Rounds:
         stages, self.decision = controller.due(now, observed)
         if stages:
             self._decide(now, controller, observed, Purpose.ROUND, None)
+        elif not balancing:
+            self.decision = "brokers are drained, and plans made when asked for"
 
     def ask(self, now: float, purpose: Purpose, handle: Handle) -> None:
         """Asks on behalf of an operator."""
@@ -124,6 +126,7 @@ class Rounds:
             draining=[self._number(member.name) for member in connected if member.record.draining],
             pinned=[self._number(member.name) for member in taking_part if member.link is None],
             joining=[self._number(member.name) for member in connected if member.joining and balancing],
+            names={self._number(member.name): member.name for member in taking_part},
         )
 
     def _welcome(self, now: float) -> None:

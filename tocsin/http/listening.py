@@ -15,6 +15,7 @@ from typing import Any, Final
 import uvicorn
 
 from tocsin.errors import StorageError, UnavailableError
+from tocsin.http.websocket import WebSocket
 
 ADDRESS: Final = "address"
 # How long calls under way may take to end once the server stops.
@@ -64,7 +65,7 @@ def config(app: Any, **more: Any) -> uvicorn.Config:
     """How Uvicorn serves an application here; ``more`` are further settings of Uvicorn's."""
     settings: dict[str, Any] = {
         "http": "httptools",
-        "ws": "websockets-sansio",
+        "ws": WebSocket,
         # Results are compressible, but brokers are near and there is no core to spare for it.
         "ws_per_message_deflate": False,
         "lifespan": "off",

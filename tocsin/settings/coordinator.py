@@ -63,6 +63,15 @@ class Coordinator(Section, frozen=True, kw_only=True):
     max_waiting: Annotated[
         Count, Meta(description="With so many calls waiting, more are answered with status 429.")
     ] = 10_000
+    max_unstored: Annotated[
+        Count,
+        Meta(
+            description=(
+                "With more changes than this that its store has not taken yet, what would make more is refused with "
+                "status 429."
+            )
+        ),
+    ] = _LIMITS.unstored
     link_bytes: Annotated[
         Size, Meta(description="A broker that leaves more than this unread is cut off, and may connect again.")
     ] = 64 * MIB

@@ -197,3 +197,8 @@ async def test_a_stop_closes_subscribers_after_what_was_sent_to_them(tmp_path: P
         staying = asyncio.create_task(stay())
         await waiting
     assert await staying == ([], 1001)
+
+
+async def test_the_demo_token_is_an_operators_where_the_broker_was_started_with_it(world: World) -> None:
+    shown = {"Authorization": "Bearer demo"}
+    assert (await world.calls.get(f"{world.broker}/status", headers=shown)).status_code == 200

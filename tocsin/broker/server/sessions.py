@@ -120,7 +120,8 @@ class Sessions:
             connection.shutdown()
         if self._leaving:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping, CLOSE_SECONDS)
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._stopping
         for connection in list(self._leaving):
             connection.abort()
 

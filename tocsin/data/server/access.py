@@ -8,10 +8,8 @@ from typing import Final
 import msgspec
 
 from tocsin.data.server.cluster import Tokens
-from tocsin.errors import ForbiddenError, SettingsError, UnauthorizedError
-from tocsin.http.listening import is_loopback
+from tocsin.errors import ForbiddenError, UnauthorizedError
 
-DEMO_TOKEN: Final = "demo"
 ADMIN: Final = "admin"
 
 
@@ -67,12 +65,3 @@ class Gate:
             raise UnauthorizedError("this token is not known here; 'tocsin token add' makes one")
         name, role = found
         return Caller(name, str(role))
-
-
-def check_demo(host: str) -> None:
-    """Raises SettingsError unless ``host`` can be reached from this machine only: a demo token is no secret."""
-    if not is_loopback(host):
-        raise SettingsError(
-            f"the demo token is known to everyone, and data.host = {host} can be reached from other machines: "
-            "listen on 127.0.0.1, or make tokens with 'tocsin token add'"
-        )

@@ -13,12 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from tocsin.data.server.access import Access, Caller, Gate, check_demo
+from tocsin.data.server.access import Access, Caller, Gate
 from tocsin.data.server.call import Call, Operation
 from tocsin.data.server.cluster import DataCluster, Tokens
 from tocsin.data.server.control import Control
 from tocsin.data.server.openapi import document
 from tocsin.data.server.operations import OPERATIONS
+from tocsin.http.demo import check_demo
 from tocsin.http.envelope import CALLER, Envelope
 from tocsin.http.failures import failure, unrouted
 from tocsin.settings import Settings
@@ -32,7 +33,7 @@ def create_app(cluster: DataCluster, tokens: Tokens, settings: Settings, demo_to
     ``demo_token`` may do everything; SettingsError if others than this machine could use it.
     """
     if demo_token is not None:
-        check_demo(settings.data.host)
+        check_demo("data", settings.data.host)
     gate = Gate(tokens, demo_token)
     app = Starlette(
         routes=[

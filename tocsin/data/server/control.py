@@ -152,7 +152,8 @@ def _broker(websocket: WebSocket) -> str:
 async def _token(websocket: WebSocket) -> str:
     """The token in the first message, which must come soon."""
     try:
-        text = await asyncio.wait_for(_text(websocket), TOKEN_SECONDS)
+        async with asyncio.timeout(TOKEN_SECONDS):
+            text = await _text(websocket)
     except TimeoutError:
         raise UnauthorizedError(f"no token came within {TOKEN_SECONDS:g} seconds") from None
     if text is None:

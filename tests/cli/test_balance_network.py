@@ -1,0 +1,68 @@
+"""``tocsin balance`` on a running network: a plan is looked at, carried out, and brokers are drained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.network import Network, network
+from tests.cli.program import Program
+
+
+@pytest.fixture
+def town(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
+    with network(tmp_path_factory.mktemp("network")) as running:
+        monkeypatch.setenv("TOCSIN_COORDINATOR", running.url)
+        monkeypatch.setenv("TOCSIN_TOKEN", "demo")
+        yield running
+
+
+def test_a_plan_is_shown_with_its_reasons_and_moves_nobody(tocsin: Program, town: Network) -> None:
+    town.populate(8)
+    shown = tocsin("balance", "plan")
+    assert shown.status == 0
+    lines = shown.out.splitlines()
+    assert lines[0] == "join: to get their share: broker south"
+    rows = {line.split()[0]: line.split() for line in lines if line}
+    assert rows["broker"] == ["broker", "load", "before", "after", "leave", "come"]
+    assert rows["north"][-2:] == rows["south"][-2:][::-1]
+    assert lines[-1].endswith("subscribers would be moved; 'tocsin balance apply' does it.")
+    assert [broker["subscribers"] for broker in town.status()["brokers"]] == [4, 4]
+    assert json.loads(tocsin("balance", "plan", "--json").out)["moves"] > 0
+
+
+def test_a_plan_is_carried_out(tocsin: Program, town: Network) -> None:
+    town.populate(8)
+    before = town.status()["cov"]
+    shown = tocsin("balance", "apply")
+    assert shown.out.rstrip().endswith("subscribers will be moved; 'tocsin top' shows how far it is.")
+    assert town.status()["cov"] < before
+
+
+def test_a_drained_broker_is_empty_and_serves_again(tocsin: Program, town: Network) -> None:
+    town.populate(6)
+    drained = tocsin("balance", "drain", "north", "--wait")
+    assert drained.status == 0
+    assert drained.err.splitlines() == [
+        "north is being emptied; 'tocsin balance undrain north' lets it serve again.",
+        "north is empty.",
+    ]
+    north, south = town.status()["brokers"]
+    assert (north["state"], north["subscribers"], south["subscribers"]) == ("draining", 0, 6)
+    assert tocsin("balance", "undrain", "north").err == "north gets subscribers again.\n"
+    assert town.status()["brokers"][0]["state"] == "serving"
+
+
+def test_balancing_is_turned_off_and_on(tocsin: Program, town: Network) -> None:
+    assert "no longer balances itself" in tocsin("balance", "off").err
+    assert town.status()["balancing"] is False
+    assert tocsin("balance", "on").err == "The network balances itself.\n"
+    assert town.status()["balancing"] is True
+
+
+def test_a_broker_that_does_not_exist_is_named_with_those_that_do(tocsin: Program, town: Network) -> None:
+    refused = tocsin("balance", "drain", "nort")
+    assert (refused.status, refused.err) == (1, "error: there is no broker 'nort'; there are north, south\n")
+    assert tocsin("balance", "plan", "--token", "wrong").status == 1

@@ -1,0 +1,46 @@
+"""What docs/operating.md tells an operator to type does what it says."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.network import Network, network
+from tests.cli.program import Program
+from tests.pages import ROOT, commands
+
+PAGE = ROOT / "docs" / "operating.md"
+
+
+def _typed(*beginning: str) -> list[list[str]]:
+    """The arguments of the page's commands that begin so."""
+    typed = [shlex.split(command)[1:] for command in commands(PAGE) if command.startswith("tocsin ")]
+    return [arguments for arguments in typed if tuple(arguments[: len(beginning)]) == beginning]
+
+
+@pytest.fixture
+def town(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
+    with network(tmp_path_factory.mktemp("network")) as running:
+        monkeypatch.setenv("TOCSIN_COORDINATOR", running.url)
+        monkeypatch.setenv("TOCSIN_TOKEN", "demo")
+        yield running
+
+
+def test_tokens_are_made_as_it_says(tocsin: Program) -> None:
+    typed = _typed("token")
+    assert len(typed) == 4
+    for arguments in typed:
+        made = tocsin(*arguments)
+        assert (made.status, len(made.out.split())) == (0, 1)
+
+
+def test_a_network_is_watched_drained_and_balanced_as_it_says(tocsin: Program, town: Network) -> None:
+    town.populate(6)
+    typed = [*_typed("top"), *_typed("balance")]
+    assert len(typed) == 9
+    for arguments in typed:
+        assert tocsin(*arguments).status == 0
+    assert town.status()["balancing"] is True
+    assert {broker["state"] for broker in town.status()["brokers"]} == {"serving"}

@@ -1,0 +1,192 @@
+"""Every call over a real socket: with the right token and with wrong ones, with good bodies and with bad ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.coordinator.server.live import wire
+from tests.coordinator.server.running import Running, running, settings
+from tocsin.coordinator.tokens import verify
+from tocsin.errors import SettingsError
+from tocsin.model.coordination import Accepted, Hello
+
+OPERATORS = [
+    ("POST", "/users", {"name": "ann"}, 201),
+    ("POST", "/brokers", {"name": "north", "url": "ws://north"}, 201),
+    ("GET", "/status", None, 200),
+    ("GET", "/plan", None, 200),
+    ("POST", "/plan", None, 200),
+    ("PUT", "/balancing", {"on": False}, 200),
+]
+
+
+@pytest.fixture
+async def coordinator(tmp_path: Path) -> AsyncIterator[Running]:
+    async with running(settings(tmp_path)) as started:
+        yield started
+
+
+async def test_operators_may_make_their_calls_and_nobody_else(coordinator: Running) -> None:
+    expired = coordinator.token("olga", "operator", expires=1.0)
+    forged = coordinator.token("olga", "operator")[:-4] + "AAAA"
+    for method, path, body, status in OPERATORS:
+        assert (await coordinator.call(method, path, json=body)).status_code == status
+        for token, refused, code in (
+            (None, 401, "unauthorized"),
+            ("nonsense", 401, "unauthorized"),
+            ("demo", 401, "unauthorized"),
+            (expired, 401, "unauthorized"),
+            (forged, 401, "unauthorized"),
+            (coordinator.token("ann", "subscriber"), 403, "forbidden"),
+            (coordinator.token("north", "broker"), 403, "forbidden"),
+        ):
+            answer = await coordinator.call(method, path, token, json=body)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (refused, code), (method, path, token)
+
+
+async def test_a_header_that_is_no_bearer_is_explained(coordinator: Running) -> None:
+    answer = await coordinator.http.get(f"{coordinator.url}/status", auth=("olga", "secret"))
+    assert answer.status_code == 401
+    assert "Bearer TOKEN" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/users", b""),
+        ("POST", "/users", b"{"),
+        ("POST", "/users", b'{"name": 7}'),
+        ("POST", "/users", b'{"name": "ann", "age": 7}'),
+        ("POST", "/users", b'{"name": "two words"}'),
+        ("POST", "/users", b'{"name": "ann\\n"}'),
+        ("POST", "/users", b"\xff\xfe"),
+        ("POST", "/brokers", b'{"name": "north"}'),
+        ("POST", "/brokers", b'{"name": "north", "url": "nowhere"}'),
+        ("POST", "/brokers", b'{"name": "north", "url": "ws://north", "capacity": 0}'),
+        ("POST", "/brokers", b'{"name": "north", "url": "ws://north", "place": [1]}'),
+        ("PUT", "/balancing", b'{"on": "yes"}'),
+        ("PUT", "/brokers/north/draining", b"[]"),
+    ],
+)
+async def test_a_bad_body_is_refused_with_the_reason(coordinator: Running, method: str, path: str, body: bytes) -> None:
+    answer = await coordinator.call(method, path, content=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
+    assert answer.json()["error"]["message"]
+
+
+async def test_what_is_too_large_or_not_there_is_said_so(coordinator: Running) -> None:
+    assert (await coordinator.call("POST", "/users", content=b"x" * 100_000)).status_code == 413
+    assert (await coordinator.call("PUT", "/brokers/nowhere/draining", json={"on": True})).status_code == 404
+    missing = await coordinator.call("GET", "/nothing")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not-found")
+    wrong = await coordinator.call("DELETE", "/plan")
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method-not-allowed")
+
+
+async def test_anybody_may_ask_whether_it_is_there(coordinator: Running) -> None:
+    answer = await coordinator.call("GET", "/health", None)
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+async def test_a_registered_subscriber_gets_a_token_of_its_own(coordinator: Running) -> None:
+    claims = verify(coordinator.key, await coordinator.subscriber("ann"), 0)
+    assert (claims.name, claims.role) == ("ann", "subscriber")
+
+
+async def test_a_registered_broker_is_listed_and_its_token_opens_a_link(coordinator: Running) -> None:
+    new = {"name": "north", "url": "ws://north", "capacity": 2.0, "place": [1.0, 2.0]}
+    token = (await coordinator.call("POST", "/brokers", json=new)).json()["token"]
+    assert [broker["state"] for broker in (await coordinator.status())["brokers"]] == ["away"]
+    async with wire(coordinator, token) as link:
+        await link.say(Hello("north", "ws://north"))
+        assert isinstance(await link.hear(), Accepted)
+        assert [broker["state"] for broker in (await coordinator.status())["brokers"]] == ["serving"]
+
+
+async def test_without_a_broker_subscribers_are_told_to_come_again(coordinator: Running) -> None:
+    answer = await coordinator.call("GET", "/broker", await coordinator.subscriber("ann"))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+async def test_only_subscribers_are_given_a_broker(coordinator: Running) -> None:
+    assert (await coordinator.call("GET", "/broker", None)).status_code == 401
+    assert (await coordinator.call("GET", "/broker")).status_code == 403
+
+
+@pytest.mark.parametrize("query", ["x=1", "y=1", "x=1&y=north", "x=nan&y=1", "x=1&y=inf"])
+async def test_half_a_place_is_none(coordinator: Running, query: str) -> None:
+    answer = await coordinator.call("GET", f"/broker?{query}", await coordinator.subscriber("ann"))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
+
+
+async def test_where_registration_is_open_anybody_may_take_a_free_name(tmp_path: Path) -> None:
+    async with running(settings(tmp_path, registration="open")) as coordinator:
+        first = await coordinator.call("POST", "/users", None, json={"name": "ann"})
+        assert first.status_code == 201
+        again = await coordinator.call("POST", "/users", None, json={"name": "ann"})
+        assert (again.status_code, again.json()["error"]["code"]) == (409, "conflict")
+        assert (await coordinator.call("POST", "/users", json={"name": "ann"})).status_code == 201, "by an operator"
+        assert (await coordinator.call("POST", "/users", "nonsense", json={"name": "bob"})).status_code == 401
+
+
+async def test_the_demo_token_is_an_operators_and_any_brokers(tmp_path: Path) -> None:
+    async with running(settings(tmp_path), demo=True) as coordinator:
+        assert (await coordinator.call("GET", "/status", "demo")).status_code == 200
+        assert (await coordinator.call("GET", "/broker", "demo")).status_code == 401
+        for name in ("north", "south"):
+            async with wire(coordinator, "demo") as link:
+                await link.say(Hello(name, f"ws://{name}"))
+                assert isinstance(await link.hear(), Accepted)
+
+
+async def test_the_demo_token_is_for_this_machine_only(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="known to everyone"):
+        async with running(settings(tmp_path, host="0.0.0.0"), demo=True):
+            pass
+
+
+async def test_pages_of_other_sites_may_call_unless_they_know_the_token(tmp_path: Path) -> None:
+    origin = {"Origin": "https://elsewhere.example.org"}
+    async with running(settings(tmp_path / "one")) as coordinator:
+        answer = await coordinator.http.get(f"{coordinator.url}/health", headers=origin)
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    async with running(settings(tmp_path / "two"), demo=True) as coordinator:
+        answer = await coordinator.http.get(f"{coordinator.url}/health", headers=origin)
+        assert "Access-Control-Allow-Origin" not in answer.headers
+        here = await coordinator.http.get(f"{coordinator.url}/health", headers={"Origin": "http://localhost:3000"})
+        assert here.headers["Access-Control-Allow-Origin"] == "http://localhost:3000"
+
+
+async def test_too_many_waiting_calls_are_refused(tmp_path: Path) -> None:
+    async with running(settings(tmp_path, max_waiting=1)) as coordinator:
+        north = coordinator.token("north", "broker")
+        async with wire(coordinator, north) as link:
+            await link.say(Hello("north", "ws://north"))
+            await link.hear()
+            waiting = asyncio.create_task(coordinator.call("GET", "/broker", coordinator.token("ann", "subscriber")))
+            await link.hear()
+            refused = await coordinator.call("GET", "/status")
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "busy")
+            waiting.cancel()
+
+
+async def test_an_answer_that_does_not_come_is_503_in_the_end(tmp_path: Path) -> None:
+    its = settings(tmp_path, answer_seconds=0.3)
+    async with running(its) as coordinator, wire(coordinator, coordinator.token("north", "broker")) as link:
+        await link.say(Hello("north", "ws://north"))
+        await link.hear()
+        answer = await coordinator.call("GET", "/broker", coordinator.token("ann", "subscriber"))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+        assert "Retry-After" in answer.headers
+
+
+async def test_the_javascript_client_is_served_to_anybody(coordinator: Running) -> None:
+    answer = await coordinator.call("GET", "/tocsin.js", None)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/javascript")
+    assert "connect" in answer.text

@@ -1,0 +1,123 @@
+"""A store that has fallen behind: what waits for it is bounded, and whoever asks for more is told."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.coordinator.desk import Desk, held
+from tocsin.coordinator.actions import Action, Reply, Send
+from tocsin.coordinator.actions import Store as Batch
+from tocsin.coordinator.answers import Registered, Status
+from tocsin.coordinator.events import AskStatus, Event, Received, RegisterUser, Stored
+from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.store.memory import MemoryStore
+from tocsin.coordinator.store.merging import Merged
+from tocsin.coordinator.store.records import (
+    Change,
+    DropHeld,
+    Place,
+    PutCursors,
+    PutHeld,
+    PutPlace,
+    SetBalancing,
+)
+from tocsin.errors import BusyError
+from tocsin.model.coordination import Keep, Kept, Progress, Refused
+
+
+class _Away:
+    """A desk whose store has gone away: batches pile up."""
+
+    def __init__(self, unstored: int) -> None:
+        self.desk = Desk(limits=Limits(unstored=unstored))
+        self.desk.hello("a")
+        self.stay = self.desk.settle("ann", 7).stay
+        self.batches: list[Batch] = []
+
+    def handle(self, event: Event) -> list[Action]:
+        actions = self.desk.core.handle(self.desk.now, event)
+        self.batches += [action for action in actions if isinstance(action, Batch)]
+        return [action for action in actions if not isinstance(action, Batch)]
+
+    def keep(self, ref: int, subscription: int) -> list[Action]:
+        return self.handle(Received(self.desk.links["a"], Keep(ref, "ann", self.stay, held(subscription))))
+
+    def back(self) -> list[Action]:
+        return self.handle(Stored(self.batches[-1].batch))
+
+
+def test_what_would_make_more_is_refused_as_busy_until_the_store_is_back() -> None:
+    away = _Away(unstored=3)
+    for number in range(4):
+        assert away.handle(RegisterUser(number, f"s{number}")) == []
+    (refused,) = away.handle(RegisterUser(9, "bob"))
+    assert isinstance(refused, Reply)
+    assert isinstance(refused.answer, BusyError)
+    (told,) = away.keep(5, 8)
+    assert isinstance(told, Send)
+    assert isinstance(told.message, Refused)
+    assert (told.message.code, told.message.details) == ("busy", {"ref": 5})
+    answers = [action.answer for action in away.back() if isinstance(action, Reply)]
+    assert [type(answer) for answer in answers] == [Registered] * 4
+    assert away.handle(RegisterUser(10, "bob")) == []
+    assert away.keep(6, 8) == []
+    assert [action.message for action in away.back() if isinstance(action, Send)] == [Kept(6)]
+
+
+def test_cursors_are_taken_however_long_the_store_is_away() -> None:
+    away = _Away(unstored=3)
+    for cursor in range(1, 100):
+        away.handle(Received(away.desk.links["a"], Progress({"ann": {7: cursor}})))
+    assert away.handle(RegisterUser(1, "bob")) == []
+    waiting = Merged()
+    for batch in away.batches:
+        waiting.add(batch.changes)
+    assert waiting.changes() == [PutPlace(Place("bob")), PutCursors("ann", {7: 99})]
+
+
+def test_how_things_stand_is_said_without_the_store() -> None:
+    away = _Away(unstored=0)
+    away.handle(RegisterUser(1, "bob"))
+    (said,) = away.handle(AskStatus(2))
+    assert isinstance(said, Reply)
+    assert isinstance(said.answer, Status)
+    assert said.answer.subscribers == 2
+
+
+_names, _numbers = st.sampled_from(["ann", "bob"]), st.integers(1, 2)
+_changes = st.one_of(
+    st.builds(PutPlace, st.builds(Place, _names, stay=_numbers)),
+    st.builds(lambda name, number, cursor: PutHeld(name, held(number, cursor)), _names, _numbers, st.integers(0, 9)),
+    st.builds(DropHeld, _names, _numbers),
+    st.builds(PutCursors, _names, st.dictionaries(_numbers, st.integers(0, 9))),
+    st.builds(SetBalancing, st.booleans()),
+)
+
+
+def _honest(changes: list[Change]) -> list[Change]:
+    """As a coordinator makes them: cursors of what is held, and only forward."""
+    store, made = MemoryStore("key"), list[Change]()
+    for change in changes:
+        if isinstance(change, PutCursors):
+            mine = store.read().held.get(change.subscriber, {})
+            further = {
+                key: cursor for key, cursor in change.cursors.items() if key in mine and cursor > mine[key].cursor
+            }
+            change = PutCursors(change.subscriber, further)
+        store.write([change])
+        made.append(change)
+    return made
+
+
+@given(st.lists(_changes), st.lists(_changes))
+def test_merged_changes_come_to_the_same(before: list[Change], after: list[Change]) -> None:
+    made, merged = _honest([*before, *after]), Merged()
+    merged.add(made[len(before) :])
+    one, other = MemoryStore("key"), MemoryStore("key")
+    one.write(made)
+    other.write([*made[: len(before)], *merged.changes()])
+    assert one.read().held == other.read().held
+    assert sorted(map(str, one.read().places)) == sorted(map(str, other.read().places))
+    assert one.read().balancing == other.read().balancing
+    assert len(merged) <= 2 + 2 * 4 + 2 + 1

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.experiment.courses import course, steady
+from tocsin.experiment.figures.style import styled
+from tocsin.experiment.series.course import Key, courses
+from tocsin.experiment.series.figures import comparison, distribution, table, unit
+from tocsin.experiment.series.rows import Load, Moment, moment
+from tocsin.experiment.study import Data
+
+
+def test_a_moment_is_made_of_the_loads_at_it() -> None:
+    loads = [Load("RR", "LDM", 10.0, name, 5, 1.0, out) for name, out in (("a", 99.0), ("b", 49.0))]
+    assert moment(loads, 3) == Moment("RR", "LDM", 10.0, 100.0, 75.0, 25 / 75, 3)
+
+
+def test_brokers_without_any_load_are_balanced() -> None:
+    assert moment([Load("RR", "LDM", 0.0, "a", 0, 0.0, 0.0)], 0).cov == 0.0
+
+
+def test_runs_are_compared_by_their_second_half() -> None:
+    changing = course([[300.0, 100.0], [300.0, 100.0], [150.0, 50.0], [110.0, 90.0]])
+    assert changing.highest == pytest.approx((150 + 110) / 2)
+    assert changing.mean == 100
+    assert changing.cov == pytest.approx((0.5 + 0.1) / 2)
+
+
+def test_moves_are_counted_in_all_and_from_a_moment_on() -> None:
+    run = course([[1.0, 1.0]] * 4, [0, 50, 50, 70])
+    assert (run.moved, run.moved_after(600), run.moved_after(1800)) == (70, 20, 0)
+    assert run.first_moves() == 600
+    assert steady(1, 1).first_moves() is None
+
+
+def test_calm_begins_when_cov_is_never_above_again() -> None:
+    run = course([[3.0, 1.0], [2.0, 2.0], [3.0, 1.0], [2.0, 2.0]])
+    assert run.calm_from(0.15) == 1800
+    assert run.calm_from(0.6) == 0
+    assert course([[2.0, 2.0], [3.0, 1.0]]).calm_from(0.15) is None
+
+
+def test_runs_are_told_apart_by_placement_and_scheme() -> None:
+    rows = [Moment(place, scheme, 0.0, 1.0, 1.0, 0.0, 0) for place in ("RR", "NR") for scheme in ("LDM", "SDM")]
+    assert set(courses(Data({Moment: rows}))) == {
+        Key(place, scheme) for place in ("RR", "NR") for scheme in ("LDM", "SDM")
+    }
+
+
+def test_populations_are_those_at_the_last_moment_that_is_not_later() -> None:
+    assert course([[1.0, 1.0]] * 2, populations=[7, 3]).populations(900) == {"broker-0": 7, "broker-1": 3}
+
+
+def test_figures_are_drawn_with_a_panel_per_run() -> None:
+    runs = {"one": steady(3e6, 1e6), "other": steady(2e6, 2e6, 5)}
+    with styled():
+        drawn, compared = distribution(runs), comparison(runs)
+    assert len(drawn.axes) == 2
+    assert [axes.get_title(loc="left") for axes in compared.axes] == [
+        "(1) highest load",
+        "(2) cov",
+        "(3) moves",
+    ]
+    assert table("", runs).rows[1] == ["other", "2 MB/s", "2 MB/s", "1.00", "0.000", "5"]
+
+
+@pytest.mark.parametrize(("load", "name"), [(10.0, "B/s"), (2e3, "kB/s"), (2e6, "MB/s"), (2e9, "GB/s")])
+def test_loads_are_said_in_units_that_fit(load: float, name: str) -> None:
+    assert unit(load)[1] == name

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Program
+from tests.experiment.courses import course, steady
+from tocsin.apps.emergency import World
+from tocsin.data.sql.forms import CreateChannel
+from tocsin.data.sql.statements import parse
+from tocsin.errors import InvalidError
+from tocsin.experiment.directory import Directory
+from tocsin.experiment.schemes import scheme
+from tocsin.experiment.series.course import Key
+from tocsin.experiment.series.rows import Load
+from tocsin.experiment.testbed import claims
+from tocsin.experiment.testbed.bed import Bed
+from tocsin.experiment.testbed.rows import Summary
+from tocsin.experiment.testbed.study import Prototype
+from tocsin.experiment.testbed.timetable import timetable
+from tocsin.experiment.verdict import Holds
+from tocsin.settings.keys import KEYS
+
+
+def test_all_log_in_within_four_minutes_and_subscribe_within_the_next_four() -> None:
+    world = World(1, people=50)
+    visits = timetable(world.subscribers, world.interests(), 1800, seed=1)
+    assert {visit.name for visit in visits} == set(world.subscribers)
+    assert all(0 <= visit.login <= 240 for visit in visits)
+    times = [at for visit in visits for at, _ in visit.interests]
+    assert len(times) == len(world.interests())
+    assert 240 <= min(times) <= max(times) <= 480
+
+
+def test_the_same_seed_is_the_same_timetable() -> None:
+    world = World(1, people=20)
+    one, same, other = (timetable(world.subscribers, world.interests(), 1800, seed) for seed in (1, 1, 2))
+    assert one == same != other
+
+
+def test_compressed_time_makes_channels_run_more_often() -> None:
+    periods = [
+        statement.definition.period
+        for statement in parse(Bed("NR", scheme("ldm"), 5, 6.0).application().decode())
+        if isinstance(statement, CreateChannel)
+    ]
+    assert periods == [1.667, 3.333, 1.667, 1.667, 5.0, 1.667, 5.0]
+
+
+@pytest.mark.parametrize("policy", ["none", "ldm", "ldm+gsh", "ours", "gsh"])
+def test_what_processes_are_told_are_settings_that_exist(policy: str) -> None:
+    bed = Bed("NR", scheme(policy), 5, 6.0)
+    network = bed.network(Path("anywhere"))
+    told = {*network.of_coordinator, *(key for one in network.of_brokers for key in one)}
+    assert told - set(KEYS) == set()
+    assert len(network.of_brokers) == 5
+
+
+def test_the_cells_are_all_placements_with_all_schemes() -> None:
+    cells = Prototype().cells()
+    assert len(cells) == 18
+    assert cells[0] == "RND + no balancing"
+    assert Prototype(placements=["NR"], policies=["ldm"]).cells() == ["NR + LDM"]
+
+
+def test_a_placement_or_policy_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InvalidError, match="there is no placement 'XX'; there are RND, RR, NR"):
+        Prototype(placements=["XX"])
+    with pytest.raises(InvalidError, match=r"there is no planner 'best'.*the schemes are none, ldm"):
+        Prototype(policies=["best"])
+
+
+def test_loads_must_fall_for_every_placement_that_was_run() -> None:
+    runs = {Key(place, "no balancing"): steady(300, 100) for place in ("RR", "NR")}
+    falling = runs | {Key(place, "LDM"): steady(210, 190) for place in ("RR", "NR")}
+    assert claims.falls(falling, "LDM").holds is Holds.YES
+    assert claims.falls(falling | {Key("RR", "LDM"): steady(310, 90)}, "LDM").holds is Holds.PARTLY
+    assert claims.falls(runs, "LDM").holds is Holds.UNKNOWN
+
+
+def test_far_more_is_twice_as_many() -> None:
+    moves = {"RND": 40, "RR": 50, "NR": 100}
+    runs = {Key(place, "SDM"): steady(2, 2, moved) for place, moved in moves.items()}
+    assert claims.nearest_costs(runs, "SDM").holds is Holds.YES
+    assert claims.nearest_costs(runs | {Key("RR", "SDM"): steady(2, 2, 60)}, "SDM").holds is Holds.PARTLY
+    assert claims.nearest_costs({Key("NR", "SDM"): steady(2, 2)}, "SDM").holds is Holds.UNKNOWN
+
+
+def test_extreme_is_a_cov_above_a_half() -> None:
+    runs = {Key("NR", "no balancing"): steady(4, 1), Key("RR", "no balancing"): steady(3, 2)}
+    assert claims.nearest_worst(runs).holds is Holds.YES
+    assert claims.nearest_worst({Key("NR", "no balancing"): steady(3, 2)}).holds is Holds.NO
+
+
+def test_similar_is_within_fifteen_per_cent() -> None:
+    runs = {Key("NR", "LDM"): steady(110, 100), Key("NR", "SDM"): steady(100, 100)}
+    assert claims.similar(runs).holds is Holds.YES
+    assert claims.similar(runs | {Key("NR", "LDM"): steady(120, 100)}).holds is Holds.NO
+
+
+def test_only_moves_after_the_first_ten_minutes_are_later_ones() -> None:
+    early = course([[1.0, 1.0]] * 4, [0, 300, 300, 310])
+    late = course([[1.0, 1.0]] * 4, [0, 50, 90, 120])
+    assert claims.shuffle_saves({Key("NR", "LDM+GSH"): early, Key("NR", "LDM"): late}).holds is Holds.YES
+    assert claims.shuffle_saves({Key("NR", "LDM+GSH"): late, Key("NR", "LDM"): early}).holds is Holds.NO
+
+
+def test_ours_is_compared_with_ldm_and_gsh() -> None:
+    runs = {Key("NR", "LDM+GSH"): steady(100, 100, 500), Key("NR", "ours"): steady(101, 99, 200)}
+    assert claims.ours(runs).holds is Holds.YES
+    assert claims.ours(runs | {Key("NR", "ours"): steady(101, 99, 600)}).holds is Holds.NO
+
+
+@pytest.mark.e2e
+@pytest.mark.spark
+def test_the_quick_version_runs_the_real_system(tocsin: Program) -> None:
+    ended = tocsin("experiment", "testbed", "--quick", "--placement", "nr", "--policy", "ldm", "--out", "run")
+    assert (ended.status, ended.err.splitlines()) == (0, ["NR + LDM done, 1 of 1"])
+    directory = Directory(Path("run"), Prototype.tables)
+    (summary,) = directory.data().of(Summary)
+    interests = World(1, people=40).interests()
+    assert summary.frontend == len(interests)
+    assert summary.backend == len({(one.channel, tuple(one.params.items())) for one in interests})
+    assert summary.reports > 0
+    assert summary.locations > 0
+    assert summary.repeated == 0
+    last = directory.data().of(Load)[-3:]
+    assert [load.broker for load in last] == ["broker-1", "broker-2", "broker-3"]
+    assert sum(load.subscribers for load in last) == 40

@@ -1,0 +1,79 @@
+"""The checker checked: small faults put into the cores must be found by a few dozen schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tocsin.broker import cache, catchup, delivery, reports, sessions, stays, subscriptions
+from tocsin.client import inbox
+from tocsin.client import subscriptions as wishes
+from tocsin.coordinator import arrivals, ledger, loads, moves, places, reminders
+from tocsin.simulate.faults.campaign import outcome
+
+SEEDS = 80
+
+
+def nothing(*arguments: Any, **options: Any) -> None:
+    """Forgets to do it."""
+
+
+def takes_anything(self: inbox.Inbox, connection: int, stream: inbox.Stream, note: Any) -> bool:
+    stream.last = max(stream.last, note.e)
+    return True
+
+
+def flushed_at_once(self: ledger.Ledger) -> list[Any]:
+    self._stored = self._batch + 1
+    return _flush(self)
+
+
+def goes_on_from_where_it_was(subscription: Any, cursor: int | None) -> None:
+    """Believes that everything sent has arrived."""
+
+
+def says_all_is_here(self: cache.Cache, be: int, execution: int) -> list[tuple[int, bytes]]:
+    return _after(self, be, execution) or []
+
+
+def ahead_of_its_time(self: places.Places, subscriber: str, cursors: dict[int, int]) -> None:
+    _advance(self, subscriber, {be: cursor + 2 for be, cursor in cursors.items()})
+
+
+def too_far(self: reports.Reports, stay: Any, cursors: dict[int, int]) -> None:
+    for be in cursors:
+        if be in stay.subscriptions:
+            stay.subscriptions[be].acknowledged = stay.subscriptions[be].newest
+
+
+def asks_for_nothing(self: wishes.Subscriptions, subscriptions: list[Any]) -> list[Any]:
+    return [action for held in subscriptions for action in self._resume(held)]
+
+
+_flush, _after, _advance = ledger.Ledger.flush, cache.Cache.after, places.Places.advance
+
+MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "a subscriber's core takes notes twice": (inbox.Inbox, "_takes", takes_anything),
+    "the coordinator speaks before it has stored": (ledger.Ledger, "flush", flushed_at_once),
+    "a broker goes on from what it sent, not from what arrived": (sessions, "_rewind", goes_on_from_where_it_was),
+    "the cache says it has everything": (cache.Cache, "after", says_all_is_here),
+    "the coordinator stores cursors that are too far": (places.Places, "advance", ahead_of_its_time),
+    "a broker acknowledges what was never had": (reports.Reports, "acknowledged", too_far),
+    "a subscriber's core does not ask again": (wishes.Subscriptions, "welcomed", asks_for_nothing),
+    "a broker waits for ever for what was lost with its link": (delivery.Delivery, "lost", nothing),
+    "a broker never detaches": (subscriptions.Attachments, "_detach", nothing),
+    "the coordinator does not remind brokers": (reminders.Reminders, "remind", nothing),
+    "a destination is not told of a subscription made meanwhile": (moves.Moves, "changed", nothing),
+    "a stay is never ended": (stays.Stays, "_end", nothing),
+    "what is given up still counts": (loads.Loads, "drop", nothing),
+    "whoever is on a broker that returns counts nowhere": (arrivals, "_seat", nothing),
+    "those behind are never served": (catchup.Catchup, "_pull", nothing),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*MUTANTS[name])
+    assert any(outcome(seed).wrong for seed in range(SEEDS)), f"{SEEDS} schedules hold although {name}"

@@ -1,0 +1,101 @@
+"""``tocsin experiment``: the paper's evaluation, repeated and drawn."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from tocsin.cli import messages, output
+
+app = typer.Typer(help="Repeat the paper's experiments: tables, figures and a report of each.", no_args_is_help=True)
+
+_COLOURS = {"yes": "green", "in part": "yellow", "no": "red", "not measured": "dim"}
+
+Seed = Annotated[int, typer.Option(help="Of everything that is random; the same seed gives the same run", min=0)]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help="Where it goes; a run that was interrupted there goes on", file_okay=False
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A small version, to see that it works")]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy", metavar="NAME", help="Also this policy: a planner's name or package.module:Class; may be repeated"
+    ),
+]
+
+
+@app.command()
+def scale(seed: Seed = 1, quick: Quick = False, policy: Policies = None, out: Out = None) -> None:
+    """Planners from 10,000 to 1,000,000 subscribers on 5 to 100 brokers: loads, moves, seconds, memory."""
+    _run("scale", out, seed=seed, quick=quick, policies=policy or [])
+
+
+@app.command()
+def simulation(
+    seed: Seed = 1,
+    quick: Quick = False,
+    policy: Policies = None,
+    subscribers: Annotated[
+        int, typer.Option(help="Fewer are quicker; BE subscriptions and β shrink with them", min=500)
+    ] = 10_000,
+    out: Out = None,
+) -> None:
+    """The paper's simulation: 10 brokers, 10,000 subscribers, LDM, SDM, GSH and ours, and the thresholds α and β."""
+    _run("simulation", out, seed=seed, quick=quick, policies=policy or [], subscribers=subscribers)
+
+
+@app.command()
+def latency(seed: Seed = 1, quick: Quick = False, policy: Policies = None, out: Out = None) -> None:
+    """Delays when the crowded broker has more to send than it can, with balancing and without."""
+    _run("latency", out, seed=seed, quick=quick, policies=policy or [])
+
+
+@app.command("testbed")
+def real_system(
+    seed: Seed = 1,
+    quick: Quick = False,
+    placement: Annotated[
+        list[str] | None, typer.Option("--placement", help="Only this one: RND, RR or NR; may be repeated")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Only this one: none, ldm, sdm, ldm+gsh, sdm+gsh, ours, a planner's name or package.module:Class",
+        ),
+    ] = None,
+    speed: Annotated[float, typer.Option(help="So many seconds of the paper's in a second", min=1, max=60)] = 1.0,
+    out: Out = None,
+) -> None:
+    """The real system: 5 brokers, 400 moving subscribers, 30 minutes for each placement and policy (18 cells)."""
+    chosen = {"placements": [name.upper() for name in placement or []], "policies": policy}
+    _run("testbed", out, seed=seed, quick=quick, speed=speed, **{key: value for key, value in chosen.items() if value})
+
+
+def _run(name: str, out: Path | None, **settings: Any) -> None:
+    """Runs an experiment and says where its report is; interrupted, how to go on."""
+    from tocsin.experiment.catalog import study
+    from tocsin.experiment.conduct import conduct
+    from tocsin.experiment.figures.style import require
+    from tocsin.experiment.progress import Progress
+
+    require()
+    path = out or Path("results") / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    command = " ".join(["tocsin", *sys.argv[1:]])
+    try:
+        outcome = conduct(study(name, **settings), path, command, Progress(messages))
+    except KeyboardInterrupt:
+        messages.print(f"Stopped. What is done is in {path}; the same command with --out {path} goes on.")
+        raise typer.Exit(130) from None
+    for verdict in outcome.verdicts:
+        output.print(Text.assemble((f"{verdict.holds:>12}  ", _COLOURS[verdict.holds]), verdict.claim), soft_wrap=True)
+    output.print(f"The report is {outcome.report}", soft_wrap=True)

@@ -1,0 +1,118 @@
+"""The network as ``tocsin top`` shows it: the coordinator's status, and who is slow on which broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tocsin.balance.account import rate
+from tocsin.cli.connection import Server
+from tocsin.coordinator.answers import BrokerStatus, Status
+from tocsin.errors import UnavailableError
+
+_BROKER_SECONDS: Final = 1.0
+_AT_A_TIME: Final = 16
+_STYLES: Final = {"dead": "bold red", "away": "yellow", "draining": "cyan", "joining": "green"}
+
+
+class Slow(msgspec.Struct, frozen=True):
+    """Who does not keep up on a broker: some names, and how many there are."""
+
+    slow_count: int
+    slow: list[str]
+
+
+@dataclass(frozen=True)
+class Network:
+    """All that is shown. A broker missing from ``slow`` did not say who is."""
+
+    status: Status
+    slow: dict[str, Slow]
+
+
+def look(server: Server, token: str | None) -> Network:
+    """How things stand. A broker that does not answer soon is left out of ``slow``."""
+    status = status_of(server)
+    connected = [broker for broker in status.brokers if broker.state not in ("dead", "away")]
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        found = zip(connected, pool.map(lambda broker: _slow(broker, token), connected), strict=True)
+        return Network(status, {broker.name: slow for broker, slow in found if slow is not None})
+
+
+def status_of(server: Server) -> Status:
+    """How things stand, as a coordinator says; what answers otherwise is none, and an UnavailableError."""
+    try:
+        return msgspec.json.decode(server.get("/status"), type=Status)
+    except msgspec.DecodeError:
+        raise UnavailableError(
+            f"{server.url} answers, but not as a coordinator does; {server.option} names another"
+        ) from None
+
+
+def _slow(broker: BrokerStatus, token: str | None) -> Slow | None:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        answer = httpx.get(status_url(broker.url), headers=headers, timeout=_BROKER_SECONDS)
+        return msgspec.json.decode(answer.content, type=Slow) if answer.is_success else None
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return None
+
+
+def status_url(url: str) -> str:
+    """Where a broker tells operators how it is, given where its subscribers go."""
+    parts = urlsplit(url)
+    scheme = "https" if parts.scheme in ("wss", "https") else "http"
+    return f"{scheme}://{parts.netloc}{parts.path.rpartition('/')[0]}/status"
+
+
+def screen(network: Network) -> RenderableType:
+    """What is shown of it."""
+    return Group(_brokers(network), Text(), *_summary(network.status), *_slow_lines(network))
+
+
+def _brokers(network: Network) -> RenderableType:
+    if not network.status.brokers:
+        return Text("no brokers yet; 'tocsin broker' starts one")
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("broker")
+    table.add_column("state")
+    for heading in ("subscribers", "online", "slow", "load", "incoming", "outgoing"):
+        table.add_column(heading, justify="right")
+    for broker in network.status.brokers:
+        slow = network.slow.get(broker.name)
+        table.add_row(
+            Text(broker.name),
+            Text(broker.state, style=_STYLES.get(broker.state, "")),
+            f"{broker.subscribers:,}",
+            f"{broker.online:,}",
+            "?" if slow is None else f"{slow.slow_count:,}",
+            rate(broker.load),
+            rate(broker.incoming),
+            rate(broker.outgoing),
+        )
+    return table
+
+
+def _summary(status: Status) -> Iterator[Text]:
+    yield Text(f"cov {status.cov:.3f}   highest {rate(status.highest)}   mean {rate(status.mean)}")
+    yield Text(
+        f"{status.subscribers:,} subscribers   {status.moving:,} moving   {status.waiting:,} waiting to move   "
+        f"{status.moved:,} moved   {status.homeless:,} without a broker"
+    )
+    yield Text(f"balancing is {'on' if status.balancing else 'off'}; {status.decision}")
+
+
+def _slow_lines(network: Network) -> Iterator[Text]:
+    for broker, slow in network.slow.items():
+        if slow.slow:
+            more = f" and {slow.slow_count - 5:,} more" if slow.slow_count > 5 else ""
+            yield Text(f"slow on {broker}: {', '.join(slow.slow[:5])}{more}", style="yellow")

@@ -1,0 +1,179 @@
+"""``tocsin subscribe``: what a channel finds, printed as it comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.text import Text
+
+from tocsin.cli import invocation, messages, output
+from tocsin.cli.connection import CoordinatorOption, connect_coordinator
+from tocsin.errors import ForbiddenError, InvalidError, TocsinError, UnauthorizedError
+
+if TYPE_CHECKING:
+    from tocsin.client.note import Note
+    from tocsin.client.subscriber import Subscriber
+    from tocsin.client.subscription import Subscription
+
+_LEAVE_SECONDS: Final = 2.0
+
+
+def subscribe(
+    context: typer.Context,
+    channel: Annotated[str, typer.Argument(help="The channel to subscribe to.")],
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", metavar="NAME=VALUE", help="A parameter, as JSON or plain text; may be repeated"),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="NAME", help="Register as this subscriber; else as a passing guest")
+    ] = None,
+    live: Annotated[bool, typer.Option("--live", help="Skip what is found while you are away.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print each notification as a line of JSON.")] = False,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many notifications.")] = None,
+    coordinator: CoordinatorOption = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar="TOCSIN_TOKEN",
+            metavar="TOKEN",
+            help="The subscriber's token; with --user, the operator's token that registers it",
+        ),
+    ] = None,
+) -> None:
+    """Subscribe to a channel, and print what it finds until Ctrl-C.
+
+    A subscription under a name or a token of your own stays when this ends: what is found meanwhile is printed the next
+    time. That of a guest ends with the command.
+    """
+    import asyncio
+    from contextlib import suppress
+
+    with connect_coordinator(invocation(context).settings, coordinator, token) as server:
+        url = server.url
+    reading = Reading(channel, parameters(param or []), live, json, count)
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_subscribe(url, user, token, reading))
+
+
+def parameters(texts: list[str]) -> dict[str, Any]:
+    """Parameters by name. A value that is JSON is that, any other is text: ``radius=500``, ``event=flood``."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidError(f"--param {text}: write NAME=VALUE, such as --param event=flood")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+class Reading:
+    """What is subscribed to, and how it is printed."""
+
+    def __init__(
+        self, channel: str, parameters: dict[str, Any], live: bool, json: bool, count: int | None = None
+    ) -> None:
+        self._channel, self._parameters, self._live = channel, parameters, live
+        self._json, self._count = json, count
+
+    async def read(self, me: Subscriber, passing: bool) -> None:
+        """Prints until enough was printed; what a ``passing`` guest has subscribed to is given up then."""
+        subscription = await me.subscribe(self._channel, live=self._live, parameters=self._parameters)
+        messages.print(Text(f"subscribed to {self._channel}; Ctrl-C ends"), style="dim", soft_wrap=True)
+        try:
+            await self._print(subscription)
+        finally:
+            if passing:
+                await _give_up(subscription)
+
+    async def _print(self, subscription: Subscription) -> None:
+        printed = 0
+        async for note in subscription:
+            output.print(Text(_line(note) if self._json else _readable(note)), soft_wrap=True)
+            note.done()
+            printed += 1
+            if printed == self._count:
+                return
+
+
+async def _give_up(subscription: Subscription) -> None:
+    """Unsubscribes if that can be done soon: somebody waits for the command to end, and there may be no broker."""
+    import asyncio
+    from contextlib import suppress
+
+    with suppress(TimeoutError, TocsinError):
+        async with asyncio.timeout(_LEAVE_SECONDS):
+            await subscription.close()
+
+
+async def _subscribe(url: str, user: str | None, token: str | None, reading: Reading) -> None:
+    from tocsin.client import connect
+    from tocsin.tasks import until_one_ends
+
+    passing = token is None and user is None
+    try:
+        own = token if token and user is None else await _register(url, user, token)
+        me = connect(url, own)
+        await until_one_ends(_read(me, reading, passing), _tell(me))
+    except (UnauthorizedError, ForbiddenError) as error:
+        raise type(error)(f"{error}; {_hint(user, token)}") from error
+
+
+async def _read(me: Subscriber, reading: Reading, passing: bool) -> None:
+    async with me:
+        await reading.read(me, passing)
+
+
+async def _register(url: str, user: str | None, token: str | None) -> str:
+    from secrets import token_hex
+
+    from tocsin.client import register
+
+    name = user or f"guest-{token_hex(4)}"
+    own = await register(url, name, token)
+    how = f"; to come back as {name}: --token {own}" if user else ""
+    messages.print(Text(f"registered as {name}{how}"), style="dim", soft_wrap=True)
+    return own
+
+
+def _hint(user: str | None, token: str | None) -> str:
+    if token and user is None:
+        return "an operator's token needs --user NAME, and registers that subscriber"
+    if token:
+        return "--user needs an operator's token; a subscriber's own token goes without --user"
+    return "give your token with --token, or an operator's with --token and --user NAME"
+
+
+async def _tell(me: Subscriber) -> None:
+    async for event in me.events():
+        messages.print(Text(f"{event.kind}: {event.message}"), style="dim", soft_wrap=True)
+
+
+def _line(note: Note) -> str:
+    import msgspec
+
+    known = {"channel": note.channel, "execution": note.execution, "subscription": note.subscription}
+    return msgspec.json.encode({**known, "recovered": note.recovered, "rows": msgspec.Raw(note.payload)}).decode()
+
+
+def _readable(note: Note) -> str:
+    mark = ", recovered" if note.recovered else ""
+    rows = [", ".join(f"{name}: {_text(value)}" for name, value in row.items()) for row in note.rows]
+    return "\n".join([f"{note.channel} #{note.execution}{mark}", *(f"  {row}" for row in rows)])
+
+
+def _text(value: Any) -> str:
+    import msgspec
+
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,62 @@
+"""The ASGI application of a coordinator."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+
+from tocsin.coordinator.server.access import Gate
+from tocsin.coordinator.server.calls import Calls, guarded
+from tocsin.coordinator.server.driver import Driver
+from tocsin.coordinator.server.links import Links
+from tocsin.errors import NotFoundError
+from tocsin.http.envelope import Envelope
+from tocsin.http.failures import failure, unrouted
+from tocsin.http.script import PATH as SCRIPT
+from tocsin.settings.coordinator import Coordinator
+
+_THIS_MACHINE: Final = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
+
+
+def create_app(driver: Driver, gate: Gate, settings: Coordinator, demo: bool = False) -> Starlette:
+    """The server of a coordinator, not yet listening."""
+    calls = Calls(driver, gate, settings.registration)
+    app = Starlette(
+        routes=[
+            Route("/health", guarded(calls.health)),
+            Route("/users", guarded(calls.register_user), methods=["POST"]),
+            Route("/brokers", guarded(calls.register_broker), methods=["POST"]),
+            Route("/brokers/{name}/draining", guarded(calls.drain), methods=["PUT"]),
+            Route("/broker", guarded(calls.request_broker)),
+            Route("/status", guarded(calls.status)),
+            Route("/plan", guarded(calls.plan), methods=["GET", "POST"]),
+            Route("/balancing", guarded(calls.balance), methods=["PUT"]),
+            Route(SCRIPT, guarded(calls.script)),
+            WebSocketRoute("/link", Links(driver, gate, settings.link_bytes).endpoint),
+        ],
+        middleware=[Middleware(Envelope), Middleware(CORSMiddleware, **_origins(demo))],
+        exception_handlers={HTTPException: _unrouted, Exception: lambda _, error: failure(error)},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _origins(demo: bool) -> dict[str, Any]:
+    """Which pages may call. Any, since a page needs a token; with the demo token, which any page knows, only ours."""
+    shared = {"allow_methods": ["GET", "POST", "PUT"], "allow_headers": ["Authorization", "Content-Type"]}
+    whose = {"allow_origin_regex": _THIS_MACHINE} if demo else {"allow_origins": ["*"]}
+    return {**shared, **whose, "expose_headers": ["Retry-After"]}
+
+
+def _unrouted(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == NotFoundError.status:
+        return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of a coordinator"))
+    return unrouted(request, error)

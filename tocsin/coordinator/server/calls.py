@@ -1,0 +1,153 @@
+"""The HTTP calls: what each takes, who may make it, and which request of the core it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tocsin.coordinator import events
+from tocsin.coordinator.events import Handle
+from tocsin.coordinator.server.access import Gate
+from tocsin.coordinator.server.driver import Driver
+from tocsin.errors import InvalidError, UnavailableError
+from tocsin.http import body
+from tocsin.http.answers import answer
+from tocsin.http.envelope import CALLER
+from tocsin.http.failures import failure
+from tocsin.http.script import script
+from tocsin.model.messages import BareHealth, BrokerName, BrokerUrl
+from tocsin.settings.coordinator import Registration
+
+_MOST_BYTES: Final = 64 << 10
+_RETRY_SECONDS: Final = 1
+_T = TypeVar("_T")
+
+Ask = Callable[[Handle], events.Request]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody who wants to subscribe."""
+
+    name: str
+
+
+class NewBroker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A broker that is to come. ``capacity`` is relative to other brokers', ``place`` is x and y."""
+
+    name: BrokerName
+    url: BrokerUrl
+    capacity: Annotated[float, Meta(gt=0)] = 1.0
+    place: tuple[float, float] | None = None
+
+
+class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something to be on or off."""
+
+    on: bool
+
+
+class Calls:
+    """The calls of one coordinator. Every refusal is answered in the shape of :mod:`tocsin.http.failures`."""
+
+    def __init__(self, driver: Driver, gate: Gate, registration: Registration) -> None:
+        self._driver, self._gate, self._registration = driver, gate, registration
+
+    async def health(self, _: Request) -> Response:
+        """Says that it is there, to anybody, and whether what it is told is being stored."""
+        return answer(BareHealth("ok" if self._driver.storing else "degraded"))
+
+    async def register_user(self, request: Request) -> Response:
+        """The paper's registeruser. Without an operator's token, only names that nobody has."""
+        fresh = self._registration == "open" and not request.headers.get("authorization")
+        if not fresh:
+            self._operator(request)
+        user = await _decoded(request, User)
+        return await self._answered(lambda handle: events.RegisterUser(handle, user.name, fresh), 201)
+
+    async def register_broker(self, request: Request) -> Response:
+        """The paper's registerbroker."""
+        self._operator(request)
+        new = await _decoded(request, NewBroker)
+        return await self._answered(
+            lambda handle: events.RegisterBroker(handle, new.name, new.url, new.capacity, new.place), 201
+        )
+
+    async def request_broker(self, request: Request) -> Response:
+        """The paper's requestbroker. The core itself looks at the token."""
+        token = self._gate.token(request.headers.get("authorization"))
+        self._gate.require(request.headers.get("authorization"), "subscriber")
+        place = _place(request)
+        return await self._answered(lambda handle: events.RequestBroker(handle, token, place))
+
+    async def status(self, request: Request) -> Response:
+        """How things stand."""
+        self._operator(request)
+        return await self._answered(events.AskStatus)
+
+    async def plan(self, request: Request) -> Response:
+        """What would be moved now, and why; by POST it is also carried out."""
+        self._operator(request)
+        return await self._answered(events.ApplyPlan if request.method == "POST" else events.ShowPlan)
+
+    async def drain(self, request: Request) -> Response:
+        """Empties a broker, or lets it have subscribers again."""
+        self._operator(request)
+        switch, broker = await _decoded(request, Switch), str(request.path_params["name"])
+        return await self._answered(lambda handle: events.Drain(handle, broker, switch.on))
+
+    async def balance(self, request: Request) -> Response:
+        """Turns balancing on or off."""
+        self._operator(request)
+        switch = await _decoded(request, Switch)
+        return await self._answered(lambda handle: events.Balance(handle, switch.on))
+
+    async def script(self, _: Request) -> Response:
+        """The JavaScript client."""
+        return script()
+
+    def _operator(self, request: Request) -> None:
+        request.scope[CALLER] = self._gate.require(request.headers.get("authorization"), "operator").name
+
+    async def _answered(self, ask: Ask, status: int = 200) -> Response:
+        return answer(await self._driver.ask(ask), status)
+
+
+def guarded(call: Endpoint) -> Endpoint:
+    """A call whose errors are answers. What is not there yet may be asked for again soon."""
+
+    async def called(request: Request) -> Response:
+        try:
+            return await call(request)
+        except UnavailableError as error:
+            response = failure(error)
+            response.headers["Retry-After"] = str(_RETRY_SECONDS)
+            return response
+        except Exception as error:
+            return failure(error)
+
+    return called
+
+
+async def _decoded(request: Request, kind: type[_T]) -> _T:
+    return body.decoded(await body.read(request, _MOST_BYTES), kind)
+
+
+def _place(request: Request) -> tuple[float, float] | None:
+    """Where the caller says it is: x and y, or nothing."""
+    x, y = request.query_params.get("x"), request.query_params.get("y")
+    if x is None and y is None:
+        return None
+    try:
+        place = float(x or ""), float(y or "")
+    except ValueError:
+        raise InvalidError(f"x is {x!r} and y is {y!r}: give both as numbers, or neither") from None
+    if not all(map(math.isfinite, place)):
+        raise InvalidError(f"x is {x} and y is {y}: give both as numbers, or neither")
+    return place

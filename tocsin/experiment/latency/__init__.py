@@ -1,0 +1,1 @@
+"""What balancing does to how long notifications take, when the crowded broker has more to do than it can."""

@@ -1,0 +1,41 @@
+"""Writing a run's figures and its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tocsin.experiment.directory import Directory
+from tocsin.experiment.figures.style import save, styled
+from tocsin.experiment.report.page import page
+from tocsin.experiment.study import Section, Study
+from tocsin.experiment.verdict import Verdict
+
+
+class Outcome(NamedTuple):
+    """Where the page of a run is, and what it says of the claims."""
+
+    report: Path
+    verdicts: list[Verdict]
+
+
+def write(study: Study, directory: Directory) -> Outcome:
+    """Draws the figures and writes the page for the cells that are done."""
+    data = directory.data()
+    sections = study.sections(data)
+    drawn = _drawn(sections, directory.path / "figures")
+    target = directory.path / "report.html"
+    verdicts = study.verdicts(data)
+    target.write_text(page(study, directory.about, sections, drawn, verdicts), encoding="utf-8")
+    return Outcome(target, verdicts)
+
+
+def _drawn(sections: list[Section], folder: Path) -> dict[str, str]:
+    """The figures' SVG texts by their names."""
+    folder.mkdir(exist_ok=True)
+    with styled():
+        return {
+            drawing.name: save(drawing.draw(), folder / drawing.name)
+            for section in sections
+            for drawing in section.drawings
+        }

@@ -1,0 +1,51 @@
+"""The rows of a run over time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from tocsin.experiment.table import Row
+
+Placement = Annotated[str, Meta(description="initial placement: RND, RR or NR")]
+Scheme = Annotated[str, Meta(description="what balances, by its name in the report")]
+Seconds = Annotated[float, Meta(description="since the run began; in the paper's time, if it was compressed")]
+
+
+class Load(Row, frozen=True):
+    """A broker at one moment of a run."""
+
+    placement: Placement
+    scheme: Scheme
+    seconds: Seconds
+    broker: Annotated[str, Meta(description="the broker's name")]
+    subscribers: Annotated[int, Meta(description="how many subscribers it serves")]
+    incoming: Annotated[float, Meta(description="I, bytes per second")]
+    outgoing: Annotated[float, Meta(description="O, bytes per second")]
+
+    @property
+    def load(self) -> float:
+        """F."""
+        return self.incoming + self.outgoing
+
+
+class Moment(Row, frozen=True):
+    """All brokers together at one moment of a run."""
+
+    placement: Placement
+    scheme: Scheme
+    seconds: Seconds
+    highest: Annotated[float, Meta(description="highest load of a broker, bytes per second")]
+    mean: Annotated[float, Meta(description="μ, mean load of the brokers, bytes per second")]
+    cov: Annotated[float, Meta(description="σ ÷ μ of the brokers' loads")]
+    moved: Annotated[int, Meta(description="how many moves of subscribers were made so far")]
+
+
+def moment(at: list[Load], moved: int) -> Moment:
+    """The moment that the loads of all brokers at the same time make."""
+    loads = [one.load for one in at]
+    mean = sum(loads) / len(loads)
+    spread = (sum((load - mean) ** 2 for load in loads) / len(loads)) ** 0.5
+    first = at[0]
+    return Moment(first.placement, first.scheme, first.seconds, max(loads), mean, spread / mean if mean else 0.0, moved)

@@ -1,0 +1,69 @@
+"""Runs of the simulator as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tocsin.balance.registry import planner
+from tocsin.balance.thresholds import Thresholds
+from tocsin.coordinator.rounds import Planners
+from tocsin.experiment.schemes import Scheme
+from tocsin.experiment.series.rows import Load, Moment, moment
+from tocsin.experiment.study import Tell
+from tocsin.simulate.policy import Policy
+from tocsin.simulate.record import Record, Sample
+from tocsin.simulate.scenario import Scenario
+from tocsin.simulate.simulation import Simulation
+
+PLACEMENT = "NR"
+_EVERY = 2
+"""Of the simulator's samples, so many make one of ours: ten seconds."""
+
+
+def simulated(scenario: Scenario, scheme: Scheme, seed: int, tell: Tell) -> Record:
+    """One run with everybody on the nearest broker at first."""
+
+    def progress(seconds: float) -> None:
+        tell(f"minute {seconds / 60:.0f}", seconds / scenario.seconds)
+
+    return Simulation(scenario, seed, policy(scheme), progress=progress).run()
+
+
+@dataclass(frozen=True)
+class Schemed(Policy):
+    """A scheme, as the simulator knows it. Where a planner has an α of its own, it ends where the controller begins."""
+
+    def planners(self) -> Planners:
+        """What balances."""
+        found = super().planners()
+        if not hasattr(found.migration, "alpha"):
+            return found
+        return replace(found, migration=planner(self.migration, alpha=self.thresholds.alpha))
+
+
+def policy(scheme: Scheme) -> Policy:
+    """A scheme, as the simulator knows it."""
+    thresholds = scheme.thresholds or Thresholds()
+    return Schemed("nearest", scheme.migration, scheme.shuffle, thresholds, scheme.thresholds is not None)
+
+
+def above(scheme: Scheme, beta: float) -> Scheme:
+    """The same scheme, acting only when the mean load is above β."""
+    if scheme.thresholds is None:
+        return scheme
+    return replace(scheme, thresholds=replace(scheme.thresholds, beta=beta, theta=beta))
+
+
+def rows(record: Record, scheme: Scheme) -> Iterator[Load | Moment]:
+    """The course of a run."""
+    for sample in record.samples[_EVERY - 1 :: _EVERY]:
+        loads = list(_loads(record, sample, scheme))
+        yield from loads
+        yield moment(loads, sample.moves)
+
+
+def _loads(record: Record, sample: Sample, scheme: Scheme) -> Iterator[Load]:
+    columns = zip(record.brokers, sample.subscribers, sample.incoming, sample.outgoing, strict=True)
+    for broker, subscribers, incoming, outgoing in columns:
+        yield Load(PLACEMENT, scheme.title, sample.at, broker, subscribers, incoming, outgoing)

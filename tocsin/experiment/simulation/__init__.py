@@ -1,0 +1,1 @@
+"""The paper's simulation (section 6.2): ten brokers, ten thousand subscribers, and the thresholds α and β."""

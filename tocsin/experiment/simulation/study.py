@@ -1,0 +1,136 @@
+"""The experiment ``simulation``: the paper's second evaluation on the shipped cores, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from tocsin.experiment.schemes import GSH, LDM, LDM_GSH, MIGRATE, NONE, OURS, SDM, Scheme, scheme
+from tocsin.experiment.series.course import Course, courses
+from tocsin.experiment.series.rows import Load, Moment
+from tocsin.experiment.series.simulated import above, rows, simulated
+from tocsin.experiment.simulation import claims
+from tocsin.experiment.simulation.sections import sections
+from tocsin.experiment.study import Data, Section, Tell
+from tocsin.experiment.table import Row
+from tocsin.experiment.verdict import Verdict
+from tocsin.simulate.scenario import Scenario
+from tocsin.simulate.scenarios.paper import Paper, paper
+
+ALPHAS: Final = (0.05, 0.1, 0.15, 0.2, 0.3)
+BETAS: Final = (0.0, 300e6, 900e6, 1_400e6)
+"""Bytes per second, for the paper's 10,000 subscribers; for fewer it is as much less."""
+
+LDM_ALPHA: Final = 0.15
+_BETA: Final = 300e6
+_SMALL: Final = Paper(subscribers=150, lines_each=5, seconds=300.0, subscribing=80.0)
+
+
+@dataclass(frozen=True)
+class Thousands:
+    """Ten brokers and ten thousand subscribers for half an hour. One's own policies are run beside ours.
+
+    With fewer subscribers there are as many fewer BE subscriptions and as small a β, so that as many share each.
+    """
+
+    seed: int = 1
+    quick: bool = False
+    policies: Sequence[str] = ()
+    subscribers: int = 10_000
+
+    name = "simulation"
+    title = "The simulation"
+    about = (
+        "Section 6.2 of the paper: ten brokers, 10,000 subscribers, ten channels that run every 5 to 60 seconds with "
+        "100 BE subscriptions each, 10 to 30 subscriptions for everybody, so some 200,000 in all. All log in at the "
+        "beginning, on the nearest broker, and subscribe in the first eight minutes of thirty. Every minute a quarter "
+        "of the BE subscriptions is chosen to bring more within the next three minutes, and less again four to six "
+        "minutes later.\n\n"
+        "Brokers, coordinator and subscribers are the shipped cores in virtual time; the data cluster is a model. "
+        "Every login, subscription, report and move is a message; what executions deliver is counted. The paper does "
+        "not say how large its rates are nor where people live; these were chosen so that the mean load passes its β "
+        "of 300 MB/s and one broker is the nearest for more than 2,000."
+    )
+    tables = (Load, Moment)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All that the numbers depend on; policies of one's own are cells, so that a run can grow by them."""
+        size = self._size
+        return {
+            "seed": self.seed,
+            "quick": self.quick,
+            "brokers": size.brokers,
+            "subscribers": size.subscribers,
+            "BE subscriptions": size.channels * size.lines_each,
+            "minutes": size.seconds / 60,
+            "α": list(self._swept(ALPHAS)),
+            "β": [beta * self._scale for beta in self._swept(BETAS)],
+        }
+
+    def cells(self) -> list[str]:
+        """The schemes, then the sweeps of α and β."""
+        return list(self._schemes)
+
+    def measure(self, cell: str, tell: Tell) -> Iterator[Row]:
+        """One run."""
+        chosen = self._schemes[cell]
+        tell("making the scenario", 0.0)
+        yield from rows(simulated(self._scenario, chosen, self.seed, tell), chosen)
+
+    def sections(self, data: Data) -> list[Section]:
+        """The report's parts."""
+        return sections(_runs(data), self._alphas(), self._betas(), _BETA * self._scale)
+
+    def verdicts(self, data: Data) -> list[Verdict]:
+        """The claims."""
+        return claims.verdicts(_runs(data), self._alphas(), self._betas())
+
+    @cached_property
+    def _schemes(self) -> dict[str, Scheme]:
+        least = _BETA * self._scale
+        others = [SDM, GSH, LDM_GSH, OURS, MIGRATE, *map(scheme, self.policies)]
+        swept = {alpha: LDM.at(_alpha(alpha), alpha=alpha, beta=least) for alpha in self._swept(ALPHAS)}
+        usual = swept.pop(LDM_ALPHA)
+        betas = [LDM.at(_beta(beta), beta=beta * self._scale) for beta in self._swept(BETAS) if beta != _BETA]
+        chosen = [NONE, usual, *(above(one, least) for one in others), *swept.values(), *betas]
+        return {one.title: one for one in chosen}
+
+    def _swept(self, values: Sequence[float]) -> list[float]:
+        """Of the values of a sweep the smallest and the usual one, if it is to be quick."""
+        return [value for value in values if not self.quick or value in (values[0], LDM_ALPHA, _BETA)]
+
+    def _alphas(self) -> list[str]:
+        return [_alpha(alpha) for alpha in self._swept(ALPHAS)]
+
+    def _betas(self) -> list[str]:
+        return [claims.LDM if beta == _BETA else _beta(beta) for beta in self._swept(BETAS)]
+
+    @cached_property
+    def _scenario(self) -> Scenario:
+        return paper(self._size, self.seed)
+
+    @property
+    def _size(self) -> Paper:
+        if self.quick:
+            return _SMALL
+        return Paper(subscribers=self.subscribers, lines_each=max(self.subscribers // 100, 5))
+
+    @property
+    def _scale(self) -> float:
+        """Loads grow with the subscribers."""
+        return self._size.subscribers / Paper().subscribers
+
+
+def _runs(data: Data) -> dict[str, Course]:
+    return {key.scheme: course for key, course in courses(data).items()}
+
+
+def _alpha(alpha: float) -> str:
+    return f"LDM α={alpha:g}"
+
+
+def _beta(beta: float) -> str:
+    return f"LDM β={beta / 1e6:g}"

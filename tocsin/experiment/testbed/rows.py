@@ -1,0 +1,33 @@
+"""What is kept of a run of the test bed, beside its course."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from tocsin.experiment.series.rows import Placement, Scheme
+from tocsin.experiment.table import Row
+
+
+class Summary(Row, frozen=True):
+    """A whole run of the real system."""
+
+    placement: Placement
+    scheme: Scheme
+    frontend: Annotated[int, Meta(description="FE subscriptions that were made")]
+    backend: Annotated[int, Meta(description="BE subscriptions that they came to")]
+    reports: Annotated[int, Meta(description="emergency reports that were published")]
+    locations: Annotated[int, Meta(description="locations that subscribers published through their brokers")]
+    notes: Annotated[int, Meta(description="notifications that subscribers received")]
+    bytes: Annotated[int, Meta(description="bytes of what they were told")]
+    repeated: Annotated[int, Meta(description="notifications that came twice or out of order to the application")]
+    troubles: Annotated[int, Meta(description="warnings and errors of the processes, and calls that failed")]
+
+
+class Trouble(Row, frozen=True):
+    """What went wrong in a run, in the words of whoever met it."""
+
+    placement: Placement
+    scheme: Scheme
+    text: Annotated[str, Meta(description="a warning or an error of a process, or of a subscriber's call")]

@@ -1,0 +1,100 @@
+"""The report of ``testbed``, in the order of the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tocsin.balance.account import rate
+from tocsin.experiment.figures.bars import bars
+from tocsin.experiment.figures.style import panels
+from tocsin.experiment.series.course import Course, Key
+from tocsin.experiment.series.figures import comparison, distribution, table
+from tocsin.experiment.study import Drawing, Grid, Section
+from tocsin.experiment.testbed.rows import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Courses = Mapping[Key, Course]
+
+_PLAIN: Final[Sequence[str]] = ("no balancing", "LDM", "SDM")
+_NAMES: Final = {"RND": "random", "RR": "round robin", "NR": "nearest broker"}
+# The paper's figures of each placement: distribution, comparison.
+_FIGURES: Final = {"RND": ("Figure 5", "Figure 6"), "RR": ("Figure 7", ""), "NR": ("Figure 8", "Figure 10")}
+
+
+def sections(courses: Courses, summaries: Sequence[Summary]) -> list[Section]:
+    """A part for each placement that was run, the moves of all, and what was delivered."""
+    places = [place for place in _NAMES if any(key.placement == place for key in courses)]
+    parts = [_placement(courses, place) for place in places]
+    if len(places) > 1:
+        parts.append(_moves(courses))
+    return [*parts, _delivered(summaries)] if summaries else parts
+
+
+def _placement(courses: Courses, place: str) -> Section:
+    runs = {key.scheme: course for key, course in courses.items() if key.placement == place}
+    plain = {name: runs[name] for name in _PLAIN if name in runs}
+    other = {name: course for name, course in runs.items() if name not in _PLAIN}
+    loads, compared = _FIGURES[place]
+    drawings = []
+    if plain:
+        drawings.append(_loads(f"testbed-{place.lower()}-loads", loads, plain, place))
+    if other:
+        shuffled = "Figure 9" if place == "NR" else ""
+        drawings.append(_loads(f"testbed-{place.lower()}-shuffled", shuffled, other, place))
+    drawings.append(_compared(f"testbed-{place.lower()}-compared", compared, runs, place))
+    caption = "Means from the middle of the run to its end; all moves of the run"
+    return Section(f"{place}: {_NAMES[place]}", "", drawings, [table(caption, runs)])
+
+
+def _loads(name: str, number: str, runs: Mapping[str, Course], place: str) -> Drawing:
+    what = f"Load of each broker over time, {_NAMES[place]} placement."
+    return Drawing(name, _numbered(number, what), lambda: distribution(runs))
+
+
+def _compared(name: str, number: str, runs: Mapping[str, Course], place: str) -> Drawing:
+    if number == "Figure 10" and any(scheme not in _PLAIN for scheme in runs):
+        number = "Figures 10 and 11"
+    what = f"Highest load, cov and moves compared, {_NAMES[place]} placement."
+    return Drawing(name, _numbered(number, what), lambda: comparison(runs))
+
+
+def _numbered(number: str, what: str) -> str:
+    return f"{number} of the paper. {what}" if number else what
+
+
+def _moves(courses: Courses) -> Section:
+    text = "How many moves each placement needed."
+    what = _numbered("Figure 12", "All moves of a run, by placement.")
+    return Section("Moves by placement", text, [Drawing("testbed-moves", what, lambda: _moves_drawn(courses))])
+
+
+def _moves_drawn(courses: Courses) -> Figure:
+    schemes = [name for name in dict.fromkeys(key.scheme for key in courses) if name != "no balancing"]
+    figure, axes = panels(len(schemes), wide=2.2, high=2.6)
+    for one, scheme in zip(axes, schemes, strict=True):
+        moved = {key.placement: float(course.moved) for key, course in courses.items() if key.scheme == scheme}
+        bars(one, scheme, moved, "subscribers moved" if one is axes[0] else "")
+    return figure
+
+
+def _delivered(summaries: Sequence[Summary]) -> Section:
+    header = ["run", "FE", "BE", "reports", "locations", "notes", "bytes", "twice", "troubles"]
+    rows = [
+        [
+            f"{one.placement} + {one.scheme}",
+            f"{one.frontend:,}",
+            f"{one.backend:,}",
+            f"{one.reports:,}",
+            f"{one.locations:,}",
+            f"{one.notes:,}",
+            rate(one.bytes).removesuffix("/s"),
+            f"{one.repeated:,}",
+            f"{one.troubles:,}",
+        ]
+        for one in summaries
+    ]
+    text = "Subscriptions made, what was published, and what subscribers were told while they were being moved."
+    return Section("What was delivered", text, grids=[Grid("Every run", header, rows)])

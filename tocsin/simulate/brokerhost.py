@@ -1,0 +1,169 @@
+"""A broker's process: its core, its two links, and its subscribers' connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from tocsin.broker import actions, events
+from tocsin.broker.core import Broker
+from tocsin.broker.limits import Limits
+from tocsin.coordinator.tokens import verify
+from tocsin.model import control, coordination
+from tocsin.simulate import coordinatorhost, datahost
+from tocsin.simulate.network import Link
+from tocsin.simulate.process import Process, World
+
+FIRST_WAIT, LONGEST_WAIT = 0.1, 2.0
+BEAT_SECONDS = 1.0
+
+
+class Uplink:
+    """A broker's link to the coordinator or to the data cluster, opened again whenever it is lost."""
+
+    def __init__(self, process: BrokerHost, name: events.Link, host: str, purpose: str) -> None:
+        self._process, self._name, self._host, self._purpose = process, name, host, purpose
+        self._link: Link | None = None
+        self.open = False
+        self._failures = 0
+        self.spoke = 0.0
+
+    def dial(self) -> None:
+        """Opens it."""
+        if self._process.alive:
+            self._link = self._process.world.network.dial(self._process.host, self._host, self._purpose, self)
+            self._link.when_open = self._opened
+
+    def send(self, message: Any) -> None:
+        """Says something, if it is open."""
+        if self._link and self.open:
+            self.spoke = self._process.world.clock.now
+            self._link.send(0, message)
+
+    def received(self, link: Link, message: Any) -> None:  # noqa: ARG002
+        """The other side says something."""
+        self._process.told(message)
+
+    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+        """It is over, or could not be opened."""
+        if self.open:
+            self.open = False
+            self._process.tell(events.Lost(self._name))
+        world = self._process.world
+        wait = min(LONGEST_WAIT, FIRST_WAIT * 2**self._failures) * world.random.uniform(0.5, 1.0)
+        self._failures = min(self._failures + 1, 16)
+        world.clock.after(wait, self.dial)
+
+    def drained(self, link: Link) -> None:
+        """Nothing waits for that."""
+
+    def _opened(self) -> None:
+        self.open, self._failures = True, 0
+        self._process.tell(events.Connected(self._name))
+
+
+class Session:
+    """A subscriber's connection."""
+
+    def __init__(self, process: BrokerHost, number: int) -> None:
+        self._process, self._number = process, number
+
+    def received(self, link: Link, message: bytes) -> None:  # noqa: ARG002
+        """The subscriber says something."""
+        self._process.tell(events.Received(self._number, message), message)
+
+    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+        """It is gone."""
+        self._process.sessions.pop(self._number, None)
+        self._process.tell(events.Closed(self._number))
+
+    def drained(self, link: Link) -> None:  # noqa: ARG002
+        """It has taken everything."""
+        self._process.tell(events.Drained(self._number, 0))
+
+
+class BrokerHost(Process):
+    """A broker from its start to its end. ``sent`` is told of every frame that leaves, ``pulled`` of every answer."""
+
+    core: Broker
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        limits: Limits | None = None,
+        capacity: float = 1.0,
+        place: tuple[float, float] | None = None,
+        make: Callable[..., Broker] = Broker,
+    ) -> None:
+        core = make(name, f"ws://{name}", self._verified, limits=limits, capacity=capacity, place=place)
+        super().__init__(world, name, core, events.Tick())
+        self.sessions: dict[int, Link] = {}
+        self.sent: Callable[[float, bytes], None] | None = None
+        self.pulled: Callable[[float, control.Results], None] | None = None
+        self._numbers = count(1)
+        self._key = ""
+        self._data = Uplink(self, "data", datahost.HOST, name)
+        self._coordinator = Uplink(self, "coordinator", coordinatorhost.HOST, coordinatorhost.LINK)
+        world.network.listen(name, self._accept)
+        self._data.dial()
+        self._coordinator.dial()
+        self._beat()
+
+    def told(self, message: Any) -> None:
+        """Coordinator or data cluster have said something."""
+        if self.pulled and isinstance(message, control.Results):
+            self.pulled(self.world.clock.now, message)
+        self.tell(events.Told(message))
+
+    def carry_out(self, action: actions.Action) -> None:
+        """Does what the core wants done."""
+        match action:
+            case actions.Send(session, frame):
+                self._send(session, frame)
+            case actions.SendMany(sessions, frame):
+                for session in sessions:
+                    self._send(session, frame)
+            case actions.ToCoordinator(message):
+                self._coordinator.send(message)
+            case actions.ToData(message):
+                self._data.send(message)
+            case actions.Close(session, code):
+                if link := self.sessions.pop(session, None):
+                    link.close(1, code)
+            case actions.KeyLearned(key):
+                self._key = key
+            case actions.PublishBatch(batch):
+                self._publish(batch)
+
+    def _send(self, session: int, frame: bytes) -> None:
+        if link := self.sessions.get(session):
+            link.send(1, frame)
+            if self.sent:
+                self.sent(self.world.clock.now, frame)
+
+    def _publish(self, batch: int) -> None:
+        """The model of the data cluster takes every record, if it can be reached."""
+        outcome: events.Event = events.BatchPublished(batch)
+        if not self._data.open:
+            outcome = events.BatchFailed(batch, "unavailable", "the data cluster is not connected; try again later")
+        self.world.clock.after(self.world.network.delay(), self.tell, outcome)
+
+    def _accept(self, link: Link, purpose: str) -> Session | None:  # noqa: ARG002
+        if not self._key:
+            return None
+        number = next(self._numbers)
+        self.sessions[number] = link
+        # Only when the connection has been taken: the core may close it at once.
+        self.world.clock.after(0.0, self.tell, events.Opened(number))
+        return Session(self, number)
+
+    def _verified(self, token: str) -> str:
+        return verify(self._key, token, self.world.clock.now).name
+
+    def _beat(self) -> None:
+        if self.alive:
+            if self.world.clock.now - self._coordinator.spoke >= BEAT_SECONDS:
+                self._coordinator.send(coordination.Beat())
+            self.world.clock.after(BEAT_SECONDS, self._beat)

@@ -1,0 +1,87 @@
+"""The data cluster's process: requests are answered in turn, notices overtake answers, and all of it takes time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from tocsin.model import control
+from tocsin.simulate.cluster import DataCluster
+from tocsin.simulate.network import Link
+from tocsin.simulate.process import World
+
+HOST = "data"
+
+
+class DataHost:
+    """Serves a data cluster's state, which outlives it, to brokers.
+
+    As in the server: an Attach subscribes first and then says how far the channel is; the notice of what is executed
+    meanwhile may be there before the answer.
+    """
+
+    def __init__(self, world: World, cluster: DataCluster, answer_seconds: float = 0.005) -> None:
+        self._world, self._cluster, self.answer_seconds = world, cluster, answer_seconds
+        self.alive = True
+        self._brokers: dict[Link, str] = {}
+        self._asked: dict[Link, deque[control.Request]] = {}
+        world.network.listen(HOST, self._accept)
+
+    def execute(self, channel: str, chosen: Callable[[int], bool]) -> None:
+        """Runs a channel once, and tells the brokers that are connected."""
+        if not self.alive:
+            return
+        notices = self._cluster.execute(channel, chosen)
+        self._world.trace.event(self._world.clock.now, HOST, notices, channel)
+        for link, broker in self._brokers.items():
+            if broker in notices:
+                link.send(1, notices[broker])
+
+    def crash(self) -> None:
+        """Ends at once; the state stays."""
+        self.alive = False
+        self._world.network.crash(HOST)
+
+    def received(self, link: Link, message: Any) -> None:
+        """A broker asks."""
+        asked = self._asked[link]
+        asked.append(message)
+        if len(asked) == 1:
+            self._begin(link)
+
+    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+        """A broker is gone; its subscriptions stay."""
+        del self._brokers[link], self._asked[link]
+
+    def drained(self, link: Link) -> None:
+        """Nothing waits for that."""
+
+    def _accept(self, link: Link, purpose: str) -> DataHost:
+        self._brokers[link], self._asked[link] = purpose, deque()
+        return self
+
+    def _begin(self, link: Link) -> None:
+        self._later(self._act, link, self._asked[link][0])
+
+    def _act(self, link: Link, request: control.Request) -> None:
+        if self.alive and link in self._brokers:
+            self._world.trace.event(self._world.clock.now, HOST, request, self._brokers[link])
+            channel = request.channel if isinstance(request, control.Attach) else ""
+            self._later(self._answer, link, self._cluster.answer(self._brokers[link], request), channel)
+
+    def _answer(self, link: Link, answer: control.Message, channel: str) -> None:
+        if not self.alive or link not in self._brokers:
+            return
+        if isinstance(answer, control.Attached):
+            answer = control.Attached(answer.id, answer.bes, self._cluster.execution.get(channel, 0))
+        link.send(1, answer)
+        self._asked[link].popleft()
+        if self._asked[link]:
+            self._begin(link)
+
+    def _later(self, call: Callable[..., None], *arguments: Any) -> None:
+        if self.answer_seconds:
+            self._world.clock.after(self._world.random.random() * self.answer_seconds, call, *arguments)
+        else:
+            call(*arguments)

@@ -1,0 +1,63 @@
+"""Many schedules, on as many processes as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from multiprocessing import get_context
+
+from tocsin.simulate.faults.schedule import Outcome, Schedule
+
+_AT_ONCE = 5
+
+
+@dataclass
+class Tally:
+    """What came of all schedules so far."""
+
+    schedules: int = 0
+    events: int = 0
+    notes: int = 0
+    moves: int = 0
+    faults: int = 0
+    failed: list[Outcome] = field(default_factory=list)
+    _fingerprints: list[str] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        """One more; in the order of the seeds."""
+        self.schedules += 1
+        self.events += outcome.events
+        self.notes += outcome.notes
+        self.moves += outcome.moves
+        self.faults += outcome.faults
+        self._fingerprints.append(outcome.fingerprint)
+        if outcome.wrong:
+            self.failed.append(outcome)
+
+    @property
+    def fingerprint(self) -> str:
+        """The same whenever the same seeds are run on the same code."""
+        return blake2b("".join(self._fingerprints).encode(), digest_size=8).hexdigest()
+
+
+def outcomes(first: int, count: int, jobs: int = 1) -> Iterator[Outcome]:
+    """The outcomes of ``count`` schedules from seed ``first`` on, in order."""
+    seeds = range(first, first + count)
+    if jobs == 1:
+        yield from map(outcome, seeds)
+        return
+    with ProcessPoolExecutor(min(jobs, count), mp_context=get_context("spawn")) as pool:
+        yield from pool.map(outcome, seeds, chunksize=_AT_ONCE)
+
+
+def outcome(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
+    """Runs one schedule. A core that raises an exception fails its schedule."""
+    schedule = Schedule(seed, show)
+    try:
+        return schedule.run()
+    except Exception as error:
+        trace = schedule.system.trace
+        what = f"{type(error).__name__}: {error}"
+        return Outcome(seed, trace.fingerprint, trace.events, 0, 0, 0, [what])

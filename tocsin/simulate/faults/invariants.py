@@ -1,0 +1,106 @@
+"""What must hold once everything has healed."""
+
+from __future__ import annotations
+
+from tocsin.client.actions import State
+from tocsin.simulate import inspection
+from tocsin.simulate.system import System
+
+# Brokers report a rate again when it differs by 10 %, and it fades between two reports.
+TOLERANCE = 0.25
+
+
+def broken(system: System) -> list[str]:
+    """Everything that is not as it should be."""
+    return [
+        *(sentence for diary in system.diaries.values() for sentence in diary.wrong(system.cluster)),
+        *(sentence for name in system.people for sentence in astray(system, name)),
+        *detached(system),
+        *misjudged(system),
+    ]
+
+
+def astray(system: System, name: str) -> list[str]:
+    """A subscriber is on exactly one broker, by its own word, its broker's and the coordinator's, with all it wants."""
+    core, person = system.coordinator.core, system.people[name]
+    place = inspection.place(core, name)
+    staying = [host for host, broker in system.brokers.items() if name in inspection.stays(broker.core)]
+    if person.state is not State.SERVING:
+        return [f"{name} is {person.state}, not served; the coordinator has it on {place.broker}, its stays: {staying}"]
+    at = [link.hosts[1] for link in person.links.values()]
+    if not at == staying == [place.broker] or place.destination:
+        known = f"{place.broker} → {place.destination}" if place.destination else place.broker
+        return [f"{name} is connected to {at}, stays on {staying}, and is on {known} by the coordinator"]
+    stay = inspection.stays(system.brokers[staying[0]].core)[name]
+    if stay.session is None or stay.number != place.stay:
+        return [f"{name} has stay {stay.number} on {staying[0]} and {place.stay} by the coordinator"]
+    return misheld(system, name, set(stay.subscriptions))
+
+
+def misheld(system: System, name: str, held: set[int]) -> list[str]:
+    """A subscriber has what it wants, by its own word, its broker's and the coordinator's."""
+    diary = system.diaries[name]
+    wanted = {system.cluster.be(wish.channel, wish.parameters) for wish in system.wishes[name].values()}
+    stored = {each.subscription for each in inspection.held(system.coordinator.core, name)}
+    undecided = diary.undecided - wanted
+    if held == stored and wanted == held - undecided == set(diary.open) - undecided:
+        return []
+    return [
+        f"{name} wants {sorted(wanted)}, is told it has {sorted(diary.open)}, its broker holds {sorted(held)}, "
+        f"the coordinator {sorted(stored)}; undecided are {sorted(undecided)}"
+    ]
+
+
+def detached(system: System) -> list[str]:
+    """The data cluster counts exactly those BE subscriptions to a broker that somebody there subscribes to."""
+    needed: dict[int, set[str]] = {be: set() for be in system.cluster.attached}
+    for host, broker in system.brokers.items():
+        for stay in inspection.stays(broker.core).values():
+            for be in stay.subscriptions:
+                needed[be].add(host)
+    return [
+        f"BE subscription {be} is attached to {sorted(attached)}, but needed by {sorted(needed[be])}"
+        for be, attached in system.cluster.attached.items()
+        if attached != needed[be]
+    ]
+
+
+def misjudged(system: System) -> list[str]:
+    """The coordinator reckons with the loads that brokers have."""
+    core, now, found = system.coordinator.core, system.clock.now, []
+    measured: dict[int, list[float]] = {}
+    for host, broker in system.brokers.items():
+        for be, line in inspection.lines(broker.core).items():
+            measured.setdefault(be, []).append(line.account.incoming.rate(now))
+        member = inspection.registry(core).member(host)
+        said, load = (member.load.incoming, member.load.outgoing), broker.core.load(now)
+        if not all(_between(one, [other]) for one, other in zip(said, load, strict=True)):
+            found.append(f"{host} has I and O {load}, but has reported {said}")
+        found += _uncounted(system, host)
+    return found + [
+        f"BE subscription {be} brings {rates} bytes/s, but the coordinator reckons with {inspection.rate(core, be)}"
+        for be, rates in measured.items()
+        if not _between(inspection.rate(core, be), rates)
+    ]
+
+
+def _uncounted(system: System, host: str) -> list[str]:
+    """A broker's load in the Book is that of the subscriptions which are there."""
+    core = system.coordinator.core
+    book, number = inspection.book(core), inspection.broker_number(core, host)
+    if number is None:
+        return [f"{host} takes no part in balancing"]
+    at = book.brokers.tolist().index(number)
+    held = [be for stay in inspection.stays(system.brokers[host].core).values() for be in stay.subscriptions]
+    incoming = sum(inspection.rate(core, be) for be in set(held))
+    outgoing = sum(inspection.rate(core, be) for be in held)
+    figures = book.figures()
+    if (incoming, outgoing) == (int(figures.incoming[at]), int(figures.outgoing[at])):
+        return []
+    counted = (int(figures.incoming[at]), int(figures.outgoing[at]))
+    return [f"{host} holds I and O {(incoming, outgoing)}, but the coordinator counts {counted}"]
+
+
+def _between(said: float, measured: list[float]) -> bool:
+    """Brokers that have held something for different times measure differently, and any of them may be believed."""
+    return min(measured) * (1 - TOLERANCE) - 1 <= said <= max(measured) * (1 + TOLERANCE) + 1

@@ -1,0 +1,125 @@
+"""One random schedule: trouble for a while, then healing, then the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from tocsin.client.actions import State
+from tocsin.coordinator.events import Balance, Drain
+from tocsin.simulate.brokerhost import BrokerHost
+from tocsin.simulate.faults.invariants import broken
+from tocsin.simulate.faults.scales import Scales
+from tocsin.simulate.faults.trouble import Trouble
+from tocsin.simulate.faults.weather import CALM, setup
+from tocsin.simulate.system import System
+
+BROKERS = ("a", "b", "x")
+CHANNELS = ("c", "d")
+PEOPLE = 5
+HEALING, WEIGHING, ARRIVING = 25.0, 5.0, 2.0
+
+
+@dataclass
+class Outcome:
+    """What came of a schedule. ``wrong`` is empty when everything held."""
+
+    seed: int
+    fingerprint: str
+    events: int
+    notes: int
+    moves: int
+    faults: int
+    wrong: list[str] = field(default_factory=list)
+
+
+class Schedule:
+    """A system, and what happens to it: all of it follows from the seed."""
+
+    def __init__(self, seed: int, show: Callable[[str], None] | None = None) -> None:
+        self._seed, self._random = seed, Random(seed)
+        self._scales: dict[str, Scales] = {}
+        self.system = System([], self._random.getrandbits(32), setup(self._random), show)
+        self.system.cluster.size = lambda be, execution: 30 + (be * 37 + execution * 11) % 150
+        self._trouble = Trouble(self.system, self._random)
+        self._finding = self._random.choice([0.3, 0.7, 1.0])
+        self._pause = 1.5
+
+    def run(self) -> Outcome:
+        """From the beginning to the verdict."""
+        self._begin()
+        self._suffer()
+        self._heal()
+        self._weigh()
+        system, trouble = self.system, self._trouble
+        wrong = broken(system)
+        wrong += [text for scales in self._scales.values() for text in scales.wrong(system.clock.now)]
+        notes = sum(len(span.had) for diary in system.diaries.values() for span in diary.spans)
+        trace = system.trace
+        return Outcome(self._seed, trace.fingerprint, trace.events, notes, trouble.moves, trouble.count, wrong)
+
+    def _begin(self) -> None:
+        system, random = self.system, self._random
+        system.on_person = lambda person: setattr(person, "moving", self._trouble.on_the_way)
+        system.on_broker = self._put_on_scales
+        for name in BROKERS:
+            system.start_broker(name)
+        for channel in CHANNELS:
+            self._execute(channel)
+        for number in range(PEOPLE):
+            name = f"p{number}"
+            system.join(name)
+            system.subscribe(name, "c", v=number % 3)
+            system.subscribe(name, "d", random.random() < 0.1, v=number)
+        system.advance(random.choice([0.5, 4.0]))
+
+    def _put_on_scales(self, broker: BrokerHost) -> None:
+        self._scales[broker.host] = Scales(broker, self.system.setup.brokers)
+
+    def _execute(self, channel: str) -> None:
+        """Runs a channel again and again."""
+        self.system.execute(channel, lambda be: self._random.random() < self._finding)  # noqa: ARG005
+        self.system.clock.after(self._random.uniform(0.2, self._pause), self._execute, channel)
+
+    def _suffer(self) -> None:
+        for _ in range(self._random.choice([10, 20, 40])):
+            self._trouble.happen()
+            self.system.advance(self._random.choice([0.0, 0.01, 0.1, 0.5, 2.0]))
+
+    def _heal(self) -> None:
+        """Everything is repaired, the operator has things rest, and there is time for all that was put off."""
+        system, self._trouble.over = self.system, True
+        # Brokers learn what they need not have when something is found for it.
+        self._pause, self._finding = 5.0, 1.0
+        system.remark("everything heals")
+        system.network.conditions = CALM
+        system.data.answer_seconds = system.setup.answer_seconds = CALM.latency
+        system.network.mend_all()
+        system.start_data()
+        system.start_coordinator()
+        for name in BROKERS:
+            system.start_broker(name)
+        for process in (system.coordinator, *system.brokers.values(), *system.people.values()):
+            process.fuse = None
+        for name in list(system.people):
+            self._bring_back(name)
+        system.ask(Balance(0, False))
+        # A coordinator that has just started may not know all brokers yet.
+        system.advance(5.0)
+        for name in BROKERS:
+            system.ask(Drain(0, name, False))
+        system.advance(HEALING + system.setup.brokers.stranger_seconds)
+
+    def _bring_back(self, name: str) -> None:
+        person = self.system.join(name)
+        person.slowness = 0.0
+        if person.state is State.STOPPED:
+            person.start()
+
+    def _weigh(self) -> None:
+        for scales in self._scales.values():
+            scales.begin(self.system.clock.now)
+        self.system.advance(WEIGHING)
+        self._finding = 0.0
+        self.system.advance(ARRIVING)

@@ -1,0 +1,66 @@
+"""A look inside running cores, for checks and records. Nothing else in the simulator knows how cores are built."""
+
+from __future__ import annotations
+
+from tocsin.balance.book import Book
+from tocsin.broker.core import Broker
+from tocsin.broker.holdings import Line, Stay
+from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.registry import Registry
+from tocsin.coordinator.store.records import Place
+from tocsin.model.subscriber import Held
+
+
+def stays(broker: Broker) -> dict[str, Stay]:
+    """Who stays on a broker."""
+    return broker.holdings.stays
+
+
+def lines(broker: Broker) -> dict[int, Line]:
+    """The BE subscriptions a broker holds."""
+    return broker.holdings.lines
+
+
+def place(coordinator: Coordinator, subscriber: str) -> Place:
+    """Where a subscriber is, as the coordinator knows it."""
+    return coordinator._rooms.places.get(subscriber)
+
+
+def held(coordinator: Coordinator, subscriber: str) -> list[Held]:
+    """What a subscriber holds, as the coordinator knows it."""
+    return coordinator._rooms.places.held(subscriber)
+
+
+def registry(coordinator: Coordinator) -> Registry:
+    """The brokers as the coordinator knows them."""
+    return coordinator._rooms.registry
+
+
+def book(coordinator: Coordinator) -> Book:
+    """The workload as the coordinator knows it."""
+    return coordinator._rooms.loads.book
+
+
+def broker_number(coordinator: Coordinator, broker: str) -> int | None:
+    """A broker's number in the Book."""
+    return coordinator._rooms.loads.number(broker)
+
+
+def rate(coordinator: Coordinator, subscription: int) -> int:
+    """λ of a BE subscription, as the coordinator reckons with it."""
+    return coordinator._rooms.loads._rates.get(subscription, 0)
+
+
+def moving(coordinator: Coordinator) -> int:
+    """How many subscribers are being moved."""
+    return len(coordinator._rooms.moves)
+
+
+def moved(coordinator: Coordinator) -> int:
+    """How many moves were made since it started; that a newcomer is placed is none."""
+    return coordinator._rooms.moved
+
+
+def population(coordinator: Coordinator, broker: str) -> int:
+    """How many subscribers belong to a broker."""
+    return coordinator._rooms.places.count(broker)

@@ -1,0 +1,123 @@
+"""A subscriber's program: its core, its connections, and an application that takes what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tocsin.client import actions, events
+from tocsin.client.core import Core
+from tocsin.client.rules import Rules
+from tocsin.coordinator import answers
+from tocsin.coordinator.events import RequestBroker
+from tocsin.errors import TocsinError
+from tocsin.simulate.coordinatorhost import Asking
+from tocsin.simulate.diary import Diary
+from tocsin.simulate.network import Link
+from tocsin.simulate.process import Process, World
+
+
+class Connection:
+    """A connection to a broker."""
+
+    def __init__(self, process: Person, number: int) -> None:
+        self._process, self._number = process, number
+
+    def opened(self) -> None:
+        """It stands."""
+        self._process.tell(events.Opened(self._number))
+
+    def received(self, link: Link, message: bytes) -> None:  # noqa: ARG002
+        """The broker says something."""
+        self._process.tell(events.Received(self._number, message), message)
+
+    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+        """It is over."""
+        self._process.links.pop(self._number, None)
+        self._process.tell(events.Lost(self._number, code))
+
+    def drained(self, link: Link) -> None:
+        """Nothing waits for that."""
+
+
+class Person(Process):
+    """A subscriber's program from its start to its end.
+
+    ``moving`` is told when it sets out for another broker, ``slowness`` is how long the application takes with each
+    note, at most.
+    """
+
+    core: Core
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        token: str,
+        diary: Diary,
+        rules: Rules | None = None,
+        place: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(world, name, Core(Random(world.random.random()), rules), events.Tick())
+        self.diary, self.place = diary, place
+        self.links: dict[int, Link] = {}
+        self.slowness = 0.0
+        self.moving: Callable[[Person], None] | None = None
+        self.delivered: Callable[[actions.Deliver], None] | None = None
+        self._token = token
+
+    @property
+    def state(self) -> actions.State:
+        """How it is connected."""
+        return self.core.state
+
+    def start(self) -> None:
+        """Goes online."""
+        self.tell(events.Start(self._token))
+
+    def crash(self) -> None:
+        """Ends at once; only what the application has had is remembered."""
+        super().crash()
+        self.diary.crashed()
+
+    def carry_out(self, action: actions.Action) -> None:
+        """Does what the core wants done."""
+        match action:
+            case actions.Send(connection, text):
+                if connection in self.links:
+                    self.links[connection].send(0, text)
+            case actions.Deliver(subscription, note):
+                self._take(action, subscription, note.e)
+            case actions.AskBroker():
+                Asking(self.world, self.host, RequestBroker(0, self._token, self.place), self._located)
+            case actions.Open(connection, url):
+                self._open(connection, url.removeprefix("ws://"))
+            case actions.Close(connection):
+                if connection in self.links:
+                    self.links.pop(connection).close(0)
+            case actions.Confirmed(_, held) | actions.Resumed(held):
+                self.diary.begun(held.subscription, held.cursor, held.live)
+            case actions.Ended(subscription):
+                self.diary.ended(subscription)
+            case actions.Unsubscribed(ref):
+                self.diary.left(ref)
+            case actions.Changed(actions.State.MOVING):
+                if self.moving:
+                    self.moving(self)
+
+    def _take(self, action: actions.Deliver, subscription: int, execution: int) -> None:
+        self.diary.had(subscription, execution)
+        if self.delivered:
+            self.delivered(action)
+        seconds = self.world.random.random() * self.slowness if self.slowness else 0.0
+        self.world.clock.after(seconds, self.tell, events.Taken(subscription, execution))
+
+    def _open(self, connection: int, broker: str) -> None:
+        peer = Connection(self, connection)
+        link = self.links[connection] = self.world.network.dial(self.host, broker, "subscriber", peer)
+        link.when_open = peer.opened
+
+    def _located(self, answer: answers.Answer | TocsinError) -> None:
+        found: Any = answer if isinstance(answer, answers.Located) else None
+        self.tell(events.BrokerFound(found.url) if found else events.CoordinatorFailed(str(answer)))

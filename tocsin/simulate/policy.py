@@ -1,0 +1,34 @@
+"""How a simulated system places and balances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tocsin.balance.placement.place import Placement
+from tocsin.balance.registry import placement, planner
+from tocsin.balance.thresholds import Thresholds
+from tocsin.coordinator.rounds import Planners
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Names of the registry, and thresholds. ``balancing`` off: subscribers stay where they were placed."""
+
+    placement: str = "nearest"
+    migration: str = "migrate"
+    shuffle: str = "shuffle"
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    balancing: bool = True
+
+    @property
+    def name(self) -> str:
+        """For figures: placement, then what balances."""
+        return f"{self.placement}+{self.migration}+{self.shuffle}" if self.balancing else f"{self.placement}+none"
+
+    def placed(self) -> Placement:
+        """A new placement."""
+        return placement(self.placement)
+
+    def planners(self) -> Planners:
+        """What balances."""
+        return Planners(planner(self.migration), planner(self.shuffle), self.thresholds)

@@ -1,0 +1,1 @@
+"""Generators of scenarios: the same arguments and the same seed make the same scenario."""

@@ -1,0 +1,175 @@
+"""A scenario, played on a system: :class:`Simulation` is the front door for experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import merge
+from typing import Any, Literal
+
+from tocsin.broker.limits import Limits as BrokerLimits
+from tocsin.client import events as wishes
+from tocsin.coordinator.events import Balance, Decided
+from tocsin.coordinator.limits import Limits as CoordinatorLimits
+from tocsin.simulate import inspection
+from tocsin.simulate.clock import START
+from tocsin.simulate.cluster import DataCluster
+from tocsin.simulate.network import Conditions
+from tocsin.simulate.policy import Policy
+from tocsin.simulate.record import Decision, Record, Sample
+from tocsin.simulate.scenario import Scenario
+from tocsin.simulate.stage import CountedStage, FrameStage, Stage
+from tocsin.simulate.system import Setup, System
+
+Level = Literal["counted", "frames"]
+INTERVAL = 5.0
+
+
+class Simulation:
+    """One run: the same arguments give the same record.
+
+    Args:
+        level: "frames" hands every notification to its subscriber, "counted" only accounts it, which is some hundred
+            times as fast. All else is the same.
+        progress: is told the seconds that have passed.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int = 0,
+        policy: Policy | None = None,
+        level: Level = "counted",
+        conditions: Conditions | None = None,
+        brokers: BrokerLimits | None = None,
+        coordinator: CoordinatorLimits | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self._scenario, self._policy, self._progress = scenario, policy or Policy(), progress
+        self._cluster = DataCluster()
+        setup = Setup(
+            conditions=conditions or Conditions(latency=0.001, spread=0.0),
+            brokers=brokers or BrokerLimits(report_seconds=INTERVAL),
+            coordinator=coordinator or CoordinatorLimits(),
+            placement=self._policy.placed,
+            planners=self._policy.planners,
+            store_seconds=0.0,
+            answer_seconds=0.0,
+            decide_seconds=0.0,
+        )
+        self.system = System([], seed, setup, cluster=self._cluster)
+        made = CountedStage if level == "counted" else FrameStage
+        self._stage: Stage = made(self.system, scenario)
+        names = [broker.name for broker in scenario.brokers]
+        self._record = Record(scenario.name, self._policy.name, seed, names)
+        self._refs: dict[tuple[int, int], int] = {}
+
+    def run(self) -> Record:
+        """Plays the scenario from its beginning to its end."""
+        system = self.system
+        system.coordinator.decided = self._decided
+        self._stage.begin()
+        if not self._policy.balancing:
+            system.ask(Balance(0, False))
+        # Brokers are there before anybody comes.
+        system.advance(1.0)
+        start = system.clock.now
+        for at, act, arguments in self._happenings():
+            system.clock.run(start + at)
+            act(*arguments)
+        system.clock.run(start + self._scenario.seconds)
+        return self._finished()
+
+    def _happenings(self) -> Iterator[tuple[float, Callable[..., None], tuple[Any, ...]]]:
+        """What happens, in the order of time."""
+        s = self._scenario
+        tables = [
+            _rows(0, self._login, s.logins.at, s.logins.subscriber),
+            _rows(1, self._move, s.moves.at, s.moves.subscriber, s.moves.x, s.moves.y),
+            _rows(2, self._subscribe, s.subscribes.at, s.subscribes.subscriber, s.subscribes.line),
+            _rows(3, self._unsubscribe, s.unsubscribes.at, s.unsubscribes.subscriber, s.unsubscribes.line),
+            _rows(4, self._stage.rate, s.rates.at, s.rates.line, s.rates.bytes),
+            _rows(5, self._logout, s.logouts.at, s.logouts.subscriber),
+            # Between executions, whose periods are whole seconds.
+            _every(7, self._sample, INTERVAL, s.seconds, -0.5),
+        ]
+        tables += [
+            _every(6, self._stage.execute, channel.period, s.seconds, channel.phase, number)
+            for number, channel in enumerate(s.channels)
+        ]
+        for at, _, _, act, arguments in merge(*tables, key=lambda row: row[:3]):
+            yield at, act, arguments
+
+    def _login(self, subscriber: int) -> None:
+        places = self._scenario.subscribers
+        name = f"s{subscriber}"
+        if name in self.system.people:
+            self.system.people[name].start()
+        else:
+            self.system.join(name, (places.x[subscriber], places.y[subscriber]))
+
+    def _logout(self, subscriber: int) -> None:
+        self.system.people[f"s{subscriber}"].tell(wishes.Stop())
+
+    def _move(self, subscriber: int, x: float, y: float) -> None:
+        if person := self.system.people.get(f"s{subscriber}"):
+            person.place = (x, y)
+
+    def _subscribe(self, subscriber: int, line: int) -> None:
+        channel = self._scenario.channels[self._scenario.lines.channel[line]].name
+        self._refs[subscriber, line] = self.system.subscribe(f"s{subscriber}", channel, line=line)
+
+    def _unsubscribe(self, subscriber: int, line: int) -> None:
+        self.system.unsubscribe(f"s{subscriber}", self._refs.pop((subscriber, line)))
+
+    def _decided(self, decided: Decided) -> None:
+        decision, at = decided.decision, self.system.clock.now - START
+        moves = len(decision.moves) if decision.moves is not None else 0
+        self._record.decisions.append(Decision(at, str(decision.stage), moves, decision.reason))
+
+    def _sample(self) -> None:
+        system, record = self.system, self._record
+        now, core = system.clock.now, system.coordinator.core
+        hosts = [system.brokers[name] for name in record.brokers]
+        loads = [host.core.load(now) for host in hosts]
+        brought, delivered = self._stage.since_last()
+        record.samples.append(
+            Sample(
+                at=now - START,
+                subscribers=[inspection.population(core, name) for name in record.brokers],
+                online=[len(host.sessions) for host in hosts],
+                incoming=[load[0] for load in loads],
+                outgoing=[load[1] for load in loads],
+                brought=[size / INTERVAL for size in brought],
+                delivered=[size / INTERVAL for size in delivered],
+                backlog=[queue.backlog(now) for queue in self._stage.queues],
+                moves=inspection.moved(core),
+            )
+        )
+        if self._progress:
+            self._progress(now - START)
+
+    def _finished(self) -> Record:
+        record, trace = self._record, self.system.trace
+        record.latencies = [queue.counts for queue in self._stage.queues]
+        record.deliveries, record.events = self._stage.deliveries, trace.events
+        record.fingerprint = trace.fingerprint
+        return record
+
+
+Row = tuple[float, int, int, Callable[..., None], tuple[Any, ...]]
+
+
+def _rows(rank: int, act: Callable[..., None], at: list[float], *columns: list[Any]) -> list[Row]:
+    """A table in the order of time; of what happens at the same time, tables of a lower rank come first."""
+    rows = [(when, rank, number, act, tuple(row)) for number, (when, *row) in enumerate(zip(at, *columns, strict=True))]
+    return sorted(rows, key=lambda row: row[:3])
+
+
+def _every(
+    rank: int, act: Callable[..., None], period: float, until: float, phase: float = 0.0, *arguments: Any
+) -> Iterator[Row]:
+    """The same again and again."""
+    number = 1
+    while (at := phase + number * period) <= until:
+        yield at, rank, number, act, arguments
+        number += 1

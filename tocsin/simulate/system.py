@@ -1,0 +1,186 @@
+"""A whole system: brokers, coordinator, data cluster and subscribers, each of which can crash and start again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+from typing import Any
+
+from tocsin.balance.placement.place import Placement
+from tocsin.balance.registry import placement, planner
+from tocsin.balance.thresholds import Thresholds
+from tocsin.broker.limits import Limits as BrokerLimits
+from tocsin.client import events as wishes
+from tocsin.client.rules import Rules
+from tocsin.coordinator import answers, events
+from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.limits import Limits as CoordinatorLimits
+from tocsin.coordinator.rounds import Planners
+from tocsin.coordinator.store.memory import MemoryStore
+from tocsin.coordinator.tokens import Claims, sign
+from tocsin.errors import TocsinError
+from tocsin.simulate.brokerhost import BrokerHost
+from tocsin.simulate.clock import Clock
+from tocsin.simulate.cluster import DataCluster
+from tocsin.simulate.coordinatorhost import CoordinatorHost
+from tocsin.simulate.datahost import DataHost
+from tocsin.simulate.diary import Diary
+from tocsin.simulate.network import Conditions, Network
+from tocsin.simulate.person import Person
+from tocsin.simulate.process import World
+from tocsin.simulate.trace import Trace
+
+_KEY = "a key that only simulations use"
+
+
+def always_balancing() -> Planners:
+    """The product's planners, which balance however small the loads are."""
+    return Planners(planner("migrate"), planner("shuffle"), Thresholds(beta=0, theta=0))
+
+
+@dataclass
+class Setup:
+    """What a system is made of."""
+
+    conditions: Conditions = field(default_factory=Conditions)
+    brokers: BrokerLimits = field(default_factory=BrokerLimits)
+    coordinator: CoordinatorLimits = field(default_factory=CoordinatorLimits)
+    rules: Rules = field(default_factory=Rules)
+    placement: Callable[[], Placement] = lambda: placement("round-robin")
+    planners: Callable[[], Planners] = always_balancing
+    store_seconds: float = 0.01
+    answer_seconds: float = 0.005
+    decide_seconds: float = 0.5
+
+
+@dataclass
+class Wish:
+    """What a subscriber's application wants, whatever happens to its program."""
+
+    channel: str
+    parameters: dict[str, Any]
+    live: bool = False
+
+
+class System:
+    """Everything. What is started twice, or ended when it is not there, stays as it is.
+
+    ``on_broker`` and ``on_person`` are told of every process when it starts.
+    """
+
+    def __init__(
+        self,
+        brokers: list[str],
+        seed: int = 0,
+        setup: Setup | None = None,
+        show: Callable[[str], None] | None = None,
+        cluster: DataCluster | None = None,
+    ) -> None:
+        self.setup, self.random = setup or Setup(), Random(seed)
+        self.clock, self.trace = Clock(), Trace(show)
+        self.network = Network(self.clock, self.random, self.setup.conditions)
+        self.world = World(self.network, self.trace)
+        self.cluster, self.store = cluster or DataCluster(), MemoryStore(_KEY)
+        self.brokers: dict[str, BrokerHost] = {}
+        self.people: dict[str, Person] = {}
+        self.diaries: dict[str, Diary] = {}
+        self.wishes: dict[str, dict[int, Wish]] = {}
+        self.on_broker: Callable[[BrokerHost], None] | None = None
+        self.on_person: Callable[[Person], None] | None = None
+        self._refs = count(1)
+        self._options: dict[str, dict[str, Any]] = {}
+        self.data = DataHost(self.world, self.cluster, self.setup.answer_seconds)
+        self.coordinator = self._coordinator()
+        for name in brokers:
+            self.start_broker(name)
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass."""
+        self.clock.pass_time(seconds)
+
+    def remark(self, text: str) -> None:
+        """Notes what is done to the system."""
+        self.trace.remark(self.clock.now, text)
+
+    def start_broker(self, name: str, **options: Any) -> None:
+        """Starts a broker's process, with the options of a BrokerHost; without any, with those it had before."""
+        if name not in self.brokers or not self.brokers[name].alive:
+            self.remark(f"broker {name} starts")
+            self._options[name] = options or self._options.get(name, {})
+            self.brokers[name] = BrokerHost(self.world, name, self.setup.brokers, **self._options[name])
+            if self.on_broker:
+                self.on_broker(self.brokers[name])
+
+    def start_coordinator(self) -> None:
+        """Starts the coordinator's process on what is stored."""
+        if not self.coordinator.alive:
+            self.remark("the coordinator starts")
+            self.coordinator = self._coordinator()
+
+    def start_data(self) -> None:
+        """Starts the data cluster's process on what it has."""
+        if not self.data.alive:
+            self.remark("the data cluster starts")
+            self.data = DataHost(self.world, self.cluster, self.setup.answer_seconds)
+
+    def join(self, name: str, place: tuple[float, float] | None = None) -> Person:
+        """A subscriber's program starts and goes online, wanting what it ever wanted."""
+        if name in self.people and self.people[name].alive:
+            return self.people[name]
+        self.remark(f"{name} starts")
+        diary = self.diaries.setdefault(name, Diary(name))
+        token = sign(_KEY, Claims(name, "subscriber", self.clock.now + self.setup.coordinator.token_life))
+        person = self.people[name] = Person(self.world, name, token, diary, self.setup.rules, place)
+        if self.on_person:
+            self.on_person(person)
+        person.start()
+        for ref, wish in self.wishes.setdefault(name, {}).items():
+            person.tell(wishes.Subscribe(ref, wish.channel, wish.parameters, wish.live))
+        return person
+
+    def crash_person(self, name: str) -> None:
+        """A subscriber's program ends at once."""
+        person = self.people[name]
+        if person.alive:
+            self.remark(f"{name} crashes")
+            person.crash()
+
+    def subscribe(self, name: str, channel: str, live: bool = False, **parameters: Any) -> int:
+        """A subscriber wants something, and calls it by the number returned."""
+        ref = next(self._refs)
+        self.wishes[name][ref] = Wish(channel, parameters, live)
+        self.diaries[name].wanted(self.cluster.be(channel, parameters))
+        self.people[name].tell(wishes.Subscribe(ref, channel, parameters, live))
+        return ref
+
+    def unsubscribe(self, name: str, ref: int) -> None:
+        """A subscriber does not want something any more."""
+        wish = self.wishes[name].pop(ref)
+        self.diaries[name].leaving(ref, self.cluster.be(wish.channel, wish.parameters))
+        self.people[name].tell(wishes.Unsubscribe(ref))
+
+    def execute(self, channel: str, chosen: Callable[[int], bool] = lambda be: True) -> None:  # noqa: ARG005
+        """The data cluster runs a channel once."""
+        self.data.execute(channel, chosen)
+
+    def ask(
+        self,
+        request: events.Request,
+        then: Callable[[answers.Answer | TocsinError], None] = lambda answer: None,  # noqa: ARG005
+    ) -> None:
+        """An operator asks the coordinator something."""
+        if self.coordinator.alive:
+            self.remark(repr(request))
+            self.coordinator.ask(request, then)
+
+    def _coordinator(self) -> CoordinatorHost:
+        core = Coordinator(
+            self.store.read(),
+            self.clock.now,
+            self.setup.placement(),
+            self.setup.planners(),
+            self.setup.coordinator,
+        )
+        return CoordinatorHost(self.world, core, self.store, self.setup.store_seconds, self.setup.decide_seconds)

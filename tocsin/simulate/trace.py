@@ -1,0 +1,42 @@
+"""What happened, as a fingerprint and, if somebody wants to read it, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from struct import pack
+
+from tocsin.simulate.clock import START
+
+
+class Trace:
+    """Takes every event of every node in. Two runs with the same fingerprint went the same way."""
+
+    def __init__(self, show: Callable[[str], None] | None = None) -> None:
+        self._hash = blake2b(digest_size=8)
+        self._show = show
+        self.events = 0
+
+    def event(self, now: float, node: str, event: object, data: bytes | str = b"") -> None:
+        """A node is told something."""
+        self.events += 1
+        text = data if isinstance(data, bytes) else data.encode()
+        self._hash.update(b"%b%b %b%b" % (pack("<d", now), node.encode(), type(event).__name__.encode(), text))
+        if self._show:
+            self._show(f"{now - START:10.4f}  {node:<12} {_short(event)}")
+
+    def remark(self, now: float, text: str) -> None:
+        """Something happens to the world."""
+        self._hash.update(text.encode())
+        if self._show:
+            self._show(f"{now - START:10.4f}  *** {text}")
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same history."""
+        return self._hash.hexdigest()
+
+
+def _short(event: object) -> str:
+    text = repr(event)
+    return text if len(text) <= 200 else f"{text[:197]}..."
