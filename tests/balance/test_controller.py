@@ -13,7 +13,10 @@ from tocsin.balance.conclusion import concluded
 from tocsin.balance.controller import Controller, Decision
 from tocsin.balance.observed import Observed
 from tocsin.balance.plan import Moves, Plan, Reason, Status
+from tocsin.balance.planner import Planner
+from tocsin.balance.planners.gsh import GSH
 from tocsin.balance.planners.ldm import LDM
+from tocsin.balance.planners.shuffle import Shuffle
 from tocsin.balance.problem import Problem
 from tocsin.balance.snapshot import Snapshot
 from tocsin.balance.thresholds import Thresholds
@@ -366,3 +369,16 @@ class TestComingAndGoing:
 def test_thresholds_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidError, match=next(iter(wrong))):
         Thresholds(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shuffle", [GSH(), Shuffle()], ids=["gsh", "shuffle"])
+def test_who_brings_no_load_stays_and_is_not_heaped_on_one_broker(shuffle: Planner) -> None:
+    book, silent = book_of(9, 1, 1), []
+    for broker in book.brokers.tolist():
+        silent += [book.add_subscriber(broker) for _ in range(20)]
+    for subscriber in silent:
+        book.subscribe(subscriber, book.add_subscription(0))
+    decision = Controller(LDM(), shuffle, EAGER).decide(0, Observed.of(book, always(book)))
+    assert decision.stage is Stage.SHUFFLE
+    assert decision.moves is not None
+    assert not np.isin(decision.moves.subscriber, silent).any()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tocsin.balance.budget import cut
 from tocsin.balance.history import History
 from tocsin.balance.judgement import broken, pointless
@@ -19,6 +21,7 @@ from tocsin.balance.problem import Problem
 from tocsin.balance.snapshot import Snapshot
 from tocsin.balance.thresholds import Thresholds
 from tocsin.balance.triggers import Due, Stage, due
+from tocsin.balance.workload import Int64s
 from tocsin.errors import InvalidError
 
 
@@ -118,7 +121,11 @@ class Controller:
             draining=drains,
             pinned=frozenset(snapshot.brokers.tolist()) - standing.open - drains,
             joining=standing.joining if stage is Stage.JOIN else (),
-            fixed=snapshot.subscribers if stage is Stage.DRAIN else self._history.settling(now),
+            fixed=snapshot.subscribers if stage is Stage.DRAIN else self._staying(now, snapshot),
             target=self.thresholds.target,
             max_moves=self.thresholds.max_moves,
         )
+
+    def _staying(self, now: float, snapshot: Snapshot) -> Int64s:
+        """Who was moved lately, and who brings no load: a planner could put those anywhere, as many as there are."""
+        return np.union1d(self._history.settling(now), snapshot.subscribers[snapshot.workload.own == 0])
