@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.broker.accounting import Changes, Meter
 from tocsin.broker.cache import OVERHEAD, Cache, LeastRecentlyUsed, LeastSubscribed, Policy, TimeToLive
 
 SIZE = OVERHEAD + 10
@@ -71,20 +69,3 @@ def test_an_answer_is_complete_or_none_and_the_bound_is_kept(
             found = cache.after(be, number)
             assert found is None or [e for e, _ in found] == [e for e in there[be] if e > number]
         assert 0 <= cache.bytes <= room * SIZE
-
-
-def test_a_rate_is_the_bytes_of_the_span_and_fades() -> None:
-    meter = Meter(10.0)
-    for second in range(200):
-        meter.add(float(second), 50.0)
-    assert meter.rate(199.0) == pytest.approx(50.0, rel=0.1)
-    assert meter.rate(400.0) < 0.01
-
-
-def test_only_rates_that_changed_are_said_and_those_gone_are_said_to_be_nothing() -> None:
-    changes = Changes()
-    assert changes.take({1: 10.0, 2: 5.0, 3: 0.0}) == {1: 10.0, 2: 5.0}
-    assert changes.take({1: 10.5, 2: 8.0}) == {2: 8.0}
-    assert changes.take({2: 8.0}) == {1: 0.0}
-    changes.forget()
-    assert changes.take({2: 8.0}) == {2: 8.0}

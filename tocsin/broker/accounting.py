@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import exp
 from typing import Final
 
@@ -42,10 +43,13 @@ class Changes:
         self._tolerance = tolerance
         self._said: dict[int, float] = {}
 
-    def take(self, rates: dict[int, float]) -> dict[int, float]:
-        """Those to say now; one that is not there any more, or has faded, is said to be 0."""
-        gone = {be: 0.0 for be in self._said if be not in rates}
-        changed = gone | {be: self._rounded(rate) for be, rate in rates.items() if self._differs(be, rate)}
+    def take(self, rates: dict[int, float], held: Container[int]) -> dict[int, float]:
+        """Those to say now; one that has faded is said to be 0. Of those no longer ``held`` nothing is said: other
+        brokers may hold them, and know better."""
+        for be in [be for be in self._said if be not in held]:
+            del self._said[be]
+        faded = {be: 0.0 for be in self._said if be not in rates}
+        changed = faded | {be: self._rounded(rate) for be, rate in rates.items() if self._differs(be, rate)}
         for be, rate in changed.items():
             if rate:
                 self._said[be] = rate

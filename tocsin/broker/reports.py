@@ -67,7 +67,7 @@ class Reports:
             offline = [name for name, there in self._presence.items() if not there]
             self._coordinator.tell(Presence(online, offline))
             self._presence = {}
-        total, changes = self._total, self._changes.take(self._rates(now))
+        total, changes = self._total, self._changes.take(self._rates(now), self._holdings.lines)
         self._coordinator.tell(Load(total.incoming.rate(now), total.outgoing.rate(now), changes))
 
     def _rates(self, now: float) -> dict[int, float]:
