@@ -17,6 +17,7 @@ from tocsin.experiment.series.rows import Load
 from tocsin.experiment.testbed import claims
 from tocsin.experiment.testbed.bed import Bed
 from tocsin.experiment.testbed.rows import Summary
+from tocsin.experiment.testbed.soundness import sound, stalled
 from tocsin.experiment.testbed.study import Prototype
 from tocsin.experiment.testbed.timetable import timetable
 from tocsin.experiment.verdict import Holds
@@ -110,6 +111,16 @@ def test_ours_is_compared_with_ldm_and_gsh() -> None:
     runs = {Key("NR", "LDM+GSH"): steady(100, 100, 500), Key("NR", "ours"): steady(101, 99, 200)}
     assert claims.ours(runs).holds is Holds.YES
     assert claims.ours(runs | {Key("NR", "ours"): steady(101, 99, 600)}).holds is Holds.NO
+
+
+def test_a_run_that_delivered_much_less_than_others_is_not_compared() -> None:
+    summaries = [
+        Summary("NR", scheme, 2200, 600, 10_000, 700_000, 50_000, size, 0, 0)
+        for scheme, size in (("LDM", 100), ("SDM", 90), ("ours", 40))
+    ]
+    runs = {Key("NR", one.scheme): steady(2, 1) for one in summaries}
+    assert stalled(summaries) == [Key("NR", "ours")]
+    assert set(sound(runs, summaries)) == {Key("NR", "LDM"), Key("NR", "SDM")}
 
 
 @pytest.mark.e2e

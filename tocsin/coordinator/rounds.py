@@ -14,6 +14,7 @@ from tocsin.balance.account import lines, sentences
 from tocsin.balance.controller import Controller, Decision
 from tocsin.balance.observed import Observed, Standing
 from tocsin.balance.planner import Planner
+from tocsin.balance.registry import planner
 from tocsin.balance.thresholds import Thresholds
 from tocsin.coordinator.actions import Decide, Reply
 from tocsin.coordinator.answers import Change, Proposal
@@ -31,6 +32,14 @@ class Planners:
     migration: Planner
     shuffle: Planner
     thresholds: Thresholds
+
+    @classmethod
+    def named(cls, migration: str, shuffle: str, thresholds: Thresholds) -> Planners:
+        """Planners of the registry. The paper's migrate until cov is at α, which must be that at which they begin."""
+        made = planner(migration)
+        if hasattr(made, "alpha"):
+            made = planner(migration, alpha=thresholds.alpha)
+        return cls(made, planner(shuffle), thresholds)
 
     def controller(self) -> Controller:
         """A controller without a past."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tocsin.balance.placement.place import Placement
-from tocsin.balance.registry import placement, planner
+from tocsin.balance.registry import placement
 from tocsin.balance.thresholds import Thresholds
 from tocsin.coordinator.rounds import Planners
 
@@ -31,4 +31,4 @@ class Policy:
 
     def planners(self) -> Planners:
         """What balances."""
-        return Planners(planner(self.migration), planner(self.shuffle), self.thresholds)
+        return Planners.named(self.migration, self.shuffle, self.thresholds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from typing import Final, Protocol, cast
 
 import msgspec
@@ -70,7 +71,19 @@ class Connection(asyncio.Protocol):
     (closed with 1002, after 1009 for size), messages that are no text (4400), a peer that is gone.
     """
 
-    __slots__ = ("_leaving", "_owner", "_parts", "_paused", "_protocol", "_transport", "heard", "id", "idle", "owed")
+    __slots__ = (
+        "_fd",
+        "_leaving",
+        "_owner",
+        "_parts",
+        "_paused",
+        "_protocol",
+        "_transport",
+        "heard",
+        "id",
+        "idle",
+        "owed",
+    )
 
     def __init__(self, owner: Owner) -> None:
         self.id = 0
@@ -83,6 +96,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Takes the transport over from the doorway."""
         self._transport = cast(asyncio.Transport, transport)
+        self._fd = _plain(self._transport)
         high = min(1 << 16, self._owner.quota)
         self._transport.set_write_buffer_limits(high, high // 4)
 
@@ -112,7 +126,10 @@ class Connection(asyncio.Protocol):
         """Writes a frame that is ready."""
         if self._leaving:
             return
-        self._transport.write(frame)
+        if self._fd is None or self._transport.get_write_buffer_size():
+            self._transport.write(frame)
+        else:
+            self._write(self._fd, frame)
         self.owed += len(frame)
         if self.owed > self._owner.quota:
             self._owner.owing(self)
@@ -141,6 +158,16 @@ class Connection(asyncio.Protocol):
         """Bytes that the peer has not taken; from here on ``owed`` counts what is added."""
         self.owed = waiting = self._transport.get_write_buffer_size()
         return waiting
+
+    def _write(self, fd: int, frame: bytes) -> None:
+        """Straight to the socket, since nothing waits before it; whatever does not fit now is the transport's."""
+        try:
+            sent = os.write(fd, frame)
+        except OSError:
+            # Full, or broken: the transport finds out which.
+            sent = 0
+        if sent < len(frame):
+            self._transport.write(frame[sent:])
 
     def _take(self, data: bytes) -> None:
         protocol = self._protocol
@@ -227,3 +254,9 @@ class Connection(asyncio.Protocol):
         if not self._leaving:
             self._leaving = True
             self._owner.leaving(self)
+
+
+def _plain(transport: asyncio.Transport) -> int | None:
+    """The socket's number, unless what is written to it must be encrypted. It is valid until connection_lost."""
+    one = transport.get_extra_info("socket")
+    return None if one is None or transport.get_extra_info("sslcontext") else one.fileno()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.balance.placement.place import Placement
-from tocsin.balance.registry import placement, planner
+from tocsin.balance.registry import placement
 from tocsin.balance.thresholds import Thresholds
 from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.rounds import Planners
@@ -29,7 +29,7 @@ def limits(settings: Coordinator) -> Limits:
 
 def planners(settings: Coordinator) -> Planners:
     """What keeps the loads even; a planner that does not exist is an InvalidError."""
-    return Planners(planner(settings.migration), planner(settings.shuffle), thresholds(settings))
+    return Planners.named(settings.migration, settings.shuffle, thresholds(settings))
 
 
 def thresholds(settings: Coordinator) -> Thresholds:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tocsin.balance.registry import planner
 from tocsin.balance.thresholds import Thresholds
-from tocsin.coordinator.rounds import Planners
 from tocsin.experiment.schemes import Scheme
 from tocsin.experiment.series.rows import Load, Moment, moment
 from tocsin.experiment.study import Tell
@@ -30,22 +28,10 @@ def simulated(scenario: Scenario, scheme: Scheme, seed: int, tell: Tell) -> Reco
     return Simulation(scenario, seed, policy(scheme), progress=progress).run()
 
 
-@dataclass(frozen=True)
-class Schemed(Policy):
-    """A scheme, as the simulator knows it. Where a planner has an α of its own, it ends where the controller begins."""
-
-    def planners(self) -> Planners:
-        """What balances."""
-        found = super().planners()
-        if not hasattr(found.migration, "alpha"):
-            return found
-        return replace(found, migration=planner(self.migration, alpha=self.thresholds.alpha))
-
-
 def policy(scheme: Scheme) -> Policy:
     """A scheme, as the simulator knows it."""
     thresholds = scheme.thresholds or Thresholds()
-    return Schemed("nearest", scheme.migration, scheme.shuffle, thresholds, scheme.thresholds is not None)
+    return Policy("nearest", scheme.migration, scheme.shuffle, thresholds, scheme.thresholds is not None)
 
 
 def above(scheme: Scheme, beta: float) -> Scheme:

@@ -12,6 +12,7 @@ from tocsin.experiment.series.course import Course, Key
 from tocsin.experiment.series.figures import comparison, distribution, table
 from tocsin.experiment.study import Drawing, Grid, Section
 from tocsin.experiment.testbed.rows import Summary
+from tocsin.experiment.testbed.soundness import stalled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,4 +98,8 @@ def _delivered(summaries: Sequence[Summary]) -> Section:
         for one in summaries
     ]
     text = "Subscriptions made, what was published, and what subscribers were told while they were being moved."
+    late = stalled(summaries)
+    if late:
+        names = ", ".join(f"{key.placement} + {key.scheme}" for key in late)
+        text += f"\n\nLeft out of the claims, because less than half as much was delivered as in the best run: {names}."
     return Section("What was delivered", text, grids=[Grid("Every run", header, rows)])

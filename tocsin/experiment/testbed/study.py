@@ -17,6 +17,7 @@ from tocsin.experiment.testbed.claims import verdicts
 from tocsin.experiment.testbed.rows import Summary, Trouble
 from tocsin.experiment.testbed.run import Run
 from tocsin.experiment.testbed.sections import sections
+from tocsin.experiment.testbed.soundness import sound
 from tocsin.experiment.verdict import Verdict
 
 POLICIES: Final = ("none", "ldm", "sdm", "ldm+gsh", "sdm+gsh", "ours")
@@ -85,7 +86,7 @@ class Prototype:
 
     def verdicts(self, data: Data) -> list[Verdict]:
         """The claims."""
-        return verdicts(courses(data))
+        return verdicts(sound(courses(data), data.of(Summary)))
 
     def _schemes(self) -> list[Scheme]:
         return [scheme(name) for name in self.policies]
