@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
@@ -28,7 +31,21 @@ class Program:
     def __call__(self, *arguments: str, stdin: bytes = b"") -> Run:
         self._monkeypatch.setattr(sys, "argv", ["tocsin", *arguments])
         self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin))))
-        with pytest.raises(SystemExit) as exit:
+        with logging_as_it_was(), pytest.raises(SystemExit) as exit:
             main()
         captured = self._capsys.readouterr()
         return Run(exit.value.code, captured.out, captured.err)
+
+
+@contextmanager
+def logging_as_it_was() -> Iterator[None]:
+    """A server logs to what is standard error at the time, which here is gone when the test ends."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    # pytest's own handlers are kept away: a server closes those it replaces.
+    root.handlers[:] = [logging.NullHandler()]
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
