@@ -1,0 +1,104 @@
+"""What the emergency application's channels find for a subscription, worked out without running a query.
+
+The channels are those of ``tocsin/apps/emergency/app.sql``; an execution finds the reports since the one before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from tocsin.balance.workload import Floats
+from tocsin.simulate.scenario import Channel, Rates
+from tocsin.simulate.scenarios.tracks import STEP, Report, Tracks
+
+NEAR: Final = 500.0
+GRAVE: Final = 4
+_ANY_GRAVE: Final = "EmergenciesNearMe"
+_WITH_SHELTERS: Final = "WithShelter"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A BE subscription. ``person`` is the number of the subscriber whose place it goes by, if it goes by one."""
+
+    channel: str
+    event: str | None = None
+    location: str | None = None
+    person: int | None = None
+    radius: float = NEAR
+
+
+class Findings:
+    """What executions find, from what happened in the city."""
+
+    def __init__(self, tracks: Tracks, shelters: Sequence[dict[str, Any]]) -> None:
+        self._tracks = tracks
+        self._at = [report.at for report in tracks.reports]
+        self._with_shelters = _sheltered(tracks.reports, shelters)
+
+    def rates(self, channels: Sequence[Channel], lines: Sequence[Line]) -> Rates:
+        """The rows of all lines: one whenever an execution finds more or less than that before. All begin with 0."""
+        rows: list[tuple[float, int, float]] = []
+        for channel in channels:
+            numbers = [number for number, line in enumerate(lines) if line.channel == channel.name]
+            own, before = [lines[number] for number in numbers], np.zeros(len(numbers))
+            for at in np.arange(channel.period, self._tracks.seconds + 0.5, channel.period).tolist():
+                now = self._found(channel, own, at)
+                rows += [(at, numbers[place], float(now[place])) for place in np.flatnonzero(now != before).tolist()]
+                before = now
+        rows.sort()
+        return Rates([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+
+    def _found(self, channel: Channel, lines: list[Line], at: float) -> Floats:
+        """The bytes that the channel's execution at this time finds for each of its lines."""
+        window = slice(bisect_left(self._at, at - channel.period), bisect_left(self._at, at))
+        reports = self._tracks.reports[window]
+        sizes = np.array([report.size for report in reports], np.float64)
+        if _WITH_SHELTERS in channel.name:
+            sizes = self._with_shelters[window]
+        if lines and lines[0].person is not None:
+            return self._near(channel, lines, at, reports, sizes)
+        found = Counter[tuple[str | None, str | None]]()
+        for report, size in zip(reports, sizes.tolist(), strict=True):
+            for key in ((report.event, None), (None, report.location), (report.event, report.location)):
+                found[key] += size
+        return np.array([found[line.event, line.location] for line in lines], np.float64)
+
+    def _near(self, channel: Channel, lines: list[Line], at: float, reports: list[Report], sizes: Floats) -> Floats:
+        people = np.array([line.person for line in lines], np.int64)
+        here = self._tracks.places[min(int(at) // STEP, len(self._tracks.places) - 1)][people]
+        far = _distances(here, np.array([(report.x, report.y) for report in reports]).reshape(-1, 2))
+        events = np.array([report.event for report in reports], str)
+        wanted = np.array([line.event for line in lines], str)[:, None] == events[None, :]
+        if channel.name == _ANY_GRAVE:
+            wanted |= np.array([report.severity >= GRAVE for report in reports], bool)[None, :]
+        within = far <= np.array([line.radius for line in lines])[:, None]
+        return np.asarray((wanted & within) @ sizes)
+
+
+def _sheltered(reports: Sequence[Report], shelters: Sequence[dict[str, Any]]) -> Floats:
+    """The sizes of reports with the shelters near them."""
+    sizes = np.array([report.size for report in reports], np.float64)
+    if not shelters or not reports:
+        return sizes
+    extra = np.array([len(msgspec.json.encode(shelter)) for shelter in shelters], np.float64)
+    where = np.array([(shelter["x"], shelter["y"]) for shelter in shelters])
+    return np.concatenate(list(_added(reports, where, extra, sizes)))
+
+
+def _added(reports: Sequence[Report], where: Floats, extra: Floats, sizes: Floats) -> Iterator[Floats]:
+    for begin in range(0, len(reports), 1000):
+        part = slice(begin, begin + 1000)
+        places = np.array([(report.x, report.y) for report in reports[part]])
+        yield sizes[part] + (_distances(places, where) <= NEAR) @ extra
+
+
+def _distances(from_: Floats, to: Floats) -> Floats:
+    return np.asarray(np.linalg.norm(from_[:, None, :] - to[None, :, :], axis=-1))
