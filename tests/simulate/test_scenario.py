@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tocsin.errors import InvalidError
-from tocsin.simulate.scenario import Scenario, read, write
+from tocsin.simulate.scenario import Scenario, check, read, write
 from tocsin.simulate.scenarios.paper import Paper, paper
 
 TINY = Paper(subscribers=3, brokers=2, channels=2, lines_each=4, each=(1, 2), seconds=60, subscribing=20)
@@ -45,6 +45,17 @@ def test_a_row_that_cannot_be_is_named(tmp_path: Path, table: str, column: str, 
     with pytest.raises(InvalidError) as caught:
         read(tmp_path / "wrong.json")
     assert says in str(caught.value)
+
+
+def test_names_are_given_once_and_amounts_are_possible() -> None:
+    one, other = paper(TINY).brokers
+    with pytest.raises(InvalidError, match=f"two brokers are called {one.name}"):
+        check(changed(brokers=[one, one]))
+    with pytest.raises(InvalidError, match=r"has a capacity of 0.*; it must be above 0"):
+        check(changed(brokers=[one, msgspec.structs.replace(other, capacity=0.0)]))
+    lines = paper(TINY).lines
+    with pytest.raises(InvalidError, match="row 0 of lines has bytes -1.0"):
+        check(changed(lines=msgspec.structs.replace(lines, bytes=[-1.0, *lines.bytes[1:]])))
 
 
 def test_what_is_no_scenario_is_refused_with_the_place_where_the_format_is_described(tmp_path: Path) -> None:

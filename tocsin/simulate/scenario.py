@@ -6,6 +6,7 @@ from the beginning.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -123,6 +124,11 @@ def check(scenario: Scenario) -> None:
     for channel in scenario.channels:
         if not channel.period > 0:
             raise InvalidError(f"channel {channel.name} has a period of {channel.period}; it must be above 0")
+    for broker in scenario.brokers:
+        if broker.capacity is not None and not broker.capacity > 0:
+            raise InvalidError(f"broker {broker.name} has a capacity of {broker.capacity}; it must be above 0, or none")
+    _check_names("broker", [broker.name for broker in scenario.brokers])
+    _check_names("channel", [channel.name for channel in scenario.channels])
     numbers = {
         "channel": len(scenario.channels),
         "line": len(scenario.lines.channel),
@@ -130,6 +136,12 @@ def check(scenario: Scenario) -> None:
     }
     for name in ("lines", "subscribers", "logins", "logouts", "subscribes", "unsubscribes", "rates", "moves"):
         _check_table(name, msgspec.structs.asdict(getattr(scenario, name)), numbers, scenario.seconds)
+
+
+def _check_names(kind: str, names: list[str]) -> None:
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidError(f"two {kind}s are called {twice}; give each a name of its own")
 
 
 def _check_table(name: str, table: dict[str, list[Any]], numbers: dict[str, int], seconds: float) -> None:
@@ -143,6 +155,9 @@ def _check_table(name: str, table: dict[str, list[Any]], numbers: dict[str, int]
         elif column == "at":
             wrong = next((row for row, value in enumerate(values) if not 0 <= value <= seconds), None)
             limit = f"times are from 0 to {seconds:g}"
+        elif column == "bytes":
+            wrong = next((row for row, value in enumerate(values) if not value >= 0), None)
+            limit = "there cannot be fewer than none"
         else:
             continue
         if wrong is not None:
