@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.coordinator.desk import Desk, held
 from tocsin.coordinator.actions import Close, Send
-from tocsin.coordinator.answers import Located
-from tocsin.coordinator.events import Lost, Received
+from tocsin.coordinator.answers import Located, Status
+from tocsin.coordinator.events import AskStatus, Lost, Received
 from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.store.records import Place
 from tocsin.model.coordination import (
@@ -61,6 +61,19 @@ def test_a_silent_broker_is_dead_though_connected() -> None:
     actions = desk.wait(desk.limits.silence)
     assert Close(desk.links["a"]) in actions
     assert desk.sole(actions, Prepare)[0] == "b"
+
+
+def test_whoever_was_on_a_broker_that_returns_from_the_dead_counts_again() -> None:
+    desk = Desk()
+    desk.hello("a")
+    desk.settle("ann", 7)
+    desk.handle(Lost(desk.links.pop("a")))
+    desk.wait(desk.limits.grace + 1)
+    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.say("a", Load(100.0, 100.0, {7: 100.0}))
+    status = desk.answer(desk.handle(AskStatus(1)))
+    assert isinstance(status, Status)
+    assert [broker.load for broker in status.brokers] == [200.0]
 
 
 def test_a_broker_taken_for_dead_is_told_to_release_when_it_returns() -> None:

@@ -57,5 +57,5 @@ def test_the_same_seed_is_the_same_schedule() -> None:
 
 def test_schedules_do_what_they_are_for() -> None:
     """They move people and keep subscriptions, so that the checks above mean something."""
-    said = sum((ended(seed).said for seed in range(5)), Counter[str]())
+    said = sum((ended(seed).said for seed in range(20)), Counter[str]())
     assert min(said[kind] for kind in ("Prepare", "Handover", "Release", "Kept", "Refused")) > 5

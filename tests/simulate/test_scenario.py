@@ -54,7 +54,7 @@ def test_names_are_given_once_and_amounts_are_possible() -> None:
     with pytest.raises(InvalidError, match=r"has a capacity of 0.*; it must be above 0"):
         check(changed(brokers=[one, msgspec.structs.replace(other, capacity=0.0)]))
     lines = paper(TINY).lines
-    with pytest.raises(InvalidError, match="row 0 of lines has bytes -1.0"):
+    with pytest.raises(InvalidError, match=r"row 0 of lines has bytes -1\.0"):
         check(changed(lines=msgspec.structs.replace(lines, bytes=[-1.0, *lines.bytes[1:]])))
 
 

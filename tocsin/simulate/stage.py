@@ -6,11 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
+import numpy as np
+
+from tocsin.balance.workload import Int64s
 from tocsin.broker.core import Broker
 from tocsin.model import control
 from tocsin.simulate.counted import CountedBroker
 from tocsin.simulate.queueing import Queue
 from tocsin.simulate.scenario import Scenario
+from tocsin.simulate.shortcut import Shortcut
 from tocsin.simulate.system import System
 from tocsin.simulate.weighing import note_size, notes
 
@@ -25,7 +29,8 @@ class Stage:
         self.queues = [Queue(broker.capacity) for broker in scenario.brokers]
         self.deliveries = 0
         self._brought, self._delivered = [0] * len(self.queues), [0] * len(self.queues)
-        self._sizes: list[dict[int, int]] = [{} for _ in scenario.channels]
+        # By the number of the BE subscription; the first is 1.
+        self._sizes: Int64s = np.zeros(len(scenario.lines.bytes) + 1, np.int64)
         for line, size in enumerate(scenario.lines.bytes):
             self.rate(line, size)
 
@@ -42,7 +47,7 @@ class Stage:
         """From now on executions find so much for a line."""
         channel = self._scenario.lines.channel[line]
         be = self._system.cluster.be(self._scenario.channels[channel].name, {"line": line})
-        self._sizes[channel][be] = round(size)
+        self._sizes[be] = round(size)
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
@@ -61,9 +66,15 @@ class Stage:
 
 
 class CountedStage(Stage):
-    """What an execution brings is accounted, not sent."""
+    """What an execution brings is accounted, not sent, and subscriptions are made in one go."""
 
     make = CountedBroker
+
+    def begin(self) -> None:
+        """Starts the brokers."""
+        system = self._system
+        system.at_once = Shortcut(system.brokers, lambda: system.coordinator).subscribe
+        super().begin()
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
@@ -71,7 +82,7 @@ class CountedStage(Stage):
         number = self._system.cluster.execution[name] = self._system.cluster.execution.get(name, 0) + 1
         for broker, described in enumerate(self._scenario.brokers):
             core = cast(CountedBroker, self._system.brokers[described.name].core)
-            incoming, outgoing, deliveries = core.count(now, name, number, self._sizes[channel])
+            incoming, outgoing, deliveries = core.count(now, name, number, self._sizes)
             self._brought[broker] += incoming
             if deliveries:
                 self._sent(broker, now, outgoing, deliveries)
@@ -90,11 +101,10 @@ class FrameStage(Stage):
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
-        sizes = self._sizes[channel]
-        self._system.execute(self._scenario.channels[channel].name, lambda be: sizes.get(be, 0) > 0)
+        self._system.execute(self._scenario.channels[channel].name, lambda be: bool(self._sizes[be]))
 
     def _size(self, be: int, execution: int) -> int:  # noqa: ARG002
-        return next(sizes[be] for sizes in self._sizes if be in sizes)
+        return int(self._sizes[be])
 
     def _weigh(self, broker: int, now: float, frame: bytes) -> None:
         found = notes(frame)
