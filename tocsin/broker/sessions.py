@@ -120,9 +120,9 @@ class Sessions:
             seconds = self._limits.login_seconds
             self.fail(self._sessions[id], Code.LATE, "late", f"no login came within {seconds:g} seconds")
 
-    def wake(self) -> float:
+    def wake(self) -> list[float | None]:
         """When something is due."""
-        return self._logins.soonest
+        return [self._logins.wake()]
 
     def _welcome(self, session: Session, stay: Stay, cursors: Cursors) -> None:
         if stay.session:

@@ -75,12 +75,12 @@ class Session:
 
     def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
         """It is gone."""
-        self._process.forget(self._number)
+        self._process.sessions.pop(self._number, None)
         self._process.tell(events.Closed(self._number))
 
     def drained(self, link: Link) -> None:  # noqa: ARG002
         """It has taken everything."""
-        self._process.taken(self._number)
+        self._process.tell(events.Drained(self._number, 0))
 
 
 class BrokerHost(Process):
@@ -100,8 +100,6 @@ class BrokerHost(Process):
         core = make(name, f"ws://{name}", self._verified, limits=limits, capacity=capacity, place=place)
         super().__init__(world, name, core, events.Tick())
         self.sessions: dict[int, Link] = {}
-        self._untold: dict[int, int] = {}
-        self._much = (limits or Limits()).waiting_bytes // 4
         self.sent: Callable[[float, bytes], None] | None = None
         self.pulled: Callable[[float, control.Results], None] | None = None
         self._numbers = count(1)
@@ -113,25 +111,11 @@ class BrokerHost(Process):
         self._coordinator.dial()
         self._beat()
 
-    @property
-    def linked(self) -> bool:
-        """Whether it takes its links to coordinator and data cluster for open."""
-        return self._coordinator.open and self._data.open
-
     def told(self, message: Any) -> None:
         """Coordinator or data cluster have said something."""
         if self.pulled and isinstance(message, control.Results):
             self.pulled(self.world.clock.now, message)
         self.tell(events.Told(message))
-
-    def taken(self, session: int) -> None:
-        """A connection has taken everything.
-
-        The core is told when that is much, and so in any case before it holds the connection for slow.
-        """
-        if self._untold.get(session, 0) > self._much:
-            del self._untold[session]
-            self.tell(events.Drained(session, 0))
 
     def carry_out(self, action: actions.Action) -> None:
         """Does what the core wants done."""
@@ -146,21 +130,15 @@ class BrokerHost(Process):
             case actions.ToData(message):
                 self._data.send(message)
             case actions.Close(session, code):
-                if link := self.forget(session):
+                if link := self.sessions.pop(session, None):
                     link.close(1, code)
             case actions.KeyLearned(key):
                 self._key = key
             case actions.PublishBatch(batch):
                 self._publish(batch)
 
-    def forget(self, session: int) -> Link | None:
-        """A connection is over."""
-        self._untold.pop(session, None)
-        return self.sessions.pop(session, None)
-
     def _send(self, session: int, frame: bytes) -> None:
         if link := self.sessions.get(session):
-            self._untold[session] = self._untold.get(session, 0) + len(frame)
             link.send(1, frame)
             if self.sent:
                 self.sent(self.world.clock.now, frame)

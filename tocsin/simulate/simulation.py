@@ -13,7 +13,6 @@ from tocsin.coordinator.limits import Limits as CoordinatorLimits
 from tocsin.simulate import inspection
 from tocsin.simulate.clock import START
 from tocsin.simulate.cluster import DataCluster
-from tocsin.simulate.collection import suspended
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.record import Decision, Record, Sample
@@ -29,8 +28,8 @@ class Simulation:
     """One run: the same arguments give the same record.
 
     Args:
-        level: "frames" hands every notification to its subscriber, "counted" only accounts it, and makes most
-            subscriptions in one go, which is some hundred times as fast. All else is the same.
+        level: "frames" hands every notification to its subscriber, "counted" only accounts it, which is some hundred
+            times as fast. All else is the same.
         progress: is told the seconds that have passed.
     """
 
@@ -66,11 +65,6 @@ class Simulation:
 
     def run(self) -> Record:
         """Plays the scenario from its beginning to its end."""
-        with suspended():
-            self._play()
-        return self._finished()
-
-    def _play(self) -> None:
         system = self.system
         system.coordinator.decided = self._decided
         self._stage.begin()
@@ -83,6 +77,7 @@ class Simulation:
             system.clock.run(start + at)
             act(*arguments)
         system.clock.run(start + self._scenario.seconds)
+        return self._finished()
 
     def _happenings(self) -> Iterator[tuple[float, Callable[..., None], tuple[Any, ...]]]:
         """What happens, in the order of time."""

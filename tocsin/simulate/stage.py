@@ -6,15 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-import numpy as np
-
-from tocsin.balance.workload import Int64s
 from tocsin.broker.core import Broker
 from tocsin.model import control
 from tocsin.simulate.counted import CountedBroker
 from tocsin.simulate.queueing import Queue
 from tocsin.simulate.scenario import Scenario
-from tocsin.simulate.shortcut import Shortcut
 from tocsin.simulate.system import System
 from tocsin.simulate.weighing import note_size, notes
 
@@ -29,8 +25,7 @@ class Stage:
         self.queues = [Queue(broker.capacity) for broker in scenario.brokers]
         self.deliveries = 0
         self._brought, self._delivered = [0] * len(self.queues), [0] * len(self.queues)
-        # By the number of the BE subscription; the first is 1.
-        self._sizes: Int64s = np.zeros(len(scenario.lines.bytes) + 1, np.int64)
+        self._sizes: list[dict[int, int]] = [{} for _ in scenario.channels]
         for line, size in enumerate(scenario.lines.bytes):
             self.rate(line, size)
 
@@ -47,7 +42,7 @@ class Stage:
         """From now on executions find so much for a line."""
         channel = self._scenario.lines.channel[line]
         be = self._system.cluster.be(self._scenario.channels[channel].name, {"line": line})
-        self._sizes[be] = round(size)
+        self._sizes[channel][be] = round(size)
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
@@ -66,15 +61,9 @@ class Stage:
 
 
 class CountedStage(Stage):
-    """What an execution brings is accounted, not sent, and subscriptions are made in one go."""
+    """What an execution brings is accounted, not sent."""
 
     make = CountedBroker
-
-    def begin(self) -> None:
-        """Starts the brokers."""
-        system = self._system
-        system.at_once = Shortcut(system.brokers, lambda: system.coordinator).subscribe
-        super().begin()
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
@@ -82,7 +71,7 @@ class CountedStage(Stage):
         number = self._system.cluster.execution[name] = self._system.cluster.execution.get(name, 0) + 1
         for broker, described in enumerate(self._scenario.brokers):
             core = cast(CountedBroker, self._system.brokers[described.name].core)
-            incoming, outgoing, deliveries = core.count(now, name, number, self._sizes)
+            incoming, outgoing, deliveries = core.count(now, name, number, self._sizes[channel])
             self._brought[broker] += incoming
             if deliveries:
                 self._sent(broker, now, outgoing, deliveries)
@@ -101,10 +90,11 @@ class FrameStage(Stage):
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
-        self._system.execute(self._scenario.channels[channel].name, lambda be: bool(self._sizes[be]))
+        sizes = self._sizes[channel]
+        self._system.execute(self._scenario.channels[channel].name, lambda be: sizes.get(be, 0) > 0)
 
     def _size(self, be: int, execution: int) -> int:  # noqa: ARG002
-        return int(self._sizes[be])
+        return next(sizes[be] for sizes in self._sizes if be in sizes)
 
     def _weigh(self, broker: int, now: float, frame: bytes) -> None:
         found = notes(frame)
