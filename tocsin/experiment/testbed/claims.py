@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tocsin.experiment.series.course import Course, Key
-from tocsin.experiment.verdict import Verdict, counted, unmeasured
+from tocsin.experiment.testbed.rows import Summary
+from tocsin.experiment.verdict import Verdict, counted, judged, unmeasured
 
 Courses = Mapping[Key, Course]
 
@@ -14,7 +15,7 @@ _SIMILAR = 0.15
 _EARLY = 600.0
 
 
-def verdicts(courses: Courses) -> list[Verdict]:
+def verdicts(courses: Courses, summaries: Sequence[Summary]) -> list[Verdict]:
     """All of them."""
     return [
         *(falls(courses, scheme) for scheme in ("LDM", "SDM")),
@@ -23,6 +24,7 @@ def verdicts(courses: Courses) -> list[Verdict]:
         similar(courses),
         shuffle_saves(courses),
         ours(courses),
+        nothing_lost(summaries),
     ]
 
 
@@ -96,6 +98,16 @@ def ours(courses: Courses) -> Verdict:
     ]
     held = [one.highest <= other.highest * 1.05 and one.moved <= other.moved for _, one, other in pairs]
     return counted(claim, "; ".join(said), held)
+
+
+def nothing_lost(summaries: Sequence[Summary]) -> Verdict:
+    """Ours as well: whatever was found came, once and in order."""
+    claim = "Nobody misses a notification, or gets one twice or out of order, while being moved"
+    if not summaries:
+        return unmeasured(claim)
+    notes, lost, repeated = (sum(getattr(one, name) for one in summaries) for name in ("notes", "lost", "repeated"))
+    said = f"{notes:,} notifications in {len(summaries)} runs: {lost:,} lost, {repeated:,} twice or out of order"
+    return judged(claim, said, not lost and not repeated)
 
 
 def _pairs(courses: Courses, one: str, other: str) -> list[tuple[str, Course, Course]]:

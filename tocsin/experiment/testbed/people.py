@@ -85,11 +85,9 @@ class People:
             self._ledger.complain(f"{visit.name}: {error}")
 
     async def _read(self, name: str, subscription: Subscription) -> None:
-        last = 0
         try:
             async for note in subscription:
-                self._ledger.receive(note, last)
-                last = note.execution
+                self._ledger.receive(name, note)
         except TocsinError as error:
             self._ledger.complain(f"{name}, {subscription.channel}: {error}")
 

@@ -21,6 +21,7 @@ class Summary(Row, frozen=True):
     locations: Annotated[int, Meta(description="locations that subscribers published through their brokers")]
     notes: Annotated[int, Meta(description="notifications that subscribers received")]
     bytes: Annotated[int, Meta(description="bytes of what they were told")]
+    lost: Annotated[int, Meta(description="of what the data cluster had found for them, what never came")]
     repeated: Annotated[int, Meta(description="notifications that came twice or out of order to the application")]
     troubles: Annotated[int, Meta(description="warnings and errors of the processes, and calls that failed")]
 

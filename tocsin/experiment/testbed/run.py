@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -35,6 +35,9 @@ from tocsin.tasks import until_one_ends
 REPORTS: Final = "reports"
 SAMPLE_SECONDS: Final = 10.0
 """Of the paper's time, between two looks at the loads."""
+SETTLE_SECONDS: Final = 30.0
+"""How long what is on its way at the end is waited for."""
+_AGAIN_SECONDS: Final = 0.5
 
 
 @dataclass
@@ -51,6 +54,7 @@ class Run:
     seed: int
     tell: Tell
     rows: list[Row] = field(default_factory=list)
+    _lost: int = 0
 
     def carry_out(self) -> None:
         """Starts everything, runs it, and stops it."""
@@ -83,10 +87,12 @@ class Run:
             await calls.apply(self.bed.application())
             await calls.load("Shelters", world.shelters())
             await calls.balance(self.bed.scheme.thresholds is not None)
-            began = asyncio.get_running_loop().time()
+            first, began = await calls.executions(), asyncio.get_running_loop().time()
             await until_one_ends(
                 self._watch(calls, ledger, began), self._publish(network, world, people, ledger, began)
             )
+            self.tell("comparing what came with what was found", 1.0)
+            await self._settle(await calls.found(first, await calls.executions()), ledger)
 
     async def _publish(self, network: Network, world: World, people: People, ledger: Ledger, began: float) -> None:
         """The world, as many of its seconds in each second as the speed is."""
@@ -130,6 +136,14 @@ class Run:
     async def _until(self, began: float, second: float) -> None:
         await asyncio.sleep(began + second / self.bed.speed - asyncio.get_running_loop().time())
 
+    async def _settle(self, found: Mapping[int, frozenset[int]], ledger: Ledger) -> None:
+        """Waits until all of what was found has come, though not for ever."""
+        for _ in range(round(SETTLE_SECONDS / _AGAIN_SECONDS)):
+            if not ledger.lost(found):
+                break
+            await asyncio.sleep(_AGAIN_SECONDS)
+        self._lost = ledger.lost(found)
+
     def _conclude(self, ledger: Ledger) -> None:
         where = self.bed.placement, self.bed.scheme.title
         self.rows += [Trouble(*where, " ".join(text.split())) for text in ledger.troubles]
@@ -143,6 +157,7 @@ class Run:
                 locations=ledger.locations,
                 notes=ledger.notes,
                 bytes=ledger.bytes,
+                lost=self._lost,
                 repeated=ledger.repeated,
                 troubles=len(ledger.troubles),
             )

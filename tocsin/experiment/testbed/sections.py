@@ -82,7 +82,7 @@ def _moves_drawn(courses: Courses) -> Figure:
 
 
 def _delivered(summaries: Sequence[Summary]) -> Section:
-    header = ["run", "FE", "BE", "reports", "locations", "notes", "bytes", "twice", "troubles"]
+    header = ["run", "FE", "BE", "reports", "locations", "notes", "bytes", "lost", "twice", "troubles"]
     rows = [
         [
             f"{one.placement} + {one.scheme}",
@@ -92,6 +92,7 @@ def _delivered(summaries: Sequence[Summary]) -> Section:
             f"{one.locations:,}",
             f"{one.notes:,}",
             rate(one.bytes).removesuffix("/s"),
+            f"{one.lost:,}",
             f"{one.repeated:,}",
             f"{one.troubles:,}",
         ]

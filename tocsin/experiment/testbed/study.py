@@ -86,7 +86,8 @@ class Prototype:
 
     def verdicts(self, data: Data) -> list[Verdict]:
         """The claims."""
-        return verdicts(sound(courses(data), data.of(Summary)))
+        summaries = data.of(Summary)
+        return verdicts(sound(courses(data), summaries), summaries)
 
     def _schemes(self) -> list[Scheme]:
         return [scheme(name) for name in self.policies]
