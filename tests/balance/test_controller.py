@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -134,6 +134,35 @@ class TestPlans:
         (refusal,) = decision.refused
         assert refusal.stage is Stage.SHUFFLE
         assert "lower the highest load only by 0.0%" in refusal.reason
+
+    def test_nobody_is_shuffled_when_a_migration_does_nearly_as_well(self) -> None:
+        migration, shuffle = Told("migration", [1, 1, 0, 0, 0]), Told("shuffle", [0, 0, 1, 1, 1])
+        book = book_of(5, 0)
+        thresholds = replace(EAGER, shuffle_gain=0.1)
+        decision = Controller(migration, shuffle, thresholds).decide(0, Observed.of(book, always(book)))
+        assert decision.stage is Stage.MIGRATE
+        (refusal,) = decision.refused
+        assert refusal.stage is Stage.SHUFFLE
+        assert refusal.reason == (
+            "it would move 3, and a migration of 2 does nearly as much: the highest load would end 0.0% lower than "
+            "with that, and 10% are asked for"
+        )
+        assert (len(migration.asked), len(shuffle.asked)) == (1, 1)
+
+    @pytest.mark.parametrize("migrants", [[1, 0, 0, 0, 0], None])
+    def test_a_shuffle_that_gains_enough_is_preferred_to_a_migration(self, migrants: Sequence[int] | None) -> None:
+        migration, shuffle = Told("migration", migrants), Told("shuffle", [0, 0, 1, 1, 1])
+        book = book_of(5, 0)
+        thresholds = replace(EAGER, shuffle_gain=0.1)
+        decision = Controller(migration, shuffle, thresholds).decide(0, Observed.of(book, always(book)))
+        assert (decision.stage, decision.refused) == (Stage.SHUFFLE, ())
+
+    def test_without_a_migration_to_compare_with_there_is_a_shuffle(self) -> None:
+        migration, shuffle = Told("migration", [1, 1, 0, 0, 0]), Told("shuffle", [0, 0, 1, 1, 1])
+        book = book_of(5, 0)
+        thresholds = replace(EAGER, beta=1e9, shuffle_gain=0.1)
+        decision = Controller(migration, shuffle, thresholds).decide(0, Observed.of(book, always(book)))
+        assert (decision.stage, migration.asked) == (Stage.SHUFFLE, [])
 
     def test_a_plan_that_raises_the_highest_load_is_refused(self) -> None:
         decision = decide(book_of(4, 2), [1, 1, 1, 1, 1, 0])
@@ -361,6 +390,7 @@ class TestComingAndGoing:
         {"min_improvement": 0},
         {"max_over_mean": 1},
         {"target": 0.9},
+        {"shuffle_gain": 1.0},
         {"max_moves": 0},
         {"max_stale": 2},
         {"cool_down": -1},

@@ -8,6 +8,7 @@ plan as it can, and reports which were moved.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
@@ -56,7 +57,8 @@ class Controller:
     """Decides round by round. At most one plan comes of a round, so a shuffle and a migration never run together.
 
     In this order: what drains; then, unless it is too soon after the last plan, joining brokers that have not got their
-    share; then a shuffle or a migration. When a plan is refused, the next of these is tried.
+    share; then a shuffle, unless a migration is nearly as good; then a migration. When a plan is refused, the next of
+    these is tried.
 
     Args:
         migration: serves migrations, and draining and joining brokers.
@@ -80,8 +82,12 @@ class Controller:
         if not stages:
             return Decision(Stage.IDLE, reason, refused=tuple(refused))
         snapshot = observed.snapshot()
+        attempt = cache(partial(self._attempt, now=now, standing=standing, snapshot=snapshot))
+        compares = self.thresholds.shuffle_gain > 0 and Stage.MIGRATE in dict(stages)
         for stage, why in stages:
-            result = self._attempt(stage, now, standing, snapshot)
+            result = attempt(stage)
+            if compares and stage is Stage.SHUFFLE and isinstance(result, Plan):
+                result = self._spared(result, attempt(Stage.MIGRATE))
             if isinstance(result, Plan):
                 return Decision(stage, why, result, snapshot.moves(result), tuple(refused))
             refused.append(result)
@@ -96,6 +102,19 @@ class Controller:
             return []
         reason = f"no recent report from {standing.named(brokers)}, so nobody is moved away"
         return [Refusal(Stage.DRAIN, self._migration.name, reason)]
+
+    def _spared(self, shuffle: Plan, migration: Plan | Refusal) -> Plan | Refusal:
+        """The shuffle, or why not: a migration does nearly as much."""
+        part = self.thresholds.shuffle_gain
+        if isinstance(migration, Refusal) or shuffle.after.max <= (1 - part) * migration.after.max:
+            return shuffle
+        lower = f"{max(1 - shuffle.after.max / migration.after.max, 0):.1%}"
+        return Refusal(
+            Stage.SHUFFLE,
+            shuffle.planner,
+            f"it would move {len(shuffle.moves):,}, and a migration of {len(migration.moves):,} does nearly as much: "
+            f"the highest load would end {lower} lower than with that, and {part:.0%} are asked for",
+        )
 
     def _attempt(self, stage: Stage, now: float, standing: Standing, snapshot: Snapshot) -> Plan | Refusal:
         planner = self._shuffle if stage is Stage.SHUFFLE else self._migration

@@ -17,6 +17,8 @@ class Thresholds:
             broker handles without anybody noticing, 0 to always balance.
         gamma: shuffle when cov is above this. The paper's value.
         theta: shuffle only when μ is above this. The paper names no value; here it is that of ``beta``.
+        shuffle_gain: shuffle only when the highest load ends by this part of it lower than with a migration, which
+            moves far fewer. 0: also when a migration would do as well, as in the paper.
         max_over_mean: migrate also when the highest load is above so many times μ, since cov ≤ α alone allows
             1 + α·√(m − 1): 2.5 times with 100 brokers. With the default it matters from 13 brokers on. None: never.
         target: ask planners to bring the highest load to this multiple of the lower bound and no further, which saves
@@ -34,6 +36,7 @@ class Thresholds:
     beta: float = 300e6
     gamma: float = 0.5
     theta: float = 300e6
+    shuffle_gain: float = 0.0
     max_over_mean: float | None = 1.5
     target: float | None = None
     stale_after: float = 30.0
@@ -56,5 +59,7 @@ class Thresholds:
             raise InvalidError(f"max_over_mean is {self.max_over_mean}; the highest load is never below the mean")
         if self.target is not None and not self.target >= 1:
             raise InvalidError(f"target is {self.target}; no load can be below the lower bound, which is 1")
+        if not 0 <= self.shuffle_gain < 1:
+            raise InvalidError(f"shuffle_gain is {self.shuffle_gain}; it must be a part of the load, from 0 to below 1")
         if self.max_moves is not None and self.max_moves < 1:
             raise InvalidError(f"max_moves is {self.max_moves}; with no moves at all, do not run the controller")

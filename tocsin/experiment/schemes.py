@@ -17,7 +17,7 @@ _NEVER: Final = 1e6
 _PAPERS: Final = Thresholds(
     beta=0.0, gamma=_NEVER, theta=0.0, max_over_mean=None, cool_down=0.0, settle=0.0, min_improvement=1e-6
 )
-_OURS: Final = Thresholds(beta=0.0, theta=0.0)
+_OURS: Final = Thresholds(beta=0.0, theta=0.0, shuffle_gain=0.1)
 
 
 @dataclass(frozen=True)

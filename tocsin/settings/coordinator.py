@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from tocsin.balance.thresholds import Thresholds
 from tocsin.coordinator.limits import Limits
-from tocsin.settings.section import MIB, Port, Seconds, Section, Size
+from tocsin.settings.section import MIB, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 _LIMITS: Final = Limits()
 _THRESHOLDS: Final = Thresholds()
@@ -39,20 +39,8 @@ class Coordinator(Section, frozen=True, kw_only=True):
             description="A PostgreSQL database for its state; empty for a SQLite file in the directory.",
         ),
     ] = ""
-    tls_certificate: Annotated[
-        str,
-        Meta(
-            examples=["", "/etc/tocsin/certificate.pem"],
-            description="The file of its certificate, with all that lead to the root; empty to speak without TLS.",
-        ),
-    ] = ""
-    tls_key: Annotated[
-        str,
-        Meta(
-            examples=["", "/etc/tocsin/key.pem"],
-            description="The file of the certificate's key; empty when it is in the same file.",
-        ),
-    ] = ""
+    tls_certificate: TlsCertificate = ""
+    tls_key: TlsKey = ""
     registration: Annotated[
         Registration,
         Meta(description="Who may register subscribers: operators, or anybody for names that are not taken."),
@@ -103,6 +91,17 @@ class Coordinator(Section, frozen=True, kw_only=True):
     theta: Annotated[
         Rate, Meta(description="Shuffle only when the mean load is above this, in bytes per second; 0 as for beta.")
     ] = 0.0
+    shuffle_gain: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=0.99,
+            description=(
+                "Shuffle only when the highest load ends by this part of it lower than with a migration, which moves "
+                "far fewer; 0: also when a migration would do as well."
+            ),
+        ),
+    ] = 0.1
     max_over_mean: Annotated[
         Level, Meta(description="Migrate also when the highest load is above so many times the mean; 0: never.")
     ] = _THRESHOLDS.max_over_mean or 0.0

@@ -39,6 +39,7 @@ def thresholds(settings: Coordinator) -> Thresholds:
         beta=settings.beta,
         gamma=settings.gamma,
         theta=settings.theta,
+        shuffle_gain=settings.shuffle_gain,
         max_over_mean=settings.max_over_mean or None,
         target=settings.target or None,
         stale_after=settings.stale_after_seconds,

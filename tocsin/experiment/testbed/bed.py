@@ -60,6 +60,7 @@ class Bed:
             "coordinator.beta": thresholds.beta,
             "coordinator.gamma": thresholds.gamma,
             "coordinator.theta": thresholds.theta,
+            "coordinator.shuffle_gain": thresholds.shuffle_gain,
             "coordinator.max_over_mean": thresholds.max_over_mean or 0,
             "coordinator.min_improvement": thresholds.min_improvement,
             "coordinator.cool_down_seconds": thresholds.cool_down / self.speed,
