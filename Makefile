@@ -48,6 +48,7 @@ java:
 
 servers:
 	@scripts/ensure-postgresql
+	@scripts/ensure-openssl
 	@scripts/ensure-chromium
 
 peers:

@@ -13,8 +13,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tests.broker.world import DataCluster
 from tests.coordinator.server.live import LiveBroker
-from tests.coordinator.server.running import WAIT_SECONDS, Running, until
+from tests.coordinator.server.running import WAIT_SECONDS, Running
 from tests.network.process import ServerProcess, free_port
+from tests.waiting import until_async
 from tocsin.broker import events
 from tocsin.coordinator.store.sqlite import SqliteStore
 from tocsin.model import subscriber
@@ -54,7 +55,7 @@ class Network:
         for name, theirs in rates.items():
             total = sum(theirs.values())
             self._brokers[name].report(Load(total, total, theirs))
-        await until(self._loaded, "load")
+        await until_async(self._loaded, "load")
 
     async def _loaded(self) -> bool:
         brokers = (await self._coordinator.status())["brokers"]

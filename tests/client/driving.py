@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from tocsin.client.actions import Action, Open, Send
 from tocsin.client.core import Core
-from tocsin.client.events import BrokerFound, Event, Opened, Received, Start, Tick
+from tocsin.client.events import BrokerFound, Event, Lost, Opened, Received, Start, Tick
+from tocsin.client.events import Subscribe as Wish
 from tocsin.client.rules import Rules
 from tocsin.model.subscriber import VERSION, Answer, Held, Note, Notes, Request, Subscribe, Subscribed, Welcome
 
 A = TypeVar("A", bound=Action)
 R = TypeVar("R", bound=Request)
+
+FIRES: Final[dict[str, Any]] = {"event": "fire"}
 
 
 def held(number: int, cursor: int = 0, channel: str = "Fires") -> Held:
@@ -86,4 +89,20 @@ def sent(actions: list[Action], kind: type[R]) -> list[R]:
 def asked(actions: list[Action], kind: type[R]) -> R:
     """The one request of its kind."""
     (request,) = sent(actions, kind)
+    return request
+
+
+def again(program: Program, connection: int, *subscriptions: Held) -> int:
+    """Loses the connection and is welcomed on a new one; the actions are those of the welcome."""
+    program.do(Lost(connection))
+    opened = only(program.wait(), Open).connection
+    program.do(Opened(opened))
+    program.say(opened, welcome(*subscriptions))
+    return opened
+
+
+def subscribed(program: Program, ref: int = 1, number: int = 7) -> Subscribe:
+    """Subscribes, with the broker's confirmation."""
+    request = asked(program.do(Wish(ref, "Fires", FIRES)), Subscribe)
+    program.confirm(1, request, number)
     return request

@@ -1,12 +1,14 @@
-"""One small Spark for all tests of the data cluster: starting it takes longer than most of them."""
+"""What tests of the data cluster share: one small Spark, which starts slower than most of them run, and a catalog."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.data.world import World
 from tocsin.data.session import start
 from tocsin.settings import Spark
 
@@ -20,3 +22,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = start(settings, tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture
+def world(spark: SparkSession, tmp_path: Path) -> Iterator[World]:
+    """A catalog that is open, but not started."""
+    world = World(spark, tmp_path / "data")
+    yield world
+    world.close()

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from tests.data.world import DATASETS, World
+from tests.data.world import DATASETS, FEED, World
 from tocsin.errors import StatementError
 
 pytestmark = pytest.mark.spark
 
-FEED = "CREATE FEED reports INTO Reports SLICED BY id INTO 4 SLICES;"
 CHANNEL = "CREATE CONTINUOUS CHANNEL OfType(event STRING) AS SELECT r.id FROM Reports r WHERE r.etype = event;"
-
-
-@pytest.fixture
-def world(spark: SparkSession, tmp_path: Path) -> Iterator[World]:
-    # Not started: what is asked here needs Spark for its checks only.
-    world = World(spark, tmp_path / "data")
-    yield world
-    world.close()
 
 
 def refused(world: World, text: str, directory: Path | None = None) -> StatementError:

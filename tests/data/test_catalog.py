@@ -1,4 +1,4 @@
-"""The catalog after accidents: whatever step a change did not come beyond, it opens again and can be applied again."""
+"""The catalog: feeds that are dropped, created anew or damaged, and what it finds when it is opened."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import asyncio
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,183 +14,17 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.data.waiting import until
-from tests.data.world import DATASETS, World, reports
-from tocsin.data import catalog as module
+from tests.data.world import CHANNEL, DATASETS, FEED, World, publish, reports
+from tests.waiting import until
 from tocsin.data import compiling
 from tocsin.data.channels.check import Compiled, check
-from tocsin.data.channels.runner import Runner
 from tocsin.data.compiling import Compiler
 from tocsin.data.lake.table import Table
-from tocsin.data.results import Results
-from tocsin.data.store.definitions import Definitions
-from tocsin.data.subscriptions import Subscriptions
 from tocsin.errors import ConflictError, StatementError, StorageError, UnavailableError
 from tocsin.model.definitions import Channel, Dataset
 from tocsin.model.messages import Published
 
 pytestmark = pytest.mark.spark
-
-FEED = "CREATE FEED reports INTO Reports SLICED BY id INTO 4 SLICES;"
-CHANNEL = """CREATE CONTINUOUS CHANNEL OfType(event STRING) AS
-SELECT r.id FROM Reports r WHERE r.etype = event AND is_new(r);"""
-
-Crash = Callable[[object, str], None]
-
-
-class Crashed(BaseException):
-    """The process dies here."""
-
-
-@pytest.fixture
-def world(spark: SparkSession, tmp_path: Path) -> Iterator[World]:
-    world = World(spark, tmp_path / "data", feeds={"retry_after_seconds": 0.05})
-    yield world
-    world.close()
-
-
-@pytest.fixture
-def crash() -> Iterator[Crash]:
-    """Lets the next call of a function die before it has done anything."""
-    with ExitStack() as stack:
-
-        def crash(owner: object, name: str) -> None:
-            patch = stack.enter_context(pytest.MonkeyPatch.context())
-
-            def died(*_: object, **__: object) -> None:
-                patch.undo()
-                raise Crashed
-
-            patch.setattr(owner, name, died)
-
-        yield crash
-
-
-def begin_again(world: World) -> None:
-    world.close()
-    world.open()
-    world.start()
-
-
-STEPS_OF_CREATION: list[tuple[object, str]] = [
-    (Results, "skip"),
-    (Definitions, "put"),
-    (Runner, "add"),
-]
-
-
-@pytest.mark.parametrize(("owner", "name"), STEPS_OF_CREATION, ids=[name for _, name in STEPS_OF_CREATION])
-def test_a_crash_while_a_channel_is_created_leaves_it_created_or_not(
-    world: World, crash: Crash, owner: object, name: str
-) -> None:
-    world.start()
-    world.apply(DATASETS)
-    world.put("Reports", *reports("fire"))
-    crash(owner, name)
-    with pytest.raises(Crashed):
-        world.apply(CHANNEL)
-    begin_again(world)
-    assert world.actions(CHANNEL) == ["unchanged" if name == "add" else "created"]
-    world.attach("OfType", {"event": "fire"})
-    world.put("Reports", *reports("fire", first=7))
-    assert [row["id"] for _, row in world.wait_for("OfType", 1)] == ["r7"]
-
-
-def test_a_channel_that_the_store_refused_does_not_exist_and_can_be_created_afterwards(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object) -> None:
-        raise StorageError("the disk is full")
-
-    world.start()
-    world.apply(DATASETS)
-    monkeypatch.setattr(Definitions, "put", refused)
-    for statement in (CHANNEL, FEED, "CREATE DATASET Another (id STRING)"):
-        with pytest.raises(StorageError, match="the disk is full"):
-            world.apply(statement)
-    monkeypatch.undo()
-    assert (world.shown("CHANNELS"), world.shown("FEEDS")) == ({}, {})
-    assert set(world.shown("DATASETS")) == {"Reports", "People"}
-    assert world.actions(CHANNEL + FEED) == ["created", "created"]
-
-
-STEPS_OF_REMOVAL: list[tuple[object, str]] = [
-    (Definitions, "remove"),
-    (Runner, "remove"),
-    (Subscriptions, "drop"),
-    (module, "_discard"),
-]
-
-
-@pytest.mark.parametrize(("owner", "name"), STEPS_OF_REMOVAL, ids=[name for _, name in STEPS_OF_REMOVAL])
-def test_a_crash_while_a_channel_is_dropped_leaves_it_there_or_not(
-    world: World, crash: Crash, owner: object, name: str
-) -> None:
-    world.start()
-    world.apply(DATASETS + CHANNEL)
-    world.attach("OfType", {"event": "fire"})
-    world.put("Reports", *reports("fire"))
-    world.wait_for("OfType", 1)
-    crash(owner, name)
-    with pytest.raises(Crashed):
-        world.apply("DROP CHANNEL OfType")
-    begin_again(world)
-    there = name == "remove" and owner is Definitions
-    assert world.actions("DROP CHANNEL IF EXISTS OfType") == ["dropped" if there else "unchanged"]
-    # Created anew, it has none of its former self's subscriptions, results or progress.
-    assert world.actions(CHANNEL) == ["created"]
-    assert (world.found("OfType"), world.catalog.subscriptions.count("OfType")) == ([], 0)
-    world.attach("OfType", {"event": "fire"})
-    world.put("Reports", *reports("fire", first=7))
-    assert [row["id"] for _, row in world.wait_for("OfType", 1)] == ["r7"]
-
-
-@pytest.mark.parametrize("name", ["put", "_discard"])
-def test_a_crash_while_a_feed_is_replaced_leaves_one_that_works(world: World, crash: Crash, name: str) -> None:
-    world.apply(DATASETS + FEED)
-    crash(module if name == "_discard" else Definitions, name)
-    replacing = FEED.replace("CREATE", "CREATE OR REPLACE").replace("4", "2")
-    with pytest.raises(Crashed):
-        world.apply(replacing)
-    begin_again(world)
-    assert world.actions(replacing) == ["replaced"]
-    assert publish(world, "a") == Published(1)
-    until(lambda: world.catalog.tables["Reports"].read().num_rows == 1)
-
-
-@pytest.mark.parametrize(("owner", "name"), [(Definitions, "remove"), (shutil, "rmtree")], ids=["remove", "rmtree"])
-def test_a_crash_while_a_dataset_is_dropped_leaves_an_empty_one_or_none(
-    world: World, crash: Crash, owner: object, name: str
-) -> None:
-    world.apply(DATASETS)
-    world.put("Reports", *reports("fire"))
-    crash(owner, name)
-    with pytest.raises(Crashed):
-        world.apply("DROP DATASET Reports")
-    begin_again(world)
-    world.apply("DROP DATASET IF EXISTS Reports; " + DATASETS)
-    assert world.catalog.tables["Reports"].read().num_rows == 0
-
-
-def test_a_dataset_that_the_store_does_not_let_go_of_keeps_its_records(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object) -> None:
-        raise StorageError("the disk is full")
-
-    world.apply(DATASETS)
-    world.put("Reports", *reports("fire"))
-    monkeypatch.setattr(Definitions, "remove", refused)
-    with pytest.raises(StorageError, match="the disk is full"):
-        world.apply("DROP DATASET Reports")
-    world.close()
-    world.open()
-    assert world.catalog.tables["Reports"].read()["id"].to_pylist() == ["r0"]
-
-
-def publish(world: World, *names: str) -> Published:
-    body = json.dumps([{"id": name, "etype": "fire", "severity": 1} for name in names]).encode()
-    return asyncio.run(world.catalog.pipelines["reports"].admission.publish(body, "application/json"))
 
 
 def test_records_published_before_spark_is_there_are_stored_once_it_is(world: World) -> None:

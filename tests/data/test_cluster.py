@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.data.waiting import until_async
 from tests.data.world import DATASETS
+from tests.waiting import until_async
 from tocsin.data import session
 from tocsin.data.catalog import Catalog
 from tocsin.data.cluster import Cluster
@@ -243,11 +243,7 @@ async def test_it_stops_while_it_is_busy_and_what_was_accepted_is_stored_afterwa
             accepted.append(f"r{number}")
 
     publishing = asyncio.create_task(publisher())
-
-    async def begun() -> bool:
-        return len(accepted) > 20
-
-    await until_async(begun)
+    await until_async(lambda: len(accepted) > 20)
     await cluster.stop()
     with pytest.raises(UnavailableError):
         await publishing

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.data.waiting import until
 from tests.data.world import DATASETS, World, reports
+from tests.waiting import until
 from tocsin.data.lake.table import Table
 from tocsin.data.upkeep import Upkeep
 from tocsin.errors import StorageError

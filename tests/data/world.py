@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -12,26 +13,32 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tests.data.waiting import until
+from tests.waiting import until
 from tocsin.data.applying import Applier
 from tocsin.data.catalog import Catalog
 from tocsin.data.channels.execution import Execution
 from tocsin.data.store import Store
-from tocsin.model.messages import Outcome
+from tocsin.model.messages import Outcome, Published
 from tocsin.settings import Settings
 
 DATASETS = """
 CREATE DATASET Reports (id STRING, etype STRING, severity INT) PRIMARY KEY id;
 CREATE KEYED DATASET People (name STRING, likes STRING) PRIMARY KEY name;
 """
+FEED = "CREATE FEED reports INTO Reports SLICED BY id INTO 4 SLICES;"
+CHANNEL = """CREATE CONTINUOUS CHANNEL OfType(event STRING) AS
+SELECT r.id FROM Reports r WHERE r.etype = event AND is_new(r);"""
 
 
 class World:
     """What a process has open, and what its channels told of."""
 
     def __init__(self, spark: SparkSession, directory: Path, **settings: Any) -> None:
-        quick = {"channels": {"retry_seconds": 0.05, "max_retry_seconds": 0.2}, **settings}
-        self.settings = msgspec.convert({**quick, "data": {"directory": directory}}, Settings)
+        retries = {
+            "channels": {"retry_seconds": 0.05, "max_retry_seconds": 0.2},
+            "feeds": {"retry_after_seconds": 0.05},
+        }
+        self.settings = msgspec.convert({**retries, **settings, "data": {"directory": directory}}, Settings)
         self.spark: Future[SparkSession] = Future()
         self.executions: list[Execution] = []
         self.dropped: list[str] = []
@@ -103,3 +110,9 @@ class World:
 def reports(*types: str, first: int = 0) -> Sequence[Mapping[str, object]]:
     """Reports r0, r1, … of these types, with severities 0, 1, …"""
     return [{"id": f"r{first + n}", "etype": etype, "severity": n} for n, etype in enumerate(types)]
+
+
+def publish(world: World, *names: str) -> Published:
+    """Publishes reports of fires with these ids to the feed ``reports``."""
+    body = json.dumps([{"id": name, "etype": "fire", "severity": 1} for name in names]).encode()
+    return asyncio.run(world.catalog.pipelines["reports"].admission.publish(body, "application/json"))

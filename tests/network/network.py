@@ -17,8 +17,9 @@ from typing import Any, Final, Self
 import httpx
 
 from tests.e2e.process import DataProcess
-from tests.network.process import ServerProcess, free_port, until
+from tests.network.process import ServerProcess, free_port
 from tests.network.proxy import Proxy, proxy
+from tests.waiting import until_async
 
 OPERATOR: Final = "demo"
 
@@ -96,7 +97,7 @@ class Network:
         async def is_so() -> bool:
             return (await self.broker(name))["state"] in states
 
-        await until(is_so, f"{name} that is {' or '.join(states)}")
+        await until_async(is_so, f"{name} that is {' or '.join(states)}")
 
     async def status(self) -> dict[str, Any]:
         """What the coordinator says of itself."""
@@ -130,7 +131,7 @@ class Network:
         async def empty() -> bool:
             return bool((await self.broker(name))["subscribers"] == 0)
 
-        await until(empty, f"end of the draining of {name}")
+        await until_async(empty, f"end of the draining of {name}")
 
     async def all_present(self) -> None:
         """Waits until the coordinator knows all subscribers of every broker to be connected there, and nobody else."""
@@ -138,7 +139,7 @@ class Network:
         async def right() -> bool:
             return all(broker["online"] == broker["subscribers"] for broker in (await self.status())["brokers"])
 
-        await until(right, "subscribers that are all connected where they belong")
+        await until_async(right, "subscribers that are all connected where they belong")
 
     async def register(self, name: str) -> str:
         """Makes a subscriber known; its token."""

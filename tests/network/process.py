@@ -11,21 +11,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
 
 import httpx
 
 from tests.e2e.process import ROOT, START_SECONDS, STOP_SECONDS, DiedError
-
-# Waiting for what real processes do leaves nothing but to look again and again.
-_PAUSE: Final = 0.05
-# Generous, for the machine may be shared: reaching it means that something is wrong, not slow.
-WAIT_SECONDS: Final = 60.0
-
-T = TypeVar("T")
+from tests.waiting import until_async
 
 
 def free_port() -> int:
@@ -33,17 +25,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-async def until(
-    condition: Callable[[], Awaitable[T | None]], what: str, seconds: float = WAIT_SECONDS, pause: float = _PAUSE
-) -> T:
-    """Waits for the condition to give something true, and gives that."""
-    deadline = time.monotonic() + seconds
-    while not (met := await condition()):
-        assert time.monotonic() < deadline, f"no {what} within {seconds:.0f} s"
-        await asyncio.sleep(pause)
-    return met
 
 
 class ServerProcess:
@@ -82,7 +63,7 @@ class ServerProcess:
     async def listening(self) -> None:
         """Waits until it answers."""
         async with httpx.AsyncClient(base_url=self.url, trust_env=False, timeout=5) as client:
-            await until(lambda: self._answers(client), f"answer of {self.name}", START_SECONDS)
+            await until_async(lambda: self._answers(client), f"answer of {self.name}", START_SECONDS)
 
     async def start(self) -> None:
         """Starts, and waits until it answers."""

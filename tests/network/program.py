@@ -14,9 +14,9 @@ from typing import Any
 from tests.e2e.process import ROOT, DiedError
 from tests.network.checker import Run, Seen
 from tests.network.network import Network
-from tests.network.process import until
 from tests.network.record import Record
 from tests.network.reports import Wish
+from tests.waiting import until_async
 
 
 class Program:
@@ -62,7 +62,7 @@ class Program:
                 raise DiedError(f"{self.name} ended with status {self._process.returncode}; see {self._log}")
             return condition(self._lines)
 
-        await until(met, f"{what}, from {self.name}")
+        await until_async(met, f"{what}, from {self.name}")
 
     async def told(self) -> None:
         """Waits until it has seen another note."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tests.e2e.process import DataProcess
 from tests.network.checker import Holding, Kind, Run, Seen, Verdict, check, digest
-from tests.network.process import until
+from tests.waiting import until_async
 
 _LATEST: Final = 1 << 40
 # To look through all notes takes a while, in which those who wait for them must not be kept.
@@ -57,14 +57,16 @@ class Record:
 
 async def judge(record: Record, data: DataProcess, last: str) -> Verdict:
     """Waits until the data cluster has found the last records and they were delivered, or should have been; judges."""
-    results = await until(lambda: asyncio.to_thread(_complete, record, data, last), f"results of {last}", pause=_PAUSE)
+    results = await until_async(
+        lambda: asyncio.to_thread(_complete, record, data, last), f"results of {last}", pause=_PAUSE
+    )
     produced = _produced(results)
 
     async def delivered() -> bool:
         return not check(produced, record.holdings, record.runs, record.seen).count(Kind.LOST)
 
     with contextlib.suppress(AssertionError):
-        await until(delivered, "delivery of everything", pause=_PAUSE)
+        await until_async(delivered, "delivery of everything", pause=_PAUSE)
     return check(produced, record.holdings, record.runs, record.seen)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import httpx
 
 from tests.e2e.process import WORK_SECONDS, DataProcess
-from tests.network.process import until
+from tests.waiting import until_async
 
 APPLICATION: Final = """
 CREATE DATASET Reports (id STRING, kind STRING, level INT, owner STRING) PRIMARY KEY id;
@@ -110,7 +110,7 @@ class Publisher:
 
     async def _send(self, records: Iterable[dict[str, Any]]) -> None:
         content = "\n".join(json.dumps(record) for record in records)
-        await until(lambda: self._accepted(content), "acceptance of a batch", WORK_SECONDS)
+        await until_async(lambda: self._accepted(content), "acceptance of a batch", WORK_SECONDS)
 
     async def _accepted(self, content: str) -> bool:
         headers = {"Content-Type": "application/x-ndjson"}

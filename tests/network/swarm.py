@@ -15,9 +15,9 @@ import msgspec
 import tocsin
 from tests.network.checker import Run, Seen, digest
 from tests.network.network import Network
-from tests.network.process import until
 from tests.network.record import Record
 from tests.network.reports import Wish, wishes
+from tests.waiting import until_async
 from tocsin.client.rules import Rules
 from tocsin.client.subscriber import Subscriber
 from tocsin.client.subscription import Subscription
@@ -131,7 +131,7 @@ class Swarm:
             counts = Counter(seen.subscriber for seen in self._record.seen[start:])
             return all(counts[name] >= notes for name in self.names)
 
-        await until(all_told, f"{notes} notes for everybody")
+        await until_async(all_told, f"{notes} notes for everybody")
 
     async def told_some(self, notes: int) -> None:
         """Waits until so many notes more were seen, by whomever."""
@@ -141,7 +141,7 @@ class Swarm:
             self.check()
             return len(self._record.seen) >= start + notes
 
-        await until(enough, f"{notes} notes")
+        await until_async(enough, f"{notes} notes")
 
     def check(self) -> None:
         """Raises what has ended somebody's program."""

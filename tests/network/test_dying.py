@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from tests.e2e.process import DataProcess
-from tests.network.process import until
 from tests.network.scenario import Scenario, scenario
+from tests.waiting import until_async
 
 pytestmark = pytest.mark.e2e
 
@@ -28,7 +28,7 @@ async def in_the_middle(now: Scenario) -> str:
         status = await now.network.status()
         return bool(status["moved"] > before["moved"] and status["moving"])
 
-    await until(begun, f"subscribers of {fullest} that are under way")
+    await until_async(begun, f"subscribers of {fullest} that are under way")
     return fullest
 
 

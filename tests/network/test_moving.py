@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from tests.e2e.process import DataProcess
-from tests.network.process import until
 from tests.network.scenario import scenario
+from tests.waiting import until_async
 
 pytestmark = pytest.mark.e2e
 
@@ -40,7 +40,7 @@ async def test_a_broker_that_joins_later_gets_load(data: DataProcess, tmp_path: 
         async def loaded() -> bool:
             return int((await now.network.broker("c"))["online"]) > 0
 
-        await until(loaded, "subscribers on the new broker")
+        await until_async(loaded, "subscribers on the new broker")
         await now.swarm.told()
         await now.all_zero()
 

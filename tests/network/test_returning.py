@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from tests.e2e.process import DataProcess
-from tests.network.process import until
 from tests.network.scenario import Scenario, scenario
+from tests.waiting import until_async
 
 pytestmark = pytest.mark.e2e
 
@@ -21,7 +21,7 @@ async def much_is_found(now: Scenario) -> dict[str, int]:
     async def found() -> bool:
         return all(execution >= before[name] + 3 for name, execution in now.executions().items())
 
-    await until(found, "more executions")
+    await until_async(found, "more executions")
     return now.executions()
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from tests.e2e.process import DataProcess
 from tests.network.network import Network
-from tests.network.process import until
 from tests.network.program import Program
 from tests.network.proxy import Conditions, Hold
 from tests.network.reports import wishes
 from tests.network.scenario import Scenario, scenario
+from tests.waiting import until_async
 
 pytestmark = pytest.mark.e2e
 
@@ -55,7 +55,7 @@ async def whereabouts(network: Network) -> tuple[str, str]:
         on_one = (await network.broker(one))["subscribers"] == 1
         return None if status["moving"] else (one, other) if on_one else (other, one)
 
-    return await until(settled, "a subscriber that is not being moved")
+    return await until_async(settled, "a subscriber that is not being moved")
 
 
 async def begin_to_move(now: Scenario, subscriber: Program, phase: Phase) -> str:
@@ -65,7 +65,7 @@ async def begin_to_move(now: Scenario, subscriber: Program, phase: Phase) -> str
     way.set(Conditions(hold=HOLDS.get(phase)))
     await now.network.drain(source)
     if phase in HOLDS:
-        await until(way.is_holding, f"connection held {phase}")
+        await until_async(way.is_holding, f"connection held {phase}")
     elif phase is Phase.WELCOMED:
         await subscriber.noticed("moved")
     return source

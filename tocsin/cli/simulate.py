@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 from collections.abc import Callable
@@ -11,21 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from tocsin.cli import messages, output, scenario
+from tocsin.cli import faults, messages, output, scenario
 from tocsin.errors import InvalidError
 
 if TYPE_CHECKING:
-    from tocsin.simulate.faults.campaign import Tally
-    from tocsin.simulate.faults.schedule import Outcome
     from tocsin.simulate.policy import Policy
     from tocsin.simulate.record import Record
 
 app = typer.Typer(help="Run brokers, coordinator and subscribers in virtual time.", no_args_is_help=True)
+app.command("faults")(faults.faults)
 app.add_typer(scenario.app, name="scenario")
-_SHOWN = 5
 
 PolicyOption = Annotated[
     str,
@@ -49,36 +46,6 @@ def simulate() -> None:
 
 
 @app.command()
-def faults(
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many schedules to run.")] = 1000,
-    first: Annotated[int, typer.Option("--first-seed", min=0, help="The first schedule's seed.")] = 0,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; else one per processor.")] = None,
-    trace: Annotated[bool, typer.Option("--trace", help="Print everything that happens, step by step.")] = False,
-) -> None:
-    """Break everything at random, heal it, and check that nothing was lost, twice, out of order or astray.
-
-    A schedule is a small system of three brokers and five subscribers in which processes crash in the middle of what
-    they do, connections break, networks part, people come, go and change their minds, and plans overlap. The same seed
-    is the same schedule. The exit status is 0 only when every schedule holds.
-    """
-    from tocsin.simulate.faults.campaign import Tally, outcome, outcomes
-
-    tally = Tally()
-    if trace:
-        for seed in range(first, first + seeds):
-            _take(tally, outcome(seed, lambda line: output.print(Text(line), soft_wrap=True)))
-    else:
-        with _progress() as progress:
-            task = progress.add_task("schedules", total=seeds)
-            for each in outcomes(first, seeds, jobs or os.cpu_count() or 1):
-                _take(tally, each)
-                progress.advance(task)
-    output.print(Text(_verdict(tally)), soft_wrap=True)
-    if tally.failed:
-        raise typer.Exit(1)
-
-
-@app.command()
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of 'tocsin simulate scenario', or your own.")],
     policy: PolicyOption = "ours",
@@ -97,7 +64,6 @@ def run(
 ) -> None:
     """Play a scenario: how loads develop under a policy, what is moved, why, and how late deliveries are."""
     from tocsin.simulate.scenario import read
-    from tocsin.simulate.scenarios.order import check_order
     from tocsin.simulate.simulation import INTERVAL, Simulation
 
     played, chosen = read(file), _policy(policy, placement, alpha, beta)
@@ -105,7 +71,6 @@ def run(
         raise InvalidError(
             f"{file} takes {played.seconds:g} s; loads are looked at every {INTERVAL:g} s, so give it more"
         )
-    check_order(played)
     queues = any(broker.capacity for broker in played.brokers)
     _play(
         lambda progress: Simulation(played, seed, chosen, level, progress=progress).run(),
@@ -198,30 +163,3 @@ def _play(
         return
     for part in shown(record, figures):
         output.print(part, soft_wrap=isinstance(part, Text))
-
-
-def _progress() -> Progress:
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    return Progress(*columns, console=messages)
-
-
-def _take(tally: Tally, outcome: Outcome) -> None:
-    tally.add(outcome)
-    if not outcome.wrong:
-        return
-    for sentence in outcome.wrong[:_SHOWN]:
-        output.print(Text(f"seed {outcome.seed}: {sentence}"), soft_wrap=True)
-    if len(outcome.wrong) > _SHOWN:
-        output.print(Text(f"seed {outcome.seed}: … and {len(outcome.wrong) - _SHOWN} more"), soft_wrap=True)
-    replay = f"tocsin simulate faults --first-seed {outcome.seed} --seeds 1 --trace"
-    output.print(Text(f"replay it with: {replay}"), soft_wrap=True)
-
-
-def _verdict(tally: Tally) -> str:
-    figures = (
-        f"{tally.faults:,} faults, {tally.events:,} events, {tally.moves:,} moves, {tally.notes:,} notes, "
-        f"fingerprint {tally.fingerprint}"
-    )
-    if tally.failed:
-        return f"{len(tally.failed):,} of {tally.schedules:,} schedules do not hold ({figures})"
-    return f"all of {tally.schedules:,} schedules hold ({figures})"

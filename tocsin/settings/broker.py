@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from tocsin.broker.limits import Limits
-from tocsin.settings.section import Port, Seconds, Section, Size
+from tocsin.settings.section import Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 CachePolicy = Literal["least-recently-used", "least-subscribed", "time-to-live"]
 _LIMITS = Limits()
@@ -48,20 +48,8 @@ class Broker(Section, frozen=True, kw_only=True):
         list[float],
         Meta(max_length=2, description="Where it is, x and y, so that subscribers near it are placed on it."),
     ] = msgspec.field(default_factory=list)
-    tls_certificate: Annotated[
-        str,
-        Meta(
-            examples=["", "/etc/tocsin/certificate.pem"],
-            description="The file of its certificate, with all that lead to the root; empty to speak without TLS.",
-        ),
-    ] = ""
-    tls_key: Annotated[
-        str,
-        Meta(
-            examples=["", "/etc/tocsin/key.pem"],
-            description="The file of the certificate's key; empty when it is in the same file.",
-        ),
-    ] = ""
+    tls_certificate: TlsCertificate = ""
+    tls_key: TlsKey = ""
     origins: Annotated[
         list[str],
         Meta(

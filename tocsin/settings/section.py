@@ -13,6 +13,20 @@ Size = Annotated[int, Meta(ge=KIB)]
 # The upper bound is there to refuse infinity.
 Seconds = Annotated[float, Meta(gt=0, le=1_000_000_000)]
 Port = Annotated[int, Meta(ge=0, le=65_535)]
+TlsCertificate = Annotated[
+    str,
+    Meta(
+        examples=["", "/etc/tocsin/certificate.pem"],
+        description="The file of its certificate, with all that lead to the root; empty to speak without TLS.",
+    ),
+]
+TlsKey = Annotated[
+    str,
+    Meta(
+        examples=["", "/etc/tocsin/key.pem"],
+        description="The file of the certificate's key; empty when it is in the same file.",
+    ),
+]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):

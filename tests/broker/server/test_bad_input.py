@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from tests.broker.server.world import SECONDS, World
-from tests.data.waiting import until_async
+from tests.waiting import until_async
 from tocsin.coordinator.tokens import Claims, sign
 
 
@@ -256,4 +256,4 @@ async def test_who_leaves_without_a_word_is_forgotten(world: World) -> None:
         status: dict[str, Any] = await world.status()
         return bool(status["connections"] == 0 and status["closed"].get("1006") == 1)
 
-    await until_async(is_forgotten, SECONDS)
+    await until_async(is_forgotten, "end of the session")

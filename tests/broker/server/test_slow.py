@@ -13,8 +13,8 @@ import pytest
 import uvloop
 from websockets.asyncio.client import connect
 
-from tests.broker.server.world import SECONDS, Client, World
-from tests.data.waiting import until_async
+from tests.broker.server.world import Client, World
+from tests.waiting import until_async
 
 COUNT, PAYLOAD = 60, msgspec.json.encode(["x" * 50_000])
 
@@ -42,7 +42,7 @@ async def _left_behind(tmp_path: Path) -> None:
             async def is_slow() -> bool:
                 return bool((await world.status())["slow"] == ["ann"])
 
-            await until_async(is_slow, SECONDS)
+            await until_async(is_slow, "slow subscriber")
             assert await everything(ann) == (list(range(1, COUNT + 1)), True)
 
 

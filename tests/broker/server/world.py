@@ -23,7 +23,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from tests.data.server.memory import MemoryCluster, MemoryTokens
-from tests.data.waiting import until_async
+from tests.waiting import until_async
 from tocsin.broker.server import serve as broker
 from tocsin.coordinator.server import serve as coordinator
 from tocsin.coordinator.store.memory import MemoryStore
@@ -143,7 +143,7 @@ class World:
             answer: dict[str, Any] = (await self.calls.get(f"{self.broker}/health")).json()
             return answer.items() >= wanted.items()
 
-        await until_async(is_so, SECONDS)
+        await until_async(is_so, f"health with {wanted}")
 
     async def token(self, name: str) -> str:
         """The token of a subscriber who is to come to the broker."""
@@ -154,7 +154,7 @@ class World:
         async def is_placed() -> bool:
             return (await self.calls.get(f"{self.coordinator}/broker", headers=headers)).is_success
 
-        await until_async(is_placed, SECONDS)
+        await until_async(is_placed, f"place for {name}")
         return token
 
     @property

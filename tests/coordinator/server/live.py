@@ -14,7 +14,8 @@ import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
 from tests.broker.world import DataCluster
-from tests.coordinator.server.running import Running, until
+from tests.coordinator.server.running import Running
+from tests.waiting import until_async
 from tocsin.broker import actions, events
 from tocsin.broker.core import Broker
 from tocsin.coordinator.tokens import verify
@@ -75,7 +76,7 @@ class LiveBroker:
             self.handle(events.Connected("coordinator"))
             tasks = [asyncio.create_task(part) for part in (self._listen(link), self._speak(link), self._tick())]
             try:
-                await until(lambda: self.key, "key")
+                await until_async(lambda: self.key, "key")
                 yield self
             finally:
                 for task in tasks:
@@ -104,7 +105,7 @@ class LiveBroker:
 
     async def answer(self, session: int, kind: type[Any]) -> Any:
         """The first answer of a kind, when it comes."""
-        return await until(
+        return await until_async(
             lambda: next((said for said in self.told[session] if isinstance(said, kind)), None), "answer"
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,15 +91,3 @@ async def running(its: Coordinator, *, demo: bool = False) -> AsyncIterator[Runn
             if not task.done():
                 signal.raise_signal(signal.SIGTERM)
             await task
-
-
-async def until(condition: Callable[[], Any], what: str) -> Any:
-    """Waits for a condition, which may be a coroutine function, and gives what it gave."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while True:
-            met = condition()
-            met = await met if asyncio.iscoroutine(met) else met
-            if met:
-                return met
-            await asyncio.sleep(0.02)
-    raise AssertionError(f"no {what}")

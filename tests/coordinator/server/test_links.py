@@ -14,7 +14,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from tests.coordinator.server.live import Wire, wire
-from tests.coordinator.server.running import Running, running, settings, until
+from tests.coordinator.server.running import Running, running, settings
+from tests.waiting import until_async
 from tocsin.coordinator.server import links
 from tocsin.http.listening import STOP_SECONDS
 from tocsin.model.coordination import Accepted, Beat, Hello, Load, Refused, Release, Stay
@@ -149,7 +150,7 @@ async def test_a_silent_broker_is_dead_and_one_that_beats_is_not(tmp_path: Path)
                 assert states["south"] != "dead"
                 return bool(states["north"] == "dead")
 
-            await until(only_south, "death")
+            await until_async(only_south, "death")
             await north.closed()
 
 
@@ -166,7 +167,7 @@ async def test_a_broker_that_does_not_read_is_cut_off_and_others_are_served(tmp_
         async def away() -> bool:
             return [broker["state"] for broker in (await coordinator.status())["brokers"]] != ["serving"]
 
-        await until(away, "cut")
+        await until_async(away, "cut")
         await _serves_on(coordinator)
         deaf.connection.transport.resume_reading()
         await deaf.closed()
@@ -204,4 +205,4 @@ async def test_reports_reach_the_status(coordinator: Running, link: Wire) -> Non
         (north,) = (await coordinator.status())["brokers"]
         return bool((north["incoming"], north["outgoing"]) == (10.0, 20.0))
 
-    await until(reported, "report")
+    await until_async(reported, "report")

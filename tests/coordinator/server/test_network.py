@@ -11,7 +11,8 @@ import pytest
 from tests.broker.world import DataCluster
 from tests.coordinator.postgresql import PostgresqlServer
 from tests.coordinator.server.live import LiveBroker
-from tests.coordinator.server.running import Running, running, settings, until
+from tests.coordinator.server.running import Running, running, settings
+from tests.waiting import until_async
 from tocsin.errors import ConflictError
 from tocsin.model import subscriber
 from tocsin.model.coordination import Load
@@ -80,7 +81,7 @@ async def test_whose_broker_dies_is_placed_elsewhere(its: Coordinator) -> None:
         async def elsewhere() -> bool:
             return await _located(coordinator, token) == "south"
 
-        await until(elsewhere, "shelter")
+        await until_async(elsewhere, "shelter")
         session = await south.login(token)
         welcome = await south.answer(session, subscriber.Welcome)
         assert [each.subscription for each in welcome.subscriptions] == [held]
@@ -99,14 +100,14 @@ async def test_a_drained_broker_ends_empty_and_may_serve_again(its: Coordinator)
         answer = await coordinator.call("PUT", "/brokers/north/draining", json={"on": True})
         assert answer.status_code == 200
 
-        await until(lambda: len(_moved(brokers["north"])) == 2, "handovers")
+        await until_async(lambda: len(_moved(brokers["north"])) == 2, "handovers")
         for number in range(4):
             await brokers["south"].login(coordinator.token(f"s{number}", "subscriber"))
 
         async def empty() -> bool:
             return await _count(coordinator) == {"north": 0, "south": 4}
 
-        await until(empty, "empty broker")
+        await until_async(empty, "empty broker")
         assert {broker["name"]: broker["state"] for broker in (await coordinator.status())["brokers"]}[
             "north"
         ] == "draining"
@@ -130,7 +131,7 @@ async def test_a_plan_can_be_seen_and_then_carried_out(tmp_path: Path) -> None:
         async def loaded() -> bool:
             return float((await coordinator.status())["highest"]) > 0
 
-        await until(loaded, "load")
+        await until_async(loaded, "load")
         plan = (await coordinator.call("GET", "/plan")).json()
         assert plan["moves"] > 0
         assert [line["broker"] for line in plan["brokers"]] == ["north", "south"]
@@ -138,7 +139,7 @@ async def test_a_plan_can_be_seen_and_then_carried_out(tmp_path: Path) -> None:
         applied = (await coordinator.call("POST", "/plan")).json()
         assert applied["moves"] == plan["moves"]
 
-        await until(lambda: len(_moved(north)) == applied["moves"], "handovers")
+        await until_async(lambda: len(_moved(north)) == applied["moves"], "handovers")
 
 
 def _ids(broker: LiveBroker) -> set[int]:

@@ -13,7 +13,8 @@ import pytest
 
 from tests.coordinator.postgresql import PostgresqlServer
 from tests.coordinator.server.live import wire
-from tests.coordinator.server.running import WAIT_SECONDS, Running, running, settings, until
+from tests.coordinator.server.running import WAIT_SECONDS, Running, running, settings
+from tests.waiting import until_async
 from tocsin.coordinator.actions import Store as Batch
 from tocsin.coordinator.server.keeper import Keeper
 from tocsin.coordinator.store.memory import MemoryStore
@@ -49,7 +50,7 @@ async def test_while_the_database_is_away_nothing_is_said_and_then_all_of_it(
             await north.say(Keep(1, "ann", prepare.stay, Held(7, "c", {}, 3)))
             registering = asyncio.create_task(coordinator.call("POST", "/users", json={"name": "bob"}))
             heard = asyncio.create_task(north.hear())
-            await until(await _degraded(coordinator), "refusal")
+            await until_async(await _degraded(coordinator), "refusal")
             assert not registering.done()
             assert not heard.done()
         finally:
@@ -68,7 +69,7 @@ async def test_a_file_that_another_process_is_changing_is_waited_for(tmp_path: P
         with closing(sqlite3.connect(tmp_path / "coordinator.sqlite", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             registering = asyncio.create_task(coordinator.call("POST", "/users", json={"name": "bob"}))
-            await until(await _degraded(coordinator), "refusal")
+            await until_async(await _degraded(coordinator), "refusal")
             assert not registering.done()
             other.execute("ROLLBACK")
             assert (await registering).status_code == 201
@@ -119,7 +120,7 @@ async def test_what_waits_is_written_together_and_in_order() -> None:
     for number in (1, 2, 3):
         keeper.add(_batch(number))
     keeping = asyncio.create_task(keeper.run())
-    await until(lambda: stored == [3], "batches")
+    await until_async(lambda: stored == [3], "batches")
     keeper.add(_batch(4))
     keeper.end()
     await keeping
@@ -132,7 +133,7 @@ async def test_when_the_server_stops_a_store_that_refuses_is_asked_no_more() -> 
     keeper = Keeper(store, stored.append)
     keeper.add(_batch(1))
     keeping = asyncio.create_task(keeper.run())
-    await until(lambda: keeper.refused, "refusal")
+    await until_async(lambda: keeper.refused, "refusal")
     keeper.end()
     await keeping
     assert stored == []

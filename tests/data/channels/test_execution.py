@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.data.waiting import until
 from tests.data.world import DATASETS, World, reports
+from tests.waiting import until
 from tocsin.data.channels.frames import Round
 
 pytestmark = pytest.mark.spark

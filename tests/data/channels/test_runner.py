@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from tests.data.waiting import until
+from tests.waiting import until
 from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import Round

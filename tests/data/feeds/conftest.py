@@ -1,13 +1,16 @@
-"""A feed log in a directory of its own, and what a reader finds in it."""
+"""A feed log in a directory of its own, and feeds that go into their datasets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from tests.data.feeds.ingesting import APPEND, Ingesting, Make
 from tocsin.data.feeds.log import FeedLog
 
 OpenLog = Callable[..., FeedLog]
@@ -27,3 +30,16 @@ def open_log(feed: Path) -> Iterator[OpenLog]:
             return stack.enter_context(FeedLog(feed, slices, segment_bytes, read))
 
         yield open_one
+
+
+@pytest.fixture
+def make(spark: SparkSession, tmp_path: Path) -> Iterator[Make]:
+    """Makes feeds with a dataset of their own, of reports unless told otherwise; closes them in the end."""
+    with ExitStack() as stack:
+
+        def make(statement: str = APPEND, **options: Any) -> Ingesting:
+            made = Ingesting(spark, tmp_path, statement, **options)
+            stack.callback(made.close)
+            return made
+
+        yield make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tests.data.waiting import until
+from tests.waiting import until
 from tocsin.data.feeds.assignment import hashed
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
@@ -21,6 +21,10 @@ from tocsin.data.sql.statements import CreateDataset, parse
 from tocsin.model.definitions import Dataset, DatasetKind, Feed
 from tocsin.model.types import arrow_type
 from tocsin.settings import Feeds
+
+APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
+UNKEYED = "CREATE DATASET Reports (id STRING, value BIGINT)"
+KEYED = "CREATE KEYED DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
 
 
 class Ingesting:
@@ -110,3 +114,6 @@ class Ingesting:
 def numbered(numbers: Sequence[int]) -> list[dict[str, Any]]:
     """Records r0, r1, … with their numbers."""
     return [{"id": f"r{number}", "value": number} for number in numbers]
+
+
+Make = Callable[..., Ingesting]

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.data.waiting import until_async
+from tests.waiting import until_async
 from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.reader import Chunk, durable_ends, read
@@ -134,10 +134,7 @@ async def test_what_comes_while_a_group_is_written_makes_the_next_group(admissio
 
 
 async def until_writing(admission: Admission) -> None:
-    async def writing() -> bool:
-        return admission._writing.locked()
-
-    await until_async(writing)
+    await until_async(lambda: admission._writing.locked())
 
 
 async def test_a_large_request_is_decoded_aside_and_accepted_as_well(admission: Admission, log: Log) -> None:

@@ -1,47 +1,22 @@
-"""From the log into the dataset with Spark: each record once, whatever is sent again, fails or is damaged."""
+"""From the log into the dataset with Spark: each record once, as it was accepted, and in order."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from tests.data.feeds.ingesting import Ingesting, numbered
-from tests.data.waiting import until
+from tests.data.feeds.ingesting import KEYED, UNKEYED, Make, numbered
+from tests.waiting import until
 from tocsin.data.feeds import ingest
-from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import Ingestion, marker, positions
 from tocsin.data.lake.table import Table
-from tocsin.errors import StorageError
 from tocsin.model.records import RecordDecoder
 
 pytestmark = pytest.mark.spark
-
-APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
-UNKEYED = "CREATE DATASET Reports (id STRING, value BIGINT)"
-KEYED = "CREATE KEYED DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
-
-Make = Callable[..., Ingesting]
-
-
-@pytest.fixture
-def make(spark: SparkSession, tmp_path: Path) -> Iterator[Make]:
-    with ExitStack() as stack:
-
-        def make(statement: str = APPEND, **options: Any) -> Ingesting:
-            made = Ingesting(spark, tmp_path, statement, **options)
-            stack.callback(made.close)
-            return made
-
-        yield make
 
 
 def test_every_record_is_stored_once_before_and_after_a_restart(make: Make) -> None:
@@ -167,188 +142,6 @@ def test_every_type_arrives_as_it_was_accepted(make: Make) -> None:
         "tags": ["a", None],
         "place": {"x": 1.0, "y": None},
     }
-
-
-def test_a_line_that_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(make: Make) -> None:
-    feed = make(slices=1)
-    feed.log.append({0: [b'{"id": "a", "value": 1}', b'{"id": "b", "value": "many"}', b"not JSON"]})
-    feed.log.append({0: [b'{"id": "c", "value": 2}']})
-    feed.start()
-    feed.drain()
-    assert feed.rows() == [{"id": "a", "value": 1}, {"id": "c", "value": 2}]
-    assert [letter["line"] for letter in feed.letters()] == ['{"id": "b", "value": "many"}', "not JSON"]
-    assert {letter["reason"] for letter in feed.letters()} == {"does not fit the columns of Reports"}
-
-
-def test_dead_letters_are_kept_once_when_the_batch_is_tried_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    feed = make(slices=1)
-    feed.log.append({0: [b'{"id": "a", "value": 1}', b"bad"]})
-    refusing(monkeypatch, feed, "append", 3)
-    ingestion = feed.start()
-    until(lambda: "the disk is full" in ingestion.problem)
-    feed.drain()
-    # The dataset was behind the dead letters when the process ended.
-    assert [letter["line"] for letter in feed.letters()] == ["bad"]
-    feed.reopen()
-    feed.log.append({0: [b"worse"]})
-    feed.start()
-    feed.drain()
-    assert [letter["line"] for letter in feed.letters()] == ["bad", "worse"]
-    assert feed.rows() == [{"id": "a", "value": 1}]
-
-
-def refusing(monkeypatch: pytest.MonkeyPatch, feed: Ingesting, name: str, times: int) -> None:
-    """Makes commits to the dataset fail so many times."""
-    real, uses = getattr(feed.table, name), iter(range(times))
-
-    def refused(*arguments: Any) -> Any:
-        if next(uses, None) is not None:
-            raise StorageError("the disk is full")
-        return real(*arguments)
-
-    monkeypatch.setattr(feed.table, name, refused)
-
-
-@pytest.mark.parametrize(("statement", "name"), [(APPEND, "append"), (KEYED, "merge")])
-def test_a_refusal_of_the_disk_is_told_tried_again_and_forgotten(
-    make: Make, monkeypatch: pytest.MonkeyPatch, statement: str, name: str
-) -> None:
-    feed = make(statement)
-    feed.publish(*numbered(range(5)))
-    refusing(monkeypatch, feed, name, 5)
-    ingestion = feed.start()
-    assert "feed reports: the disk is full" in until(lambda: ingestion.problem)
-    feed.drain()
-    assert until(lambda: ingestion.problem == "")
-    assert feed.rows() == numbered(range(5))
-
-
-def test_a_commit_that_came_about_although_it_failed_is_not_made_twice(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feed = make()
-    real, failed = feed.table.append, threading.Event()
-
-    def committed_then_failed(*arguments: Any) -> Any:
-        snapshot = real(*arguments)
-        if not failed.is_set():
-            failed.set()
-            raise StorageError("too late")
-        return snapshot
-
-    monkeypatch.setattr(feed.table, "append", committed_then_failed)
-    feed.publish(*numbered(range(5)))
-    feed.start()
-    feed.drain()
-    feed.publish(*numbered(range(8)))
-    feed.drain()
-    assert feed.rows() == numbered(range(8))
-
-
-def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes_on(make: Make) -> None:
-    feed = make(slices=1)
-    feed.publish({"id": "a", "value": 1})
-    end = feed.log.ends()[0]
-    feed.publish({"id": "lost", "value": 2})
-    feed.publish({"id": "c", "value": 3})
-    [segment] = feed.log.path.glob("slice-0000/*.log")
-    content = bytearray(segment.read_bytes())
-    content[end + 20] ^= 0xFF
-    segment.write_bytes(content)
-    feed.start()
-    feed.drain()
-    assert feed.rows() == [{"id": "a", "value": 1}, {"id": "c", "value": 3}]
-    [letter] = feed.letters()
-    assert letter["line"] is None
-    [kept] = (feed.log.path / "quarantine").iterdir()
-    assert str(kept) in letter["reason"]
-
-
-def test_a_query_that_spark_ends_is_started_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    feed = make()
-    real, uses = Ingestion._parsed, iter(range(2))
-
-    def failing(self: Ingestion, batch: DataFrame) -> pa.Table:
-        if next(uses, None) is not None:
-            raise RuntimeError("a fault of ours")
-        return real(self, batch)
-
-    monkeypatch.setattr(Ingestion, "_parsed", failing)
-    feed.publish(*numbered(range(5)))
-    ingestion = feed.start()
-    assert "it is started again by itself" in until(lambda: ingestion.problem)
-    feed.drain()
-    assert feed.rows() == numbered(range(5))
-    assert until(lambda: ingestion.problem == "")
-
-
-def test_stopping_waits_for_the_commit_at_hand_and_nothing_is_committed_afterwards(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feed = make()
-    entered, leave = threading.Event(), threading.Event()
-    real = feed.table.append
-
-    def slow(*arguments: Any) -> Any:
-        entered.set()
-        assert leave.wait(30)
-        return real(*arguments)
-
-    monkeypatch.setattr(feed.table, "append", slow)
-    feed.publish(*numbered(range(5)))
-    ingestion = feed.start()
-    assert entered.wait(30)
-    stopping = threading.Thread(target=ingestion.stop)
-    stopping.start()
-    until(ingestion._stopping.is_set)
-    assert stopping.is_alive()
-    leave.set()
-    stopping.join(30)
-    assert not stopping.is_alive()
-    version = feed.table.version
-    feed.publish(*numbered(range(5, 10)))
-    assert (feed.rows(), feed.table.version) == (numbered(range(5)), version)
-    assert not ingestion._query.isActive  # type: ignore[union-attr]
-    assert not ingestion._watcher.is_alive()
-
-
-def test_stopping_ends_the_waiting_for_a_disk(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    feed = make(retry_after_seconds=3600)
-    refusing(monkeypatch, feed, "append", 10**9)
-    feed.publish(*numbered(range(5)))
-    ingestion = feed.start()
-    until(lambda: ingestion.problem)
-    feed.stop()
-    monkeypatch.undo()
-    feed.start()
-    feed.drain()
-    assert feed.rows() == numbered(range(5))
-
-
-def test_an_index_that_was_lost_is_made_anew_from_the_dataset(make: Make, tmp_path: Path) -> None:
-    feed = make()
-    feed.publish(*numbered(range(5)))
-    feed.start()
-    feed.drain()
-    feed.reopen()
-    for run in (tmp_path / "ids").iterdir():
-        run.unlink()
-    feed.publish(*numbered(range(7)))
-    feed.start()
-    feed.drain()
-    assert feed.rows() == numbered(range(7))
-
-
-def test_an_index_of_a_later_state_does_not_keep_records_from_a_dataset_that_was_put_back(
-    make: Make, tmp_path: Path
-) -> None:
-    index = SeenIds(tmp_path / "ids", spill=1)
-    index.add([f"r{number}" for number in range(10)], 1000)
-    feed = make()
-    feed.publish(*numbered(range(10)))
-    feed.start()
-    feed.drain()
-    assert feed.rows() == numbered(range(10))
 
 
 def test_markers_are_named_by_slice(tmp_path: Path, make: Make) -> None:

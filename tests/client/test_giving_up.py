@@ -1,0 +1,168 @@
+"""Giving up: what the application no longer wants is neither delivered nor held, whatever is lost on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.client.driving import FIRES, Program, again, asked, every, held, notes, only, sent, subscribed, welcome
+from tocsin.client.actions import Confirmed, Deliver, Ended, Open, Resumed, Troubled
+from tocsin.client.actions import Unsubscribed as Left
+from tocsin.client.events import Lost, Opened, Subscribe, Unsubscribe
+from tocsin.model.subscriber import Error, Unsubscribed
+from tocsin.model.subscriber import Subscribe as SubscribeRequest
+from tocsin.model.subscriber import Unsubscribe as UnsubscribeRequest
+
+
+def test_what_is_given_up_is_not_delivered_any_more() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    request = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    assert request.subscription == 7
+    assert every(program.actions, Ended) == [Ended(7)]
+    assert every(program.say(1, notes(7, 1)), Deliver) == []
+    assert program.say(1, Unsubscribed(request.id, 7)) == [Left(1)]
+
+
+def test_giving_up_is_repeated_until_answered() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    request = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    connection = again(program, 1, held(7))
+    assert asked(program.actions, UnsubscribeRequest) == request
+    assert every(program.say(connection, notes(7, 1)), Deliver) == []
+
+
+def test_a_broker_that_no_longer_holds_it_has_answered_as_well() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    program.do(Unsubscribe(1))
+    again(program, 1)
+    assert every(program.actions, Left) == [Left(1)]
+    assert sent(program.actions, UnsubscribeRequest) == []
+
+
+@pytest.mark.parametrize(("code", "troubles"), [("not-found", 0), ("forbidden", 1)])
+def test_giving_up_ends_also_with_a_refusal(code: str, troubles: int) -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    request = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    actions = program.say(1, Error(code, "no", request.id))
+    assert len(every(actions, Troubled)) == troubles
+    assert only(actions, Left) == Left(1)
+
+
+def test_what_was_given_up_and_is_held_elsewhere_is_given_up_there() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    request = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    program.say(1, Unsubscribed(request.id, 7))
+    connection = again(program, 1, held(7))
+    second = asked(program.actions, UnsubscribeRequest)
+    assert every(program.actions, Resumed) == []
+    assert program.say(connection, Unsubscribed(second.id, 7)) == []
+
+
+def test_a_wish_that_was_never_sent_is_given_up_at_once() -> None:
+    program = Program()
+    program.do(Subscribe(1, "Fires", FIRES))
+    assert program.do(Unsubscribe(1)) == [Left(1)]
+    program.serve()
+    assert sent(program.actions, SubscribeRequest) == []
+
+
+def test_a_wish_without_an_answer_is_given_up_when_its_number_is_known() -> None:
+    program = Program()
+    program.serve()
+    request = asked(program.do(Subscribe(1, "Fires", FIRES)), SubscribeRequest)
+    assert program.do(Unsubscribe(1)) == []
+    actions = program.confirm(1, request, 7)
+    assert every(actions, Confirmed) == []
+    assert asked(actions, UnsubscribeRequest).subscription == 7
+
+
+def test_giving_up_what_is_refused_in_the_meantime_is_done() -> None:
+    program = Program()
+    program.serve()
+    request = asked(program.do(Subscribe(1, "Nope")), SubscribeRequest)
+    program.do(Unsubscribe(1))
+    assert program.say(1, Error("not-found", "no", request.id)) == [Left(1)]
+
+
+def test_two_wishes_share_a_subscription_and_the_last_gives_it_up() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program, 1)
+    subscribed(program, 2)
+    assert program.do(Unsubscribe(1)) == [Left(1)]
+    assert every(program.say(1, notes(7, 1)), Deliver)
+    assert asked(program.do(Unsubscribe(2)), UnsubscribeRequest).subscription == 7
+
+
+def test_what_may_be_the_same_is_asked_for_when_the_old_one_is_given_up() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    program.say(1, notes(7, 1, 2))
+    leaving = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    program.say(1, Error("busy", "later", leaving.id))
+    assert sent(program.do(Subscribe(2, "fires", FIRES)), SubscribeRequest) == []
+    assert asked(program.do(Subscribe(3, "Floods")), SubscribeRequest).channel == "Floods"
+    assert asked(program.wait(), UnsubscribeRequest) == leaving
+    request = asked(program.say(1, Unsubscribed(leaving.id, 7)), SubscribeRequest)
+    program.confirm(1, request, 7, cursor=5)
+    delivered = every(program.say(1, notes(7, 5, 6)), Deliver)
+    assert [deliver.note.e for deliver in delivered] == [6]
+
+
+def test_what_was_given_up_and_is_held_elsewhere_is_given_up_before_it_is_asked_for_anew() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    leaving = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    program.say(1, Unsubscribed(leaving.id, 7))
+    program.do(Lost(1))
+    program.do(Subscribe(2, "Fires", FIRES))
+    opened = only(program.wait(), Open).connection
+    program.do(Opened(opened))
+    program.say(opened, welcome(held(7)))
+    assert sent(program.actions, SubscribeRequest) == []
+    left = asked(program.actions, UnsubscribeRequest)
+    assert asked(program.say(opened, Unsubscribed(left.id, 7)), SubscribeRequest).channel == "Fires"
+
+
+def test_a_wish_that_waits_for_another_to_be_given_up_can_be_given_up_itself() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    leaving = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    program.do(Subscribe(2, "Fires", FIRES))
+    assert program.do(Unsubscribe(2)) == [Left(2)]
+    assert program.say(1, Unsubscribed(leaving.id, 7)) == [Left(1)]
+
+
+def test_what_is_given_up_before_its_answer_is_not_resumed() -> None:
+    program = Program()
+    program.serve()
+    program.do(Subscribe(1, "Fires", FIRES))
+    program.do(Unsubscribe(1))
+    connection = again(program, 1, held(7))
+    assert every(program.actions, Resumed) == []
+    actions = program.confirm(connection, asked(program.actions, SubscribeRequest), 7)
+    assert asked(actions, UnsubscribeRequest).subscription == 7
+
+
+def test_a_new_wish_is_not_taken_for_what_was_given_up() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    leaving = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    program.say(1, Unsubscribed(leaving.id, 7))
+    program.do(Subscribe(2, "Fires", FIRES))
+    connection = again(program, 1, held(7, 4))
+    assert sent(program.actions, UnsubscribeRequest) == []
+    assert every(program.say(connection, notes(7, 5)), Deliver)

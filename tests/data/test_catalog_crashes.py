@@ -1,0 +1,166 @@
+"""The catalog after accidents: whatever step a change did not come beyond, it opens again and can be applied again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.data.world import CHANNEL, DATASETS, FEED, World, publish, reports
+from tests.waiting import until
+from tocsin.data import catalog as module
+from tocsin.data.channels.runner import Runner
+from tocsin.data.results import Results
+from tocsin.data.store.definitions import Definitions
+from tocsin.data.subscriptions import Subscriptions
+from tocsin.errors import StorageError
+from tocsin.model.messages import Published
+
+pytestmark = pytest.mark.spark
+
+Crash = Callable[[object, str], None]
+
+
+class Crashed(BaseException):
+    """The process dies here."""
+
+
+@pytest.fixture
+def crash() -> Iterator[Crash]:
+    """Lets the next call of a function die before it has done anything."""
+    with ExitStack() as stack:
+
+        def crash(owner: object, name: str) -> None:
+            patch = stack.enter_context(pytest.MonkeyPatch.context())
+
+            def died(*_: object, **__: object) -> None:
+                patch.undo()
+                raise Crashed
+
+            patch.setattr(owner, name, died)
+
+        yield crash
+
+
+def begin_again(world: World) -> None:
+    world.close()
+    world.open()
+    world.start()
+
+
+STEPS_OF_CREATION: list[tuple[object, str]] = [
+    (Results, "skip"),
+    (Definitions, "put"),
+    (Runner, "add"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), STEPS_OF_CREATION, ids=[name for _, name in STEPS_OF_CREATION])
+def test_a_crash_while_a_channel_is_created_leaves_it_created_or_not(
+    world: World, crash: Crash, owner: object, name: str
+) -> None:
+    world.start()
+    world.apply(DATASETS)
+    world.put("Reports", *reports("fire"))
+    crash(owner, name)
+    with pytest.raises(Crashed):
+        world.apply(CHANNEL)
+    begin_again(world)
+    assert world.actions(CHANNEL) == ["unchanged" if name == "add" else "created"]
+    world.attach("OfType", {"event": "fire"})
+    world.put("Reports", *reports("fire", first=7))
+    assert [row["id"] for _, row in world.wait_for("OfType", 1)] == ["r7"]
+
+
+def test_a_channel_that_the_store_refused_does_not_exist_and_can_be_created_afterwards(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise StorageError("the disk is full")
+
+    world.start()
+    world.apply(DATASETS)
+    monkeypatch.setattr(Definitions, "put", refused)
+    for statement in (CHANNEL, FEED, "CREATE DATASET Another (id STRING)"):
+        with pytest.raises(StorageError, match="the disk is full"):
+            world.apply(statement)
+    monkeypatch.undo()
+    assert (world.shown("CHANNELS"), world.shown("FEEDS")) == ({}, {})
+    assert set(world.shown("DATASETS")) == {"Reports", "People"}
+    assert world.actions(CHANNEL + FEED) == ["created", "created"]
+
+
+STEPS_OF_REMOVAL: list[tuple[object, str]] = [
+    (Definitions, "remove"),
+    (Runner, "remove"),
+    (Subscriptions, "drop"),
+    (module, "_discard"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), STEPS_OF_REMOVAL, ids=[name for _, name in STEPS_OF_REMOVAL])
+def test_a_crash_while_a_channel_is_dropped_leaves_it_there_or_not(
+    world: World, crash: Crash, owner: object, name: str
+) -> None:
+    world.start()
+    world.apply(DATASETS + CHANNEL)
+    world.attach("OfType", {"event": "fire"})
+    world.put("Reports", *reports("fire"))
+    world.wait_for("OfType", 1)
+    crash(owner, name)
+    with pytest.raises(Crashed):
+        world.apply("DROP CHANNEL OfType")
+    begin_again(world)
+    there = name == "remove" and owner is Definitions
+    assert world.actions("DROP CHANNEL IF EXISTS OfType") == ["dropped" if there else "unchanged"]
+    # Created anew, it has none of its former self's subscriptions, results or progress.
+    assert world.actions(CHANNEL) == ["created"]
+    assert (world.found("OfType"), world.catalog.subscriptions.count("OfType")) == ([], 0)
+    world.attach("OfType", {"event": "fire"})
+    world.put("Reports", *reports("fire", first=7))
+    assert [row["id"] for _, row in world.wait_for("OfType", 1)] == ["r7"]
+
+
+@pytest.mark.parametrize("name", ["put", "_discard"])
+def test_a_crash_while_a_feed_is_replaced_leaves_one_that_works(world: World, crash: Crash, name: str) -> None:
+    world.apply(DATASETS + FEED)
+    crash(module if name == "_discard" else Definitions, name)
+    replacing = FEED.replace("CREATE", "CREATE OR REPLACE").replace("4", "2")
+    with pytest.raises(Crashed):
+        world.apply(replacing)
+    begin_again(world)
+    assert world.actions(replacing) == ["replaced"]
+    assert publish(world, "a") == Published(1)
+    until(lambda: world.catalog.tables["Reports"].read().num_rows == 1)
+
+
+@pytest.mark.parametrize(("owner", "name"), [(Definitions, "remove"), (shutil, "rmtree")], ids=["remove", "rmtree"])
+def test_a_crash_while_a_dataset_is_dropped_leaves_an_empty_one_or_none(
+    world: World, crash: Crash, owner: object, name: str
+) -> None:
+    world.apply(DATASETS)
+    world.put("Reports", *reports("fire"))
+    crash(owner, name)
+    with pytest.raises(Crashed):
+        world.apply("DROP DATASET Reports")
+    begin_again(world)
+    world.apply("DROP DATASET IF EXISTS Reports; " + DATASETS)
+    assert world.catalog.tables["Reports"].read().num_rows == 0
+
+
+def test_a_dataset_that_the_store_does_not_let_go_of_keeps_its_records(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise StorageError("the disk is full")
+
+    world.apply(DATASETS)
+    world.put("Reports", *reports("fire"))
+    monkeypatch.setattr(Definitions, "remove", refused)
+    with pytest.raises(StorageError, match="the disk is full"):
+        world.apply("DROP DATASET Reports")
+    world.close()
+    world.open()
+    assert world.catalog.tables["Reports"].read()["id"].to_pylist() == ["r0"]

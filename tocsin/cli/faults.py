@@ -1,0 +1,74 @@
+"""``tocsin simulate faults``: random schedules of faults, and whether nothing that was promised breaks in them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from tocsin.cli import messages, output
+
+if TYPE_CHECKING:
+    from tocsin.simulate.faults.campaign import Tally
+    from tocsin.simulate.faults.schedule import Outcome
+
+_SHOWN = 5
+
+
+def faults(
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many schedules to run.")] = 1000,
+    first: Annotated[int, typer.Option("--first-seed", min=0, help="The first schedule's seed.")] = 0,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; else one per processor.")] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Print everything that happens, step by step.")] = False,
+) -> None:
+    """Break everything at random, heal it, and check that nothing was lost, twice, out of order or astray.
+
+    A schedule is a small system of three brokers and five subscribers in which processes crash in the middle of what
+    they do, connections break, networks part, people come, go and change their minds, and plans overlap. The same seed
+    is the same schedule. The exit status is 0 only when every schedule holds.
+    """
+    from tocsin.simulate.faults.campaign import Tally, outcome, outcomes
+
+    tally = Tally()
+    if trace:
+        for seed in range(first, first + seeds):
+            _take(tally, outcome(seed, lambda line: output.print(Text(line), soft_wrap=True)))
+    else:
+        with _progress() as progress:
+            task = progress.add_task("schedules", total=seeds)
+            for each in outcomes(first, seeds, jobs or os.cpu_count() or 1):
+                _take(tally, each)
+                progress.advance(task)
+    output.print(Text(_verdict(tally)), soft_wrap=True)
+    if tally.failed:
+        raise typer.Exit(1)
+
+
+def _progress() -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    return Progress(*columns, console=messages)
+
+
+def _take(tally: Tally, outcome: Outcome) -> None:
+    tally.add(outcome)
+    if not outcome.wrong:
+        return
+    for sentence in outcome.wrong[:_SHOWN]:
+        output.print(Text(f"seed {outcome.seed}: {sentence}"), soft_wrap=True)
+    if len(outcome.wrong) > _SHOWN:
+        output.print(Text(f"seed {outcome.seed}: … and {len(outcome.wrong) - _SHOWN} more"), soft_wrap=True)
+    replay = f"tocsin simulate faults --first-seed {outcome.seed} --seeds 1 --trace"
+    output.print(Text(f"replay it with: {replay}"), soft_wrap=True)
+
+
+def _verdict(tally: Tally) -> str:
+    figures = (
+        f"{tally.faults:,} faults, {tally.events:,} events, {tally.moves:,} moves, {tally.notes:,} notes, "
+        f"fingerprint {tally.fingerprint}"
+    )
+    if tally.failed:
+        return f"{len(tally.failed):,} of {tally.schedules:,} schedules do not hold ({figures})"
+    return f"all of {tally.schedules:,} schedules hold ({figures})"
