@@ -8,6 +8,8 @@ from typing import Final
 
 LEAST: Final = 0.01
 """A lower rate counts as none."""
+TOLERANCE: Final = 0.1
+"""A rate that differs by no more than this part is not said again."""
 
 
 class Meter:
@@ -39,7 +41,7 @@ class Account:
 class Changes:
     """Which rates differ enough from what was last said of them to be said again."""
 
-    def __init__(self, tolerance: float = 0.1) -> None:
+    def __init__(self, tolerance: float = TOLERANCE) -> None:
         self._tolerance = tolerance
         self._said: dict[int, float] = {}
 

@@ -7,6 +7,7 @@ to it as they come. One pull for those behind is under way per channel, for many
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 
 from tocsin.broker import frames
 from tocsin.broker.accounting import Account
@@ -71,9 +72,9 @@ class Catchup:
             del self._retries[channel]
             self._pull(channel)
 
-    def wake(self) -> list[float | None]:
+    def wake(self) -> float:
         """When something is due."""
-        return list(self._retries.values())
+        return min(self._retries.values()) if self._retries else inf
 
     def _advance(self, subscription: Subscription, session: Session) -> None:
         """As far as is possible without asking."""

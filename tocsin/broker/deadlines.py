@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from math import inf
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
 
 class Deadlines(Generic[K]):
-    """Each key has at most one deadline, ``delay`` seconds after it was set."""
+    """Each key has at most one deadline, ``delay`` seconds after it was set. ``soonest`` is the next, or infinite."""
 
     def __init__(self, delay: float) -> None:
         self._delay = delay
         self._at: dict[K, float] = {}
+        self.soonest = inf
 
     def set(self, now: float, key: K) -> None:
         """Starts a key's time (again)."""
-        self._at.pop(key, None)
-        self._at[key] = now + self._delay
+        self.drop(key)
+        self._at[key] = at = now + self._delay
+        self.soonest = min(self.soonest, at)
 
     def drop(self, key: K) -> None:
         """Forgets a key, if it is known."""
-        self._at.pop(key, None)
+        if self._at.pop(key, None) is not None:
+            self.soonest = next(iter(self._at.values()), inf)
 
     def due(self, now: float) -> Iterator[K]:
         """Takes out those whose time has come."""
-        while self._at:
-            key, at = next(iter(self._at.items()))
-            if at > now:
-                return
-            del self._at[key]
+        while self.soonest <= now:
+            key = next(iter(self._at))
+            self.drop(key)
             yield key
-
-    def wake(self) -> float | None:
-        """When the next one is due."""
-        return next(iter(self._at.values()), None)

@@ -6,6 +6,7 @@ One pull per channel is under way at a time; what is executed meanwhile is pulle
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 
 from tocsin.broker import frames
 from tocsin.broker.accounting import Account
@@ -86,9 +87,9 @@ class Delivery:
             del self._retries[channel]
             self.pull(channel)
 
-    def wake(self) -> list[float | None]:
+    def wake(self) -> float:
         """When something is due."""
-        return list(self._retries.values())
+        return min(self._retries.values()) if self._retries else inf
 
     def _pulled(self, channel: Channel, lines: list[Line], last: int, answer: Reply) -> None:
         channel.pulling = 0

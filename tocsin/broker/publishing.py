@@ -83,9 +83,9 @@ class Publishing:
         for feed in self._deadlines.due(now):
             self._send(feed)
 
-    def wake(self) -> list[float | None]:
+    def wake(self) -> float:
         """When something is due."""
-        return [self._deadlines.wake()]
+        return self._deadlines.soonest
 
     def _add(self, session: Session, request: Publish, size: int) -> None:
         if request.feed not in self._open:

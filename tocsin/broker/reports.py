@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from tocsin.broker.accounting import LEAST, Account, Changes
 from tocsin.broker.holdings import Holdings, Stay
 from tocsin.broker.limits import Limits
@@ -10,18 +12,49 @@ from tocsin.model.coordination import Load, Presence, Progress
 from tocsin.model.subscriber import Cursors
 
 
+class Rates:
+    """What is found for each line, in bytes per second."""
+
+    def __init__(self, holdings: Holdings) -> None:
+        self._holdings, self._changes = holdings, Changes()
+
+    def changes(self, now: float) -> dict[int, float]:
+        """Those that differ from what was last said of them."""
+        return self._changes.take(self._now(now), self._holdings.lines)
+
+    def forget(self) -> None:
+        """Everything is to be said again."""
+        self._changes.forget()
+
+    def _now(self, now: float) -> dict[int, float]:
+        """Of the lines that have any; most have none, so the others are remembered until they have faded."""
+        rates, active = {}, self._holdings.active
+        for be, line in list(active.items()):
+            rate = line.account.incoming.rate(now)
+            if rate < LEAST or self._holdings.lines.get(be) is not line:
+                del active[be]
+            else:
+                rates[be] = rate
+        return rates
+
+
 class Reports:
     """Collects changes between reports; while the coordinator is away they are only merged, so they stay small."""
 
     def __init__(
-        self, holdings: Holdings, outbox: Outbox, coordinator: CoordinatorLink, total: Account, limits: Limits
+        self,
+        holdings: Holdings,
+        outbox: Outbox,
+        coordinator: CoordinatorLink,
+        total: Account,
+        rates: Rates,
+        limits: Limits,
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
-        self._total, self._limits = total, limits
+        self._total, self._rates, self._limits = total, rates, limits
         self._progress: dict[str, dict[int, int]] = {}
         self._presence: dict[str, bool] = {}
-        self._changes = Changes()
-        self._progress_at: float | None = None
+        self._progress_at = inf
         self._report_at = 0.0
 
     def acknowledged(self, stay: Stay, cursors: Cursors) -> None:
@@ -33,7 +66,7 @@ class Reports:
             if min(cursor, subscription.newest) > subscription.acknowledged:
                 subscription.acknowledged = min(cursor, subscription.newest)
                 self._progress.setdefault(stay.subscriber, {})[be] = subscription.acknowledged
-        if self._progress and self._progress_at is None:
+        if self._progress and self._progress_at == inf:
             self._progress_at = self._outbox.now + self._limits.acknowledge_seconds
 
     def present(self, subscriber: str, online: bool) -> None:
@@ -43,23 +76,23 @@ class Reports:
     def connected(self) -> None:
         """A coordinator that may know nothing is told everything."""
         self._presence = {stay.subscriber: True for stay in self._holdings.stays.values() if stay.session}
-        self._changes.forget()
+        self._rates.forget()
         self._report_at = self._outbox.now
 
     def due(self, now: float) -> None:
         """Says what is new."""
         if not self._coordinator.up:
             return
-        if self._progress_at is not None and now >= self._progress_at:
+        if now >= self._progress_at:
             self._coordinator.tell(Progress(self._progress))
-            self._progress, self._progress_at = {}, None
+            self._progress, self._progress_at = {}, inf
         if now >= self._report_at:
             self._report_at = now + self._limits.report_seconds
             self._report(now)
 
-    def wake(self) -> list[float | None]:
+    def wake(self) -> float:
         """When something is due."""
-        return [self._progress_at, self._report_at] if self._coordinator.up else []
+        return min(self._progress_at, self._report_at) if self._coordinator.up else inf
 
     def _report(self, now: float) -> None:
         if self._presence:
@@ -67,16 +100,5 @@ class Reports:
             offline = [name for name, there in self._presence.items() if not there]
             self._coordinator.tell(Presence(online, offline))
             self._presence = {}
-        total, changes = self._total, self._changes.take(self._rates(now), self._holdings.lines)
-        self._coordinator.tell(Load(total.incoming.rate(now), total.outgoing.rate(now), changes))
-
-    def _rates(self, now: float) -> dict[int, float]:
-        """Of the lines that have any; most have none, so the others are remembered until they have faded."""
-        rates, active = {}, self._holdings.active
-        for be, line in list(active.items()):
-            rate = line.account.incoming.rate(now)
-            if rate < LEAST or self._holdings.lines.get(be) is not line:
-                del active[be]
-            else:
-                rates[be] = rate
-        return rates
+        total = self._total
+        self._coordinator.tell(Load(total.incoming.rate(now), total.outgoing.rate(now), self._rates.changes(now)))

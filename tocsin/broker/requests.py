@@ -129,9 +129,9 @@ class Requests:
                 self._attachments.release(keeping.line)
             self._refuse(keeping, "unavailable", "the coordinator did not answer in time; ask again later")
 
-    def wake(self) -> list[float | None]:
+    def wake(self) -> float:
         """When something is due."""
-        return [self._deadlines.wake()]
+        return self._deadlines.soonest
 
     def _attached(
         self, session: Session, stay: Stay, request: subscriber.Subscribe, outcome: Attachment | control.Error

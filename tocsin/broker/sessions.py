@@ -120,9 +120,9 @@ class Sessions:
             seconds = self._limits.login_seconds
             self.fail(self._sessions[id], Code.LATE, "late", f"no login came within {seconds:g} seconds")
 
-    def wake(self) -> list[float | None]:
+    def wake(self) -> float:
         """When something is due."""
-        return [self._logins.wake()]
+        return self._logins.soonest
 
     def _welcome(self, session: Session, stay: Stay, cursors: Cursors) -> None:
         if stay.session:

@@ -134,14 +134,10 @@ class Attachments:
             else:
                 self._retries.append((at, channel, lines))
 
-    def wake(self) -> list[float | None]:
+    def wake(self) -> float:
         """When something is due."""
-        return [
-            self._wishes.wake(),
-            self._lingering.wake(),
-            self._strangers.wake(),
-            *(at for at, _, _ in self._retries),
-        ]
+        soonest = min(self._wishes.soonest, self._lingering.soonest, self._strangers.soonest)
+        return min(soonest, *(at for at, _, _ in self._retries)) if self._retries else soonest
 
     def _ask(self, wish: Wish) -> None:
         self._data.ask(lambda id: control.Attach(id, wish.channel, wish.parameters), partial(self._answered, wish))

@@ -58,6 +58,8 @@ class Coordinator:
     ) -> None:
         self._rooms = Rooms(state, now, placement, planners, limits or Limits())
         self._requests = Requests(self._rooms)
+        self._dead: dict[str, Member] = {}
+        self._doubt = self._rooms.detector.wake()
 
     def handle(self, now: float, event: Event) -> list[Action]:
         """What is to be done about an event."""
@@ -70,21 +72,22 @@ class Coordinator:
                 self._heard(now, link)
             case Lost(link):
                 self._lost(now, link)
+                self._doubt = self._rooms.detector.wake()
             case Stored(batch):
                 self._rooms.ledger.stored(batch)
             case Decided():
                 self._rooms.rounds.decided(event)
             case _:
                 self._requests.handle(now, event)
+                self._doubt = self._rooms.detector.wake()
         self._go_on(now)
         return self._rooms.ledger.flush()
 
     def wake(self) -> float | None:
         """When a ``Tick`` is wanted, unless something else happens before."""
         rooms = self._rooms
-        waiting = (rooms.detector, rooms.moves, rooms.placing, rooms.plans, rooms.reminders)
-        times = [room.wake() for room in waiting]
-        return min([rooms.next_look, *(time for time in times if time is not None)])
+        times = (rooms.moves.wake(), rooms.placing.wake(), rooms.plans.wake(), rooms.reminders.wake())
+        return min([rooms.next_look, self._doubt, *[time for time in times if time is not None]])
 
     def _tick(self, now: float) -> None:
         rooms = self._rooms
@@ -96,6 +99,8 @@ class Coordinator:
             rooms.next_look = now + rooms.limits.interval
             if not rooms.plans:
                 rooms.rounds.look(now, rooms.balancing)
+        # What is heard meanwhile only puts it off: looking at every broker then would take longer than all else.
+        self._doubt = rooms.detector.wake()
 
     def _go_on(self, now: float) -> None:
         """What became possible with this event."""
@@ -114,12 +119,15 @@ class Coordinator:
         if not rooms.ledger.full:
             rooms.placing.advance(now)
             rooms.plans.advance(now)
-        for member in rooms.registry:
+        for member in [*self._dead.values()] if self._dead else ():
             if member.dead:
                 rooms.loads.close(member.name)
+            else:
+                del self._dead[member.name]
 
     def _fallen(self, member: Member) -> None:
         rooms = self._rooms
+        self._dead[member.name] = member
         link = rooms.registry.disconnect(member)
         if link is not None:
             rooms.ledger.say(Close(link))
@@ -167,11 +175,13 @@ class Coordinator:
         if before not in (None, link):
             rooms.ledger.say(Close(before))
         rooms.detector.heard(now, member)
+        self._doubt = rooms.detector.wake()
         rooms.ledger.send(link, Accepted(rooms.key))
         reconcile(rooms, now, member, hello)
 
     def _refuse(self, now: float, link: Link, reason: str) -> None:
         self._lost(now, link)
+        self._doubt = self._rooms.detector.wake()
         self._rooms.ledger.send(link, Refused("invalid", reason))
         self._rooms.ledger.say(Close(link))
 

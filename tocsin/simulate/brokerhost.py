@@ -13,7 +13,9 @@ from tocsin.coordinator.tokens import verify
 from tocsin.model import control, coordination
 from tocsin.simulate import coordinatorhost, datahost
 from tocsin.simulate.network import Link
+from tocsin.simulate.outlet import Outlet
 from tocsin.simulate.process import Process, World
+from tocsin.simulate.queueing import Queue
 
 FIRST_WAIT, LONGEST_WAIT = 0.1, 2.0
 BEAT_SECONDS = 1.0
@@ -75,16 +77,20 @@ class Session:
 
     def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
         """It is gone."""
-        self._process.sessions.pop(self._number, None)
+        self._process.forget(self._number)
         self._process.tell(events.Closed(self._number))
 
-    def drained(self, link: Link) -> None:  # noqa: ARG002
-        """It has taken everything."""
-        self._process.tell(events.Drained(self._number, 0))
+    def drained(self, link: Link) -> None:
+        """It has taken everything that has left the broker."""
+        self._process.taken(self._number, link)
 
 
 class BrokerHost(Process):
-    """A broker from its start to its end. ``sent`` is told of every frame that leaves, ``pulled`` of every answer."""
+    """A broker from its start to its end.
+
+    ``sent`` is told of every frame when it is queued, ``pulled`` of every answer of the data cluster. The ``queue`` is
+    for what goes to subscribers; the two links are connections of their own, with few bytes.
+    """
 
     core: Broker
 
@@ -96,10 +102,14 @@ class BrokerHost(Process):
         capacity: float = 1.0,
         place: tuple[float, float] | None = None,
         make: Callable[..., Broker] = Broker,
+        queue: Queue | None = None,
     ) -> None:
         core = make(name, f"ws://{name}", self._verified, limits=limits, capacity=capacity, place=place)
         super().__init__(world, name, core, events.Tick())
         self.sessions: dict[int, Link] = {}
+        self._outlet = Outlet(world.clock, queue or Queue())
+        self._untold: dict[int, int] = {}
+        self._much = (limits or Limits()).waiting_bytes // 4
         self.sent: Callable[[float, bytes], None] | None = None
         self.pulled: Callable[[float, control.Results], None] | None = None
         self._numbers = count(1)
@@ -111,11 +121,26 @@ class BrokerHost(Process):
         self._coordinator.dial()
         self._beat()
 
+    @property
+    def linked(self) -> bool:
+        """Whether it takes its links to coordinator and data cluster for open."""
+        return self._coordinator.open and self._data.open
+
     def told(self, message: Any) -> None:
         """Coordinator or data cluster have said something."""
         if self.pulled and isinstance(message, control.Results):
             self.pulled(self.world.clock.now, message)
         self.tell(events.Told(message))
+
+    def taken(self, session: int, link: Link) -> None:
+        """A connection has taken everything that has left.
+
+        The core is told when that is much, and so in any case before it holds the connection for slow.
+        """
+        waiting = self._outlet.waiting(link)
+        if self._untold.get(session, 0) - waiting > self._much:
+            self._untold[session] = waiting
+            self.tell(events.Drained(session, waiting))
 
     def carry_out(self, action: actions.Action) -> None:
         """Does what the core wants done."""
@@ -130,16 +155,22 @@ class BrokerHost(Process):
             case actions.ToData(message):
                 self._data.send(message)
             case actions.Close(session, code):
-                if link := self.sessions.pop(session, None):
-                    link.close(1, code)
+                if link := self.forget(session):
+                    self._outlet.close(link, code)
             case actions.KeyLearned(key):
                 self._key = key
             case actions.PublishBatch(batch):
                 self._publish(batch)
 
+    def forget(self, session: int) -> Link | None:
+        """A connection is over."""
+        self._untold.pop(session, None)
+        return self.sessions.pop(session, None)
+
     def _send(self, session: int, frame: bytes) -> None:
         if link := self.sessions.get(session):
-            link.send(1, frame)
+            self._untold[session] = self._untold.get(session, 0) + len(frame)
+            self._outlet.send(link, frame)
             if self.sent:
                 self.sent(self.world.clock.now, frame)
 

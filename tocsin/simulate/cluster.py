@@ -74,14 +74,20 @@ class DataCluster:
 
     def execute(self, channel: str, chosen: Callable[[int], bool]) -> dict[str, control.Executed]:
         """Runs a channel once, which finds something for the ``chosen``; what each broker is told."""
-        number = self.execution[channel] = self.execution.get(channel, 0) + 1
         told: dict[str, list[int]] = {}
-        for be in self.lines.get(channel, []):
-            if self.attached[be] and chosen(be):
-                self.found[be].append(number)
-                for broker in sorted(self.attached[be]):
-                    told.setdefault(broker, []).append(be)
+        for be in self.find(channel, chosen):
+            for broker in sorted(self.attached[be]):
+                told.setdefault(broker, []).append(be)
+        number = self.execution[channel]
         return {broker: control.Executed(channel, number, bes) for broker, bes in told.items()}
+
+    def find(self, channel: str, chosen: Callable[[int], bool]) -> list[int]:
+        """The same, but nobody is told; for which BE subscriptions something was found."""
+        number = self.execution[channel] = self.execution.get(channel, 0) + 1
+        bes = [be for be in self.lines.get(channel, []) if self.attached[be] and chosen(be)]
+        for be in bes:
+            self.found[be].append(number)
+        return bes
 
 
 def result(be: int, execution: int, size: int = 0) -> Result:

@@ -1,48 +1,114 @@
 """Deliveries as sums: a broker whose lines are credited with what an execution brings, instead of handing it over.
 
 Logins, subscriptions, attachments, reports and moves go through the core as ever. Only the results stay in the data
-cluster: nothing is pulled, and no frame is sent.
+cluster: nothing is pulled, and no frame is sent. What somebody missed while away is accounted on return.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+
+from tocsin.balance.workload import Int64s
+from tocsin.broker import events
+from tocsin.broker.actions import Action
 from tocsin.broker.core import Broker
+from tocsin.broker.holdings import Channel, Line, Session, Stay
+from tocsin.broker.reports import Rates
+from tocsin.model.subscriber import Held
+from tocsin.simulate.absences import Absences, Delivered
+from tocsin.simulate.kept import Kept
+from tocsin.simulate.meters import Meters
+from tocsin.simulate.weighing import EMPTY
 
-# A note's bytes beside its payload and its two numbers: {"s":,"e":,"payload":}
-_FRAME = len(b'{"s":,"e":,"payload":}')
-
-
-class Delivered(NamedTuple):
-    """What an execution brought: bytes in, bytes out, and to how many."""
-
-    incoming: int
-    outgoing: int
-    deliveries: int
+_VISITS = (events.Received, events.Closed)
+_POWERS = 10 ** np.arange(1, 19)
 
 
 class CountedBroker(Broker):
-    """A broker's core that can be told of an execution in one go."""
+    """A broker's core that can be told of an execution in one go.
 
-    def count(self, now: float, name: str, execution: int, sizes: dict[int, int]) -> Delivered:
-        """Accounts a channel's execution that found ``sizes`` bytes for each BE subscription; those without are 0."""
+    ``caught_up`` is told when somebody is back, and what that took.
+    """
+
+    def __init__(
+        self, *arguments: Any, absences: Absences, caught_up: Callable[[float, Delivered], None], **options: Any
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._absences, self._caught_up = absences, caught_up
+        # For those who open and close its shelves, and those who look there; nothing is delivered that would be put.
+        self._cache = self._attachments._cache = self._catchup._cache = self._kept = Kept(self._limits.cache_bytes)
+        self._audiences: dict[str, tuple[Int64s, Int64s]] = {}
+
+    def handle(self, now: float, event: events.Event) -> list[Action]:
+        """What is to be done, in this order."""
+        # A Tick gives up lines at most, which the number of lines tells; all else may change who is given what.
+        if not isinstance(event, events.Tick):
+            self._audiences.clear()
+        session = self._sessions.get(event.session) if isinstance(event, _VISITS) else None
+        known = session is not None and session.stay is not None
+        actions = super().handle(now, event)
+        if session and session.stay and known == session.closed:
+            self._visited(now, session, session.stay)
+        return actions
+
+    def count(self, now: float, name: str, execution: int, sizes: Int64s) -> Delivered:
+        """Accounts a channel's execution that found ``sizes`` bytes for each BE subscription, by its number."""
         channel = self.holdings.channels.get(name)
         if channel is None:
-            return Delivered(0, 0, 0)
-        incoming = outgoing = deliveries = 0
-        frame = _FRAME + len(str(execution))
-        for be, line in channel.lines.items():
-            if size := sizes.get(be, 0):
-                size += frame + len(str(be))
-                count = len(line.current) + len(line.ahead)
-                self.holdings.active[be] = line
-                line.account.incoming.add(now, size)
-                self.holdings.active[be] = line
-                incoming += size
-                outgoing += size * count
-                deliveries += count
+            return Delivered()
+        bes, counts = self._audience(channel)
+        found = sizes[bes] > 0
+        bes, counts = bes[found], counts[found]
+        weights = sizes[bes] + (EMPTY + len(str(execution))) + _digits(bes)
+        self._meters.add(now, bes, weights)
+        self._kept.write(now, execution, bes, weights)
+        incoming, outgoing, deliveries = int(weights.sum()), int(weights @ counts), int(counts.sum())
         channel.seen = channel.level = max(channel.level, execution)
         self._total.incoming.add(now, incoming)
         self._total.outgoing.add(now, outgoing)
         return Delivered(incoming, outgoing, deliveries)
+
+    def takes(self, stay: Stay, line: Line) -> bool:
+        """Whether a connected subscriber can have one more subscription at once."""
+        session, few = stay.session, len(stay.subscriptions) < self._limits.subscriptions
+        connected = session is not None and not session.slow and line.be not in session.cursors
+        return connected and few and line.be not in stay.subscriptions
+
+    def add(self, stay: Stay, line: Line, live: bool) -> Held:
+        """Makes an FE subscription that begins now."""
+        self._attachments.claim(line)
+        subscription = self._requests.add(stay, line, live, line.channel.seen)
+        self._catchup.start(subscription)
+        self._attachments.release(line)
+        self._audiences.pop(line.channel.name, None)
+        return subscription.held
+
+    def _visited(self, now: float, session: Session, stay: Stay) -> None:
+        """A subscriber has come or gone."""
+        if stay.session is session:
+            missed = self._absences.end(stay, self._kept)
+            self._total.outgoing.add(now, missed.outgoing)
+            self._caught_up(now, missed)
+        elif stay.session is None:
+            self._absences.begin(stay)
+
+    def _audience(self, channel: Channel) -> tuple[Int64s, Int64s]:
+        """A channel's lines, and to how many each goes."""
+        known, lines = self._audiences.get(channel.name), channel.lines
+        if known is None or len(known[0]) != len(lines):
+            counts = [len(line.current) + len(line.ahead) for line in lines.values()]
+            known = np.fromiter(lines, np.int64, len(lines)), np.array(counts, np.int64)
+            self._audiences[channel.name] = known
+        return known
+
+    def _rates(self) -> Rates:
+        self._meters = Meters(self._holdings, self._limits.rate_seconds)
+        return self._meters
+
+
+def _digits(numbers: Int64s) -> Int64s:
+    """How many digits each has."""
+    return np.searchsorted(_POWERS, numbers, side="right") + 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tocsin.simulate.cluster import DataCluster
 
 
-@dataclass
+@dataclass(slots=True)
 class Span:
     """A subscription from when it was confirmed till it ended: ``had`` are the executions delivered, in order."""
 

@@ -192,7 +192,7 @@ class Link:
     def fail(self) -> None:
         """It could not be opened, or is broken."""
         self._learn(0, ABNORMAL)
-        self._network.forget(self)
+        self._over()
 
     def send(self, end: int, message: Any) -> None:
         """Sends a message; nobody says whether it arrives."""
@@ -284,7 +284,12 @@ class Link:
             if peer:
                 peer.lost(self, code)
         if not any(self._open):
-            self._network.forget(self)
+            self._over()
+
+    def _over(self) -> None:
+        """Nobody hears of it any more. Its ends may know it, and are let go: nothing collects circles meanwhile."""
+        self._network.forget(self)
+        self._peers, self.when_open = [None, None], None
 
 
 @dataclass(frozen=True)

@@ -2,44 +2,61 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import numpy as np
 
 from tocsin.balance.workload import Floats
 
 _EDGES: Floats = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 401)])
-_PARTS = 4
 
 
 class Queue:
-    """First come, first served, ``capacity`` bytes per second.
+    """First come, first served, ``capacity`` bytes per second; without one, nothing waits.
 
-    What one execution brings is queued at once, so its first delivery waits for the backlog alone and its last for all
-    of it. Latencies are kept in 401 classes of 5 % each.
+    Frames are pushed one by one. What an execution brings can be added at once: its first delivery waits for the
+    backlog alone, and its last for all of it. Latencies are kept in 401 classes of 5 % each.
     """
 
-    def __init__(self, capacity: float | None) -> None:
-        self._capacity = capacity or inf
-        self._backlog = self._at = 0.0
+    def __init__(self, capacity: float | None = None) -> None:
+        self._capacity = capacity
+        self._free = 0.0
         self._counts: Floats = np.zeros(len(_EDGES))
 
+    def push(self, now: float, size: float) -> float:
+        """Queues so many bytes; when the last of them has left."""
+        if self._capacity is None:
+            return now
+        self._free = max(self._free, now) + size / self._capacity
+        return self._free
+
     def add(self, now: float, size: float, deliveries: int) -> None:
-        """Queues what goes to so many."""
-        before = self.backlog(now)
-        self._backlog, self._at = before + size, now
-        for part in range(_PARTS):
-            seconds = (before + size * (part + 0.5) / _PARTS) / self._capacity
-            self._counts[np.searchsorted(_EDGES, seconds)] += deliveries / _PARTS
+        """Queues what goes to so many, and notes how late each gets it."""
+        least = self.seconds(now)
+        most = self.push(now, size) - now
+        first, last = _class(least), _class(most)
+        parts = (_EDGES[first:last] - least) / (most - least)
+        self._counts[first : last + 1] += deliveries * np.diff(parts, prepend=0.0, append=1.0)
+
+    def late(self, seconds: float, deliveries: float) -> None:
+        """So many deliveries were so late."""
+        self._counts[_class(seconds)] += deliveries
+
+    def seconds(self, now: float) -> float:
+        """Until all that waits has left."""
+        return max(0.0, self._free - now)
 
     def backlog(self, now: float) -> float:
         """Bytes that wait."""
-        return max(0.0, self._backlog - (now - self._at) * self._capacity) if self._backlog else 0.0
+        return self.seconds(now) * self._capacity if self._capacity else 0.0
 
     @property
     def counts(self) -> Floats:
         """Deliveries by class of latency; those of several queues may be added up."""
         return self._counts
+
+
+def _class(seconds: float) -> int:
+    """Of what is later than all classes, the last."""
+    return min(int(np.searchsorted(_EDGES, seconds)), len(_EDGES) - 1)
 
 
 def quantile(counts: Floats, part: float) -> float:

@@ -25,7 +25,8 @@ class Sample:
     """One moment. Lists have one entry per broker; rates are bytes per second.
 
     ``incoming`` and ``outgoing`` are as brokers account them (moving averages), ``brought`` and ``delivered`` as they
-    were since the last sample. ``moves`` counts from the beginning.
+    were since the last sample; what is sent counts when it is queued, and ``backlog`` are the bytes that have not left.
+    ``moves`` counts from the beginning.
     """
 
     at: float

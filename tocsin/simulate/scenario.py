@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from tocsin.errors import InvalidError
+from tocsin.simulate.scenarios.order import check_order
 
 VERSION: Final = 1
 
@@ -136,6 +137,7 @@ def check(scenario: Scenario) -> None:
     }
     for name in ("lines", "subscribers", "logins", "logouts", "subscribes", "unsubscribes", "rates", "moves"):
         _check_table(name, msgspec.structs.asdict(getattr(scenario, name)), numbers, scenario.seconds)
+    check_order(scenario)
 
 
 def _check_names(kind: str, names: list[str]) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
-from tocsin.broker.core import Broker
 from tocsin.model import control
+from tocsin.simulate.absences import Absences, Delivered
 from tocsin.simulate.counted import CountedBroker
 from tocsin.simulate.queueing import Queue
 from tocsin.simulate.scenario import Scenario
+from tocsin.simulate.shortcut import Shortcut
+from tocsin.simulate.sizes import Sizes
 from tocsin.simulate.system import System
 from tocsin.simulate.weighing import note_size, notes
 
@@ -18,14 +19,12 @@ from tocsin.simulate.weighing import note_size, notes
 class Stage:
     """Brokers and channels of a scenario on a system. ``queues`` and the figures are in the order of the brokers."""
 
-    make: Callable[..., Broker] = Broker
-
     def __init__(self, system: System, scenario: Scenario) -> None:
         self._system, self._scenario = system, scenario
         self.queues = [Queue(broker.capacity) for broker in scenario.brokers]
         self.deliveries = 0
         self._brought, self._delivered = [0] * len(self.queues), [0] * len(self.queues)
-        self._sizes: list[dict[int, int]] = [{} for _ in scenario.channels]
+        self._sizes = Sizes(len(scenario.lines.bytes))
         for line, size in enumerate(scenario.lines.bytes):
             self.rate(line, size)
 
@@ -33,16 +32,15 @@ class Stage:
         """Starts the brokers."""
         capacities = [broker.capacity for broker in self._scenario.brokers]
         mean = sum(each or 0 for each in capacities) / len(capacities)
-        for broker in self._scenario.brokers:
+        for number, broker in enumerate(self._scenario.brokers):
             capacity = broker.capacity / mean if broker.capacity else 1.0
             place = (broker.x, broker.y)
-            self._system.start_broker(broker.name, capacity=capacity, place=place, make=self.make)
+            self._system.start_broker(broker.name, capacity=capacity, place=place, **self._options(number))
 
     def rate(self, line: int, size: float) -> None:
         """From now on executions find so much for a line."""
-        channel = self._scenario.lines.channel[line]
-        be = self._system.cluster.be(self._scenario.channels[channel].name, {"line": line})
-        self._sizes[channel][be] = round(size)
+        cluster, channel = self._system.cluster, self._scenario.channels[self._scenario.lines.channel[line]].name
+        self._sizes.set(cluster.be(channel, {"line": line}), cluster.execution.get(channel, 0) + 1, round(size))
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
@@ -54,27 +52,48 @@ class Stage:
         self._brought, self._delivered = [0] * len(self.queues), [0] * len(self.queues)
         return figures
 
-    def _sent(self, broker: int, now: float, size: int, deliveries: int) -> None:
+    def _found(self, be: int) -> bool:
+        """Whether executions find anything for a BE subscription."""
+        return bool(self._sizes.now[be])
+
+    def _options(self, broker: int) -> dict[str, Any]:
+        """How a broker is started."""
+        raise NotImplementedError
+
+    def _sent(self, broker: int, size: int, deliveries: int) -> None:
         self._delivered[broker] += size
         self.deliveries += deliveries
-        self.queues[broker].add(now, size, deliveries)
 
 
 class CountedStage(Stage):
-    """What an execution brings is accounted, not sent."""
+    """What an execution brings is accounted, not sent, and subscriptions are made in one go."""
 
-    make = CountedBroker
+    def __init__(self, system: System, scenario: Scenario) -> None:
+        super().__init__(system, scenario)
+        self._absences = Absences(system.cluster, self._sizes)
+
+    def begin(self) -> None:
+        """Starts the brokers."""
+        system = self._system
+        system.at_once = Shortcut(system.brokers, lambda: system.coordinator).subscribe
+        super().begin()
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
-        now, name = self._system.clock.now, self._scenario.channels[channel].name
-        number = self._system.cluster.execution[name] = self._system.cluster.execution.get(name, 0) + 1
+        now, name, cluster = self._system.clock.now, self._scenario.channels[channel].name, self._system.cluster
+        cluster.find(name, self._found)
         for broker, described in enumerate(self._scenario.brokers):
             core = cast(CountedBroker, self._system.brokers[described.name].core)
-            incoming, outgoing, deliveries = core.count(now, name, number, self._sizes[channel])
-            self._brought[broker] += incoming
-            if deliveries:
-                self._sent(broker, now, outgoing, deliveries)
+            self._count(broker, now, core.count(now, name, cluster.execution[name], self._sizes.now))
+
+    def _options(self, broker: int) -> dict[str, Any]:
+        return {"make": partial(CountedBroker, absences=self._absences, caught_up=partial(self._count, broker))}
+
+    def _count(self, broker: int, now: float, delivered: Delivered) -> None:
+        self._brought[broker] += delivered.incoming
+        if delivered.deliveries:
+            self._sent(broker, delivered.outgoing, delivered.deliveries)
+            self.queues[broker].add(now, delivered.outgoing, delivered.deliveries)
 
 
 class FrameStage(Stage):
@@ -82,7 +101,7 @@ class FrameStage(Stage):
 
     def begin(self) -> None:
         """Starts the brokers, and weighs what passes them."""
-        self._system.cluster.size = self._size
+        self._system.cluster.size = self._sizes.at
         super().begin()
         for number, broker in enumerate(self._scenario.brokers):
             host = self._system.brokers[broker.name]
@@ -90,16 +109,17 @@ class FrameStage(Stage):
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
-        sizes = self._sizes[channel]
-        self._system.execute(self._scenario.channels[channel].name, lambda be: sizes.get(be, 0) > 0)
+        self._system.execute(self._scenario.channels[channel].name, self._found)
 
-    def _size(self, be: int, execution: int) -> int:  # noqa: ARG002
-        return next(sizes[be] for sizes in self._sizes if be in sizes)
+    def _options(self, broker: int) -> dict[str, Any]:
+        return {"queue": self.queues[broker]}
 
     def _weigh(self, broker: int, now: float, frame: bytes) -> None:
         found = notes(frame)
         if found:
-            self._sent(broker, now, sum(map(note_size, found)), len(found))
+            self._sent(broker, sum(map(note_size, found)), len(found))
+            # The frame has just been queued, so it leaves when all that waits has left.
+            self.queues[broker].late(self.queues[broker].seconds(now), len(found))
 
     def _pulled(self, broker: int, now: float, results: control.Results) -> None:  # noqa: ARG002
         self._brought[broker] += sum(note_size(result) for result in results.results)

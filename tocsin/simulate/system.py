@@ -55,7 +55,7 @@ class Setup:
     decide_seconds: float = 0.5
 
 
-@dataclass
+@dataclass(slots=True)
 class Wish:
     """What a subscriber's application wants, whatever happens to its program."""
 
@@ -67,7 +67,8 @@ class Wish:
 class System:
     """Everything. What is started twice, or ended when it is not there, stays as it is.
 
-    ``on_broker`` and ``on_person`` are told of every process when it starts.
+    ``on_broker`` and ``on_person`` are told of every process when it starts. ``at_once`` may make a subscription in
+    place of the cores, and says whether it has.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class System:
         self.wishes: dict[str, dict[int, Wish]] = {}
         self.on_broker: Callable[[BrokerHost], None] | None = None
         self.on_person: Callable[[Person], None] | None = None
+        self.at_once: Callable[[Person, wishes.Subscribe], bool] | None = None
         self._refs = count(1)
         self._options: dict[str, dict[str, Any]] = {}
         self.data = DataHost(self.world, self.cluster, self.setup.answer_seconds)
@@ -152,7 +154,9 @@ class System:
         ref = next(self._refs)
         self.wishes[name][ref] = Wish(channel, parameters, live)
         self.diaries[name].wanted(self.cluster.be(channel, parameters))
-        self.people[name].tell(wishes.Subscribe(ref, channel, parameters, live))
+        person, wish = self.people[name], wishes.Subscribe(ref, channel, parameters, live)
+        if not (self.at_once and self.at_once(person, wish)):
+            person.tell(wish)
         return ref
 
     def unsubscribe(self, name: str, ref: int) -> None:

@@ -8,33 +8,44 @@ from struct import pack
 
 from tocsin.simulate.clock import START
 
+_BLOCK = 1 << 16
+
 
 class Trace:
     """Takes every event of every node in. Two runs with the same fingerprint went the same way."""
 
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
-        self._hash = blake2b(digest_size=8)
+        self._hash, self._block = blake2b(digest_size=8), bytearray()
         self._show = show
         self.events = 0
 
     def event(self, now: float, node: str, event: object, data: bytes | str = b"") -> None:
         """A node is told something."""
         self.events += 1
-        text = data if isinstance(data, bytes) else data.encode()
-        self._hash.update(b"%b%b %b%b" % (pack("<d", now), node.encode(), type(event).__name__.encode(), text))
+        block, text = self._block, data if isinstance(data, bytes) else data.encode()
+        block += pack("<d", now)
+        block += f"{node} {type(event).__name__}".encode()
+        block += text
+        if len(block) > _BLOCK:
+            self._digest()
         if self._show:
             self._show(f"{now - START:10.4f}  {node:<12} {_short(event)}")
 
     def remark(self, now: float, text: str) -> None:
         """Something happens to the world."""
-        self._hash.update(text.encode())
+        self._block += text.encode()
         if self._show:
             self._show(f"{now - START:10.4f}  *** {text}")
 
     @property
     def fingerprint(self) -> str:
         """The same for the same history."""
+        self._digest()
         return self._hash.hexdigest()
+
+    def _digest(self) -> None:
+        self._hash.update(self._block)
+        self._block.clear()
 
 
 def _short(event: object) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from tocsin.model.messages import Result
 from tocsin.model.subscriber import Answer, Note, Notes
 
-_FRAME: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
+_FRAME: Final[msgspec.json.Decoder[Answer]] = msgspec.json.Decoder(Answer)
+EMPTY: Final = len(b'{"s":,"e":,"payload":}')
+"""A note's bytes beside its payload and its two numbers."""
 
 
 def notes(frame: bytes) -> list[Note]:
@@ -20,3 +24,8 @@ def note_size(note: Note | Result) -> int:
     """A notification's bytes as they are sent."""
     s, e = (note.s, note.e) if isinstance(note, Note) else (note.be, note.execution)
     return len(b'{"s":%d,"e":%d,"payload":%b}' % (s, e, bytes(note.payload)))
+
+
+def weight(be: int, execution: int, size: int) -> int:
+    """The same of one whose payload has so many bytes."""
+    return EMPTY + len(str(be)) + len(str(execution)) + size

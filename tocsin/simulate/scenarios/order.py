@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import merge
+from typing import TYPE_CHECKING
 
 from tocsin.errors import InvalidError
-from tocsin.simulate.scenario import Scenario, Visits, Wishes
+
+if TYPE_CHECKING:
+    from tocsin.simulate.scenario import Scenario, Visits, Wishes
 
 Row = tuple[float, int, int, str, int, int]
 

@@ -1,0 +1,72 @@
+"""What subscribers miss while they are away, and what it takes a broker to give it to them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from tocsin.broker.holdings import Stay, Subscription
+from tocsin.simulate.cluster import DataCluster
+from tocsin.simulate.kept import Kept
+from tocsin.simulate.sizes import Sizes
+from tocsin.simulate.weighing import weight
+
+
+class Delivered(NamedTuple):
+    """Bytes in, bytes out, and how many deliveries these are."""
+
+    incoming: int = 0
+    outgoing: int = 0
+    deliveries: int = 0
+
+
+class Absences:
+    """Who is away from all brokers of a system, and what each had been given of what it holds.
+
+    Of a live subscription nothing is missed. What a broker's cache has lost it pulls: first of one line, and then of
+    all others of the channel together, from where the one that is furthest behind goes on.
+    """
+
+    def __init__(self, cluster: DataCluster, sizes: Sizes) -> None:
+        self._cluster, self._sizes = cluster, sizes
+        self._stays: dict[str, Stay] = {}
+        self._given: dict[str, dict[int, int]] = {}
+
+    def begin(self, stay: Stay) -> None:
+        """A subscriber's connection is gone; it is away unless it has moved and is served elsewhere by now."""
+        if self._stays.get(stay.subscriber) is stay:
+            self._given[stay.subscriber] = {be: subscription.sent for be, subscription in stay.subscriptions.items()}
+
+    def end(self, stay: Stay, kept: Kept) -> Delivered:
+        """It is back, perhaps on another broker, which is the one that keeps this: what is brought and given now."""
+        self._stays[stay.subscriber] = stay
+        given, lost = self._given.pop(stay.subscriber, {}), dict[str, list[tuple[Subscription, int]]]()
+        outgoing = deliveries = 0
+        for be, subscription in stay.subscriptions.items():
+            if subscription.live or be not in given:
+                continue
+            missed = self._found(be, given[be], subscription.line.level)
+            outgoing, deliveries = outgoing + self._weight(be, missed), deliveries + len(missed)
+            cursor = self._cursor(subscription, given[be])
+            if cursor < subscription.line.level and not kept.has(be, cursor):
+                lost.setdefault(subscription.line.channel.name, []).append((subscription, cursor))
+        incoming = sum(self._pulled(each[:1]) + self._pulled(each[1:]) for each in lost.values())
+        return Delivered(incoming, outgoing, deliveries)
+
+    def _cursor(self, subscription: Subscription, given: int) -> int:
+        """The last that it has had, which is earlier than what it was given when nothing was found for a while."""
+        had = self._found(subscription.line.be, subscription.acknowledged, given)
+        return had[-1] if had else subscription.acknowledged
+
+    def _pulled(self, lost: list[tuple[Subscription, int]]) -> int:
+        first = min((cursor for _, cursor in lost), default=0)
+        lines = [subscription.line for subscription, _ in lost]
+        return sum(self._weight(line.be, self._found(line.be, first, line.level)) for line in lines)
+
+    def _found(self, be: int, after: int, last: int) -> list[int]:
+        """The executions that found something."""
+        found = self._cluster.found[be]
+        return found[bisect_right(found, after) : bisect_right(found, last)]
+
+    def _weight(self, be: int, executions: list[int]) -> int:
+        return sum(weight(be, execution, self._sizes.at(be, execution)) for execution in executions)
