@@ -16,7 +16,7 @@ def test_a_crowded_and_an_empty_broker_are_found_at_any_scale() -> None:
     assert claims.skewed({}).holds is Holds.UNKNOWN
 
 
-def test_about_half_is_four_to_six_tenths() -> None:
+def test_about_half_is_up_to_six_tenths() -> None:
     runs = {NONE: steady(300, 100), LDM: steady(150, 100), GSH: steady(200, 100)}
     assert claims.halved(runs, LDM).holds is Holds.YES
     too_little = claims.halved(runs, GSH)

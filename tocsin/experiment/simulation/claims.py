@@ -15,7 +15,7 @@ NONE, LDM, GSH, OURS, MIGRATE = "no balancing", "LDM α=0.15", "GSH", "ours", "m
 
 _CROWDED, _EMPTY = 2_000, 500
 _PEOPLE = 10_000
-_HALF = (0.4, 0.6)
+_HALF = 0.6
 # Loads are moving averages over a minute, so nothing shows sooner than in about two.
 _AT_ONCE = 120.0
 _AS_GOOD = 1.05
@@ -52,16 +52,14 @@ def skewed(runs: Runs) -> Verdict:
 
 
 def halved(runs: Runs, scheme: str) -> Verdict:
-    """The highest load is about halved."""
+    """The highest load is about halved, or falls by more."""
     claim = f"{scheme} about halves the highest load (slides)"
     if NONE not in runs or scheme not in runs:
         return unmeasured(claim)
     part = runs[scheme].highest / runs[NONE].highest
     possible = runs[NONE].mean / runs[NONE].highest
-    said = f"to {part:.2f} of what it is without balancing (about half: 0.4 to 0.6; the mean load is at {possible:.2f})"
-    return judged(
-        claim, said, _HALF[0] <= part <= _HALF[1], f"the highest load cannot fall below the mean, {possible:.2f}"
-    )
+    said = f"to {part:.2f} of what it is without balancing (about half: up to 0.6; the mean load is at {possible:.2f})"
+    return judged(claim, said, part <= _HALF, f"the highest load cannot fall below the mean, {possible:.2f}")
 
 
 def at_once(runs: Runs) -> Verdict:
