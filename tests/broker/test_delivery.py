@@ -54,6 +54,18 @@ def test_who_has_had_more_than_was_pulled_is_not_given_it_again(bench: Bench) ->
     assert notes(bench.execute(), 3) == [(1, 2)]
 
 
+def test_what_was_found_before_a_line_was_attached_does_not_count_as_its_rate(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(1))
+    bench.cluster.attach("elsewhere", "c", [bench.line(2).parameters])
+    for _ in range(3):
+        bench.cluster.execute("c", lambda be: be == 2)
+    bench.serve("bob", 2, bench.line(2), cursors={2: 3})
+    bench.answer_data(bench.tell(bench.cluster.execute("c", lambda be: True)["a"]))
+    assert notes(bench.did, 2) == [(2, 4)]
+    one, other = (bench.core.holdings.lines[be].account.incoming.rate(bench.now) for be in (1, 2))
+    assert one == other > 0
+
+
 def test_what_is_executed_during_a_pull_is_pulled_by_the_next_in_one_go(bench: Bench) -> None:
     bench.serve("ann", 1, bench.line())
     notices = [bench.cluster.execute("c", lambda be: True)["a"] for _ in range(3)]

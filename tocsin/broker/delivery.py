@@ -98,7 +98,8 @@ class Delivery:
             self._retries[channel] = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)
             return
         for result in answer.results if isinstance(answer, control.Results) else []:
-            if line := channel.lines.get(result.be):
+            # What is older than the line came with what others wanted: whoever is current has had it elsewhere.
+            if (line := channel.lines.get(result.be)) and result.execution > line.attached:
                 self._give(line, result)
         channel.level = max(channel.level, last)
         self._catchup.advance(channel)

@@ -18,12 +18,14 @@ class DataHost:
     """Serves a data cluster's state, which outlives it, to brokers.
 
     As in the server: an Attach subscribes first and then says how far the channel is; the notice of what is executed
-    meanwhile may be there before the answer.
+    meanwhile may be there before the answer. What an execution has found can be pulled before anybody is told of it,
+    and those are told who hold it by then.
     """
 
     def __init__(self, world: World, cluster: DataCluster, answer_seconds: float = 0.005) -> None:
         self._world, self._cluster, self.answer_seconds = world, cluster, answer_seconds
         self.alive = True
+        self._untold: dict[str, deque[tuple[int, list[int]]]] = {}
         self._brokers: dict[Link, str] = {}
         self._asked: dict[Link, deque[control.Request]] = {}
         world.network.listen(HOST, self._accept)
@@ -32,11 +34,12 @@ class DataHost:
         """Runs a channel once, and tells the brokers that are connected."""
         if not self.alive:
             return
-        notices = self._cluster.execute(channel, chosen)
-        self._world.trace.event(self._world.clock.now, HOST, notices, channel)
-        for link, broker in self._brokers.items():
-            if broker in notices:
-                link.send(1, notices[broker])
+        found = self._cluster.find(channel, chosen)
+        self._world.trace.event(self._world.clock.now, HOST, found, channel)
+        untold = self._untold.setdefault(channel, deque())
+        untold.append((self._cluster.execution[channel], found))
+        if len(untold) == 1:
+            self._later(self._tell, channel)
 
     def crash(self) -> None:
         """Ends at once; the state stays."""
@@ -56,6 +59,16 @@ class DataHost:
 
     def drained(self, link: Link) -> None:
         """Nothing waits for that."""
+
+    def _tell(self, channel: str) -> None:
+        """The notices of the channel's oldest execution that nobody was told of."""
+        untold = self._untold[channel]
+        number, found = untold.popleft()
+        for link, broker in self._brokers.items() if self.alive else ():
+            if held := [be for be in found if broker in self._cluster.attached[be]]:
+                link.send(1, control.Executed(channel, number, held))
+        if untold:
+            self._later(self._tell, channel)
 
     def _accept(self, link: Link, purpose: str) -> DataHost:
         self._brokers[link], self._asked[link] = purpose, deque()

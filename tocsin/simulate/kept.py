@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from tocsin.balance.workload import Int64s
 from tocsin.broker.cache import Cache, LeastRecentlyUsed
 
-_MANY = 1000
+_MANY = 20_000
 
 
 class Weight(bytes):
@@ -27,23 +30,24 @@ class Weight(bytes):
 class Kept(Cache):
     """A cache that has nothing to give, and says what it would have given.
 
-    What is put is only written down: it is put on its shelf when somebody asks, which in many runs nobody does.
+    What happens to it is only written down, and done when somebody asks, which in many runs nobody does.
     """
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit, LeastRecentlyUsed())
-        self._written: list[tuple[float, int, Int64s, Int64s]] = []
+        self._written: list[Callable[[], None]] = []
 
     def write(self, now: float, execution: int, bes: Int64s, weights: Int64s) -> None:
         """An execution has found so much for each of these lines."""
-        self._written.append((now, execution, bes, weights))
-        if len(self._written) > _MANY:
-            self._put_all()
+        self._write(partial(self._put, now, execution, bes, weights))
+
+    def open(self, be: int, since: int) -> None:
+        """From now on what is found for a line counts."""
+        self._write(partial(super().open, be, since))
 
     def close(self, be: int) -> None:
         """Forgets a line."""
-        self._put_all()
-        super().close(be)
+        self._write(partial(super().close, be))
 
     def after(self, be: int, execution: int) -> list[tuple[int, bytes]]:  # noqa: ARG002
         """Nothing, whatever is asked for: all of it counts as had."""
@@ -51,11 +55,19 @@ class Kept(Cache):
 
     def has(self, be: int, execution: int) -> bool:
         """Whether all results of the line after an execution would be here, for somebody who is given them."""
-        self._put_all()
+        self._catch_up()
         return super().after(be, execution) is not None
 
-    def _put_all(self) -> None:
+    def _write(self, what: Callable[[], None]) -> None:
+        self._written.append(what)
+        if len(self._written) > _MANY:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
         written, self._written = self._written, []
-        for now, execution, bes, weights in written:
-            for be, weight in sorted(zip(bes.tolist(), weights.tolist(), strict=True)):
-                self.put(now, be, execution, Weight.of(weight))
+        for done in written:
+            done()
+
+    def _put(self, now: float, execution: int, bes: Int64s, weights: Int64s) -> None:
+        for be, weight in sorted(zip(bes.tolist(), weights.tolist(), strict=True)):
+            self.put(now, be, execution, Weight.of(weight))
