@@ -15,7 +15,7 @@ from tocsin.client.rules import Rules
 from tocsin.model.subscriber import Acknowledge, Held, Note
 
 
-@dataclass
+@dataclass(slots=True)
 class Stream:
     """One subscription's notes: up to ``last`` delivered, up to ``taken`` had by the application, between them
     ``backlog``. What was found up to ``missed`` was found before the subscriber last came back. What connections up to
