@@ -7,7 +7,7 @@ from rich.console import Console
 from tests.demo.statuses import status
 from tocsin.demo.summary import balance, delivery
 from tocsin.demo.telling import Figures
-from tocsin.demo.verdict import Verdict
+from tocsin.demo.verdict import Missed, Verdict
 
 
 def test_the_loads_are_told_before_and_after() -> None:
@@ -33,16 +33,17 @@ def test_delivery_is_told_with_what_went_wrong() -> None:
         lost_connections=3,
         waits={40: 90, 95: 10},
     )
-    said = [sentence.plain for sentence in delivery(60, figures, Verdict(3148, 8))]
+    said = [sentence.plain for sentence in delivery(60, figures, Verdict(3148, [Missed("p7", 12, list(range(1, 9)))]))]
     assert said == [
         "In 60 s: 334 reports and 24,000 locations published, 3,140 notifications delivered (2.5 MB).",
         "Of what the data cluster had found for somebody: 8 lost, 1 delivered twice, 2 out of order; "
         "12 moves between brokers meanwhile.",
         "From report to person: half within 4.0 s, 95 % within 9.5 s (channels run every 10 to 30 s).",
+        "p7 has not got what executions 1, 2, 3, 4, 5, 6, 7, 8 found for subscription 12.",
         "Connections lost and made again: 3.",
     ]
 
 
 def test_a_demo_that_ends_at_once_has_a_summary_too() -> None:
     Console(file=io.StringIO()).print(balance(status([0.0]), status([0.0])))
-    assert delivery(0, Figures(), Verdict(0, 0))[0].plain.startswith("In 0 s: 0 reports and 0 locations")
+    assert delivery(0, Figures(), Verdict(0, []))[0].plain.startswith("In 0 s: 0 reports and 0 locations")

@@ -98,4 +98,11 @@ class Person:
             self._tell(Trouble(f"{self.name}: {error}"))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.create_task(work))
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Nothing that goes wrong in a task is to pass for notifications that did not come."""
+        if not task.cancelled() and (error := task.exception()):
+            self._tell(Trouble(f"{self.name}: a fault in the demo: {type(error).__name__}: {error}"))

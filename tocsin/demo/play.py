@@ -27,7 +27,7 @@ from tocsin.demo.telling import (
     Telling,
     Trouble,
 )
-from tocsin.demo.verdict import Verdict, verdict
+from tocsin.demo.verdict import Verdict, insist, verdict
 from tocsin.errors import UnavailableError
 from tocsin.local.running import told
 from tocsin.tasks import until_one_ends
@@ -51,7 +51,10 @@ async def create(calls: Calls, world: World, screen: Screen) -> None:
 
 
 class Play:
-    """One performance, until ``ended`` is set or so many seconds have passed."""
+    """One performance, until ``ended`` is set or so many seconds have passed.
+
+    What can go wrong: the network does (UnavailableError), or its verdict is not clean (WrongError, when all is shown).
+    """
 
     def __init__(self, calls: Calls, people: People, screen: Screen, ended: asyncio.Event) -> None:
         self._calls, self._people, self._screen, self._ended = calls, people, screen, ended
@@ -137,6 +140,7 @@ class Play:
         for sentence in summary.delivery(self._second, self._figures, conclusion):
             self._screen.console.print(sentence, soft_wrap=True)
         self._screen.say()
+        insist(conclusion, self._figures)
 
     async def _settled(self, found: dict[int, frozenset[int]]) -> Verdict:
         deadline = asyncio.get_running_loop().time() + SETTLE_SECONDS

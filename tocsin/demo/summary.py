@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.table import Table
 from rich.text import Text
 
@@ -10,6 +12,8 @@ from tocsin.demo.board import kilo
 from tocsin.demo.tally import waited
 from tocsin.demo.telling import Figures
 from tocsin.demo.verdict import Verdict
+
+_MOST_MISSED: Final = 5
 
 
 def balance(before: Status, after: Status) -> Table:
@@ -32,6 +36,11 @@ def delivery(second: int, figures: Figures, verdict: Verdict) -> list[Text]:
         f"{figures.moved:,} moves between brokers meanwhile.",
         f"From report to person: half within {waited(figures.waits, 0.5):.1f} s, 95 % within "
         f"{waited(figures.waits, 0.95):.1f} s (channels run every 10 to 30 s).",
+    ]
+    said += [
+        f"{one.who} has not got what executions {', '.join(map(str, one.executions))} found for subscription "
+        f"{one.subscription}."
+        for one in verdict.missed[:_MOST_MISSED]
     ]
     if figures.lost_connections:
         said.append(f"Connections lost and made again: {figures.lost_connections:,}.")

@@ -109,4 +109,10 @@ class People:
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Nothing that goes wrong in a task is to pass for notifications that did not come."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self._ledger.complain(f"a fault in the load generator: {type(error).__name__}: {error}")
