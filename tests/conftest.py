@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from tocsin.settings import Data, Settings
 # A shared machine may stall any example; slow code is for the benchmarks to find.
 hypothesis_settings.register_profile("tocsin", deadline=None)
 hypothesis_settings.load_profile("tocsin")
+
+# A shell ignores Ctrl-C for what it runs in the background, and whatever that starts would ignore it as well.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
