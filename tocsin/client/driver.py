@@ -7,6 +7,7 @@ from collections.abc import Callable
 from random import SystemRandom
 from typing import Final
 
+from tocsin.alarm import Alarm
 from tocsin.client import actions, events
 from tocsin.client.coordinator import Coordinator, Place, UnreachableError
 from tocsin.client.core import Core
@@ -43,7 +44,7 @@ class Driver:
         self._lines: dict[int, Line] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._asks: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._tick)
         self._reached = False
         self._over = False
 
@@ -66,8 +67,7 @@ class Driver:
 
     def _end(self) -> None:
         self._over = True
-        if self._timer:
-            self._timer.cancel()
+        self._alarm.cancel()
         for line in self._lines.values():
             line.close()
         for ask in self._asks:
@@ -131,14 +131,9 @@ class Driver:
             self._tell(events.BrokerFound(url))
 
     def _set_timer(self) -> None:
-        """A tick that comes too early does no harm, so that a timer is only replaced by an earlier one."""
         wake = self._core.wake()
-        if wake is None or self._over or (self._timer and self._timer.when() <= wake):
-            return
-        if self._timer:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(wake, self._tick)
+        if wake is not None and not self._over:
+            self._alarm.set(wake)
 
     def _tick(self) -> None:
-        self._timer = None
         self._tell(events.Tick())

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from tocsin.alarm import Alarm
 from tocsin.broker import actions, events
 from tocsin.broker.core import Broker
 from tocsin.broker.server import frames
@@ -34,7 +35,7 @@ class Driver:
         self.core = core
         self.linked: dict[events.Link, bool] = {"coordinator": False, "data": False}
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._tick)
         self._settling, self._busy = False, False
         self._waiting: deque[events.Event] = deque()
         self._connection: Callable[[int], Connection | None] = lambda _: None
@@ -54,8 +55,7 @@ class Driver:
 
     def stop(self) -> None:
         """No more ticks."""
-        if self._timer:
-            self._timer.cancel()
+        self._alarm.cancel()
         self._settling = True
 
     def opened(self, session: int) -> None:
@@ -138,15 +138,11 @@ class Driver:
                 self._learn(key)
 
     def _settle(self) -> None:
-        """Once after all that happened in a turn of the loop: sets the timer, unless it is early enough."""
+        """Once after all that happened in a turn of the loop: sets the alarm."""
         self._settling = False
         at = self.core.wake()
-        if at is None or (self._timer and self._timer.when() <= at):
-            return
-        if self._timer:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._tick)
+        if at is not None:
+            self._alarm.set(at)
 
     def _tick(self) -> None:
-        self._timer = None
         self.feed(events.Tick())
