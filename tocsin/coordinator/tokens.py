@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from tocsin.errors import InvalidError, UnauthorizedError
-from tocsin.model.subscriber import SubscriberName
+from tocsin.model.terms import SubscriberName
 
 Role = Literal["subscriber", "broker", "operator"]
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from tocsin.model.messages import LARGEST, ChannelName, Execution, Ids, Parameters, Problem, Result
+from tocsin.model.terms import Groups, SubscriberName, Terms
 
 RequestId = Annotated[int, Meta(ge=0, le=LARGEST, description="Chosen by the broker; the answer carries it.")]
 
@@ -27,11 +28,17 @@ class Token(Message, frozen=True, tag="token"):
 
 
 class Attach(Message, frozen=True, tag="attach"):
-    """Asks for subscriptions to a channel, one per object of parameters."""
+    """Asks for subscriptions to a channel, one per object of parameters.
+
+    ``subscriber`` and ``groups`` are who wants them, as the broker has it from their token: whether they may is judged
+    by that, and parameters that are bound are filled in. Without, the broker asks as itself for what it holds already.
+    """
 
     id: RequestId
     channel: ChannelName
     parameters: Parameters
+    subscriber: SubscriberName | None = None
+    groups: Groups = ()
 
 
 class Detach(Message, frozen=True, tag="detach"):
@@ -66,12 +73,14 @@ class Welcome(Message, frozen=True, tag="welcome"):
 class Attached(Message, frozen=True, tag="attached"):
     """The answer to :class:`Attach`: BE subscriptions in the order of the parameters.
 
-    What the channel's executions after ``execution`` find is for whoever attached.
+    What the channel's executions after ``execution`` find is for whoever attached. ``terms`` say who may use the
+    channel, and which parameters are always the subscriber's name.
     """
 
     id: int
     bes: list[int]
     execution: int = 0
+    terms: Terms = Terms()
 
 
 class Detached(Message, frozen=True, tag="detached"):

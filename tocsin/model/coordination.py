@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Meta
 
 from tocsin.model.messages import LARGEST
-from tocsin.model.subscriber import Cursors, Held, SubscriberName
+from tocsin.model.subscriber import Cursors, Held
+from tocsin.model.terms import SubscriberName
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="type"):

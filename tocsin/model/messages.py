@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from tocsin.model.records import Refusal
+from tocsin.model.terms import Groups, SubscriberName
 
 LARGEST = 2**63 - 1
 
@@ -46,11 +47,31 @@ class Outcome(msgspec.Struct, frozen=True):
     rows: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
+class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Records of one subscriber, as its broker passes them on: the name and groups are those of the token."""
+
+    subscriber: SubscriberName
+    records: list[Raw]
+    groups: Groups = ()
+
+
 class Published(msgspec.Struct, frozen=True):
     """How many records of a request are now on disk, and which were not accepted."""
 
     accepted: int
     refused: list[Refusal] = msgspec.field(default_factory=list)
+
+
+class PublishedShares(msgspec.Struct, frozen=True):
+    """The same of shares: the index of a record counts through all of them.
+
+    ``denied`` says of each share whose subscriber may not publish here why not, by the number of the share, from 0; its
+    records are not among the refused.
+    """
+
+    accepted: int
+    refused: list[Refusal] = msgspec.field(default_factory=list)
+    denied: dict[int, str] = msgspec.field(default_factory=dict)
 
 
 class Result(msgspec.Struct, frozen=True):

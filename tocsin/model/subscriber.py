@@ -18,10 +18,6 @@ from tocsin.model.records import Refusal
 VERSION: Final = 1
 
 RequestId = Annotated[int, Meta(ge=0, le=LARGEST, description="Chosen by the subscriber; the answer carries it.")]
-SubscriberName = Annotated[
-    str,
-    Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*\Z", description="A subscriber's name."),
-]
 Cursors = Annotated[
     dict[BeId, Execution],
     Meta(description="Per subscription, the last execution whose notification the application has had."),
