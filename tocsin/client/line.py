@@ -9,6 +9,7 @@ from typing import Final
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.connection import broadcast
 from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.frames import CloseCode
 
 from tocsin.client.actions import Troubled
 from tocsin.client.connection import ABNORMAL
@@ -80,3 +81,7 @@ class Line:
                 self._tell(Received(self._number, await socket.recv(decode=False)))
         except ConnectionClosed:
             return
+        except asyncio.CancelledError:
+            # To leave is no fault, which is what the broker would be told if the block around this did it.
+            await socket.close(CloseCode.NORMAL_CLOSURE)
+            raise

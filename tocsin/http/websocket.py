@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 # How long a peer may take for what was sent to it before it was closed.
@@ -19,6 +20,12 @@ class WebSocket(WebSocketsSansIOProtocol):
     """
 
     _cut: asyncio.TimerHandle | None = None
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Sends what the application says. A handshake that it has refused is over, which Uvicorn takes for a fault."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
 
     async def run_asgi(self) -> None:
         """One connection, from its handshake until the application is done with it."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
 from tests.broker.server.world import SECONDS, STATEMENTS, World
+from tests.waiting import until_async
+from tocsin.broker.server.backoff import FIRST, Backoff
 from tocsin.broker.server.serve import run
+from tocsin.coordinator.tokens import Claims, sign
 from tocsin.errors import SettingsError
 from tocsin.settings import Broker
 
@@ -67,6 +72,45 @@ async def test_subscribers_are_served_while_the_coordinator_is_away(tmp_path: Pa
             async with world.running_coordinator(at):
                 await world.linked()
                 await world.subscription(ann, "fire")
+
+
+async def test_a_broker_with_anothers_token_dials_ever_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def after(self: Backoff, lasted: float) -> float:
+        waits.append(told(self, lasted))
+        return waits[-1]
+
+    told = Backoff.after
+    monkeypatch.setattr(Backoff, "after", after)
+    world = World(tmp_path)
+    world.settings = {"token": sign(world.store.key(), Claims("south", "broker", 1e12))}
+    async with AsyncExitStack() as stack:
+        world.coordinator = await stack.enter_async_context(world.running_coordinator())
+        world.data = await stack.enter_async_context(world.running_data())
+        await stack.enter_async_context(world.running_broker())
+        await until_async(lambda: len(waits) > 4, "more attempts")
+    assert waits == sorted(waits)
+    assert waits[4] > 8 * FIRST / 2
+
+
+async def test_a_broker_that_stops_tells_its_peers_that_it_goes_and_of_no_fault(tmp_path: Path) -> None:
+    codes: asyncio.Queue[int | None] = asyncio.Queue()
+    opened = asyncio.Event()
+
+    async def coordinator(socket: ServerConnection) -> None:
+        opened.set()
+        await socket.wait_closed()
+        codes.put_nowait(socket.close_code)
+
+    world = World(tmp_path)
+    async with serve(coordinator, "127.0.0.1", 0) as server, world.running_data() as world.data:
+        world.coordinator = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        async with world.running_broker():
+            await opened.wait()
+        assert await codes.get() == 1001
 
 
 @pytest.mark.parametrize(

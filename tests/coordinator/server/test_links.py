@@ -108,12 +108,30 @@ async def test_binary_messages_are_not_spoken(coordinator: Running, link: Wire) 
     await _serves_on(coordinator)
 
 
-async def test_a_broker_cannot_speak_for_another(coordinator: Running, link: Wire) -> None:
+async def test_a_broker_cannot_speak_for_another_and_the_log_names_both(
+    coordinator: Running, link: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
     await link.say(Hello("south", "ws://south"))
     refused = await link.hear()
     assert isinstance(refused, Refused)
     assert (refused.code, await link.closed()) == ("forbidden", 4403)
+    assert "'south' came with the token of north" in refused.message
     assert (await coordinator.status())["brokers"] == []
+    assert _warned(caplog) == ["a broker is refused"]
+
+
+async def test_a_refused_handshake_is_logged_by_name_and_only_once(
+    coordinator: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(InvalidStatus):
+        async with wire(coordinator, coordinator.token("north", "broker", expires=1.0)):
+            pass
+    assert _warned(caplog) == ["a broker is refused"]
+    assert "the token of north is no longer valid" in str(caplog.records[-1].fields)  # type: ignore[attr-defined]
+
+
+def _warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
 
 
 async def test_the_newer_of_two_links_counts(coordinator: Running, link: Wire) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from random import uniform
+from random import SystemRandom
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from tocsin.broker import events
+from tocsin.broker.server.backoff import Backoff
 from tocsin.broker.server.driver import Driver
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.log import get_logger
@@ -21,8 +22,8 @@ from tocsin.tasks import until_one_ends
 
 log = get_logger(__name__)
 
-FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 5.0
+# Why a peer is left when the broker stops; an error would be given as the reason otherwise.
+GOING_AWAY: Final = 1001
 # A peer that does not take so many messages is as good as gone, and is told everything when it is back.
 MOST_WAITING: Final = 100_000
 Message = control.Request | coordination.FromBroker
@@ -32,7 +33,8 @@ class Link(ABC):
     """One of a broker's two links.
 
     What can go wrong: the peer is not there, refuses, is lost with or without a word, says what cannot be read, or does
-    not take what it is told. Each ends the link, is logged once, and the peer is dialled again.
+    not take what it is told. Each ends the link, is logged once, and the peer is dialled again; at ever longer
+    intervals as long as no link lasts.
     """
 
     name: events.Link
@@ -41,7 +43,9 @@ class Link(ABC):
         self._driver, self._url, self._ping_seconds = driver, _socket_url(url), ping_seconds
         self._headers = {"Authorization": f"Bearer {token}"}
         self._queue: asyncio.Queue[Message] = asyncio.Queue(MOST_WAITING)
-        self._up, self._told, self._overflowing = False, "", False
+        self._up_since: float | None = None
+        self._told, self._overflowing = "", False
+        self._backoff = Backoff(SystemRandom())
 
     def send(self, message: Message) -> None:
         """Sends soon; what is not sent when the link is lost is lost."""
@@ -52,9 +56,8 @@ class Link(ABC):
 
     async def keep(self) -> None:
         """Keeps the link up, for ever."""
-        pause = FIRST_PAUSE
         while True:
-            self._up = False
+            self._up_since = None
             try:
                 await self._hold()
                 reason = "it closed the connection"
@@ -63,9 +66,9 @@ class Link(ABC):
             except Exception:
                 log.exception("fault in a link", link=self.name)
                 reason = "a fault here"
-            pause = FIRST_PAUSE if self._up else min(LONGEST_PAUSE, pause * 2)
+            lasted = self._lasted()
             self._lose(reason)
-            await asyncio.sleep(uniform(pause / 2, pause))
+            await asyncio.sleep(self._backoff.after(lasted))
 
     @abstractmethod
     async def prepare(self) -> None:
@@ -81,7 +84,7 @@ class Link(ABC):
 
     def connected(self) -> None:
         """The link can be used from now on."""
-        self._up, self._told = True, ""
+        self._up_since, self._told = asyncio.get_running_loop().time(), ""
         log.info("link is up", link=self.name, url=self._url)
         self._driver.connected(self.name)
 
@@ -90,7 +93,11 @@ class Link(ABC):
         self._queue, self._overflowing = asyncio.Queue(MOST_WAITING), False
         async with connect(self._url, **self._options()) as socket:
             self.opened()
-            await until_one_ends(self._listen(socket), self._talk(socket))
+            try:
+                await until_one_ends(self._listen(socket), self._talk(socket))
+            except asyncio.CancelledError:
+                await socket.close(GOING_AWAY, "the broker is going away")
+                raise
 
     @abstractmethod
     def opened(self) -> None:
@@ -107,8 +114,12 @@ class Link(ABC):
                 raise UnavailableError("it does not take what it is told")
             await socket.send(msgspec.json.encode(message), text=True)
 
+    def _lasted(self) -> float:
+        """For how long the link could be used."""
+        return 0.0 if self._up_since is None else asyncio.get_running_loop().time() - self._up_since
+
     def _lose(self, reason: str) -> None:
-        if self._up:
+        if self._up_since is not None:
             self._driver.lost(self.name)
         if reason != self._told:
             log.warning("link is down", link=self.name, url=self._url, reason=reason)

@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tocsin.coordinator.events import Heard, Link, Lost, Received
 from tocsin.coordinator.server.access import Gate
 from tocsin.coordinator.server.driver import Driver
-from tocsin.errors import ForbiddenError, InvalidError
+from tocsin.errors import ForbiddenError, InvalidError, TocsinError
 from tocsin.http import failures
 from tocsin.http.body import UNDECODABLE, undecodable
 from tocsin.log import get_logger
@@ -50,6 +50,8 @@ class Links:
         try:
             claims = self._gate.require(authorization, "broker")
         except Exception as error:
+            client = websocket.client.host if websocket.client else None
+            log.warning("a broker is refused", reason=str(error), client=client)
             await websocket.send_denial_response(failures.failure(error))
             return
         broker = None if self._gate.is_demo(self._gate.token(authorization)) else claims.name
@@ -95,9 +97,9 @@ class Conversation:
         try:
             await until_one_ends(self._read(link), self._write())
         except InvalidError as error:
-            self._end(UNREADABLE, "", Refused(error.code, str(error)))
+            self._refuse(UNREADABLE, error)
         except ForbiddenError as error:
-            self._end(4000 + error.status, "", Refused(error.code, str(error)))
+            self._refuse(4000 + error.status, error)
         finally:
             self._driver.disconnect(link)
             self._driver.tell(Lost(link))
@@ -141,7 +143,10 @@ class Conversation:
         if not isinstance(message, Hello):
             return
         if self._broker is not None and message.broker != self._broker:
-            raise ForbiddenError(f"this is the token of {self._broker}; {message.broker[:128]!r} needs its own")
+            raise ForbiddenError(
+                f"{message.broker[:128]!r} came with the token of {self._broker}: make it one of its own with "
+                f"'tocsin token sign {message.broker[:128]} --role broker', and set its broker.token"
+            )
         if not self._name:
             self._name = message.broker
             log.info("broker connected", broker=message.broker, url=message.url)
@@ -166,6 +171,10 @@ class Conversation:
             reason = last.message
         self._closing, self._code, self._reason = True, code, reason
         self._something.set()
+
+    def _refuse(self, code: int, error: TocsinError) -> None:
+        log.warning("a broker is refused", broker=self._name, token_of=self._broker, reason=str(error))
+        self._end(code, "", Refused(error.code, str(error)))
 
     async def _finish(self) -> None:
         """The last words, to whoever reads them."""
