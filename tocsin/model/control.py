@@ -6,11 +6,13 @@ subscription may come before the answer that gives its number.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from tocsin.model.histories import Era, Incarnation
+from tocsin.model.histories import incarnation as newest
 from tocsin.model.messages import LARGEST, ChannelName, Execution, Ids, Parameters, Problem, Result
 from tocsin.model.terms import Groups, SubscriberName, Terms
 
@@ -74,13 +76,23 @@ class Attached(Message, frozen=True, tag="attached"):
     """The answer to :class:`Attach`: BE subscriptions in the order of the parameters.
 
     What the channel's executions after ``execution`` find is for whoever attached. ``terms`` say who may use the
-    channel, and which parameters are always the subscriber's name.
+    channel, and which parameters are always the subscriber's name. ``channel`` is its name as it was created, and
+    ``parameters`` are in their canonical form, with those that are bound: these alone are to be stored and compared.
+    ``history`` ends with the incarnation under which executions are counted now.
     """
 
     id: int
     bes: list[int]
     execution: int = 0
     terms: Terms = Terms()
+    channel: str = ""
+    parameters: list[dict[str, Any]] = []
+    history: list[Era] = []
+
+    @property
+    def incarnation(self) -> str:
+        """The present one."""
+        return newest(self.history)
 
 
 class Detached(Message, frozen=True, tag="detached"):
@@ -95,6 +107,7 @@ class Results(Message, frozen=True, tag="results"):
 
     id: int
     results: list[Result]
+    incarnation: Incarnation = ""
 
 
 class Pong(Message, frozen=True, tag="pong"):
@@ -124,6 +137,7 @@ class Executed(Message, frozen=True, tag="executed"):
     channel: str
     execution: int
     bes: list[int]
+    incarnation: Incarnation = ""
 
 
 class Behind(Message, frozen=True, tag="behind"):
@@ -132,6 +146,14 @@ class Behind(Message, frozen=True, tag="behind"):
     channel: str
     first: int
     last: int
+    incarnation: Incarnation = ""
+
+
+class Dropped(Message, frozen=True, tag="dropped"):
+    """A channel is gone with all its subscriptions. One of the same name is another, under another incarnation."""
+
+    channel: str
+    incarnation: Incarnation = ""
 
 
 Request = Attach | Detach | Pull | Ping

@@ -106,13 +106,18 @@ class Released(Message, frozen=True, tag="released"):
 
 
 class Keep(Message, frozen=True, tag="keep"):
-    """A subscription was made or given up, and the subscriber is told when it is stored."""
+    """A subscription was made or given up, and the subscriber is told when it is stored.
+
+    With ``unasked`` the broker says so of itself, since the data cluster has another number, spelling or history for
+    it, or has it no more: it says nothing about where the subscriber is.
+    """
 
     ref: int
     subscriber: str
     stay: int
     held: Held
     gone: bool = False
+    unasked: bool = False
 
 
 class Kept(Message, frozen=True, tag="kept"):

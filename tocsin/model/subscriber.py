@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Raw
 
+from tocsin.model.histories import Era, Incarnation
 from tocsin.model.messages import LARGEST, BeId, ChannelName, Execution
 from tocsin.model.records import Refusal
 
@@ -20,7 +21,10 @@ VERSION: Final = 1
 RequestId = Annotated[int, Meta(ge=0, le=LARGEST, description="Chosen by the subscriber; the answer carries it.")]
 Cursors = Annotated[
     dict[BeId, Execution],
-    Meta(description="Per subscription, the last execution whose notification the application has had."),
+    Meta(
+        description="Per subscription, the last execution whose notification the application has had: its number, or "
+        "its number and the incarnation under which it counts."
+    ),
 ]
 
 
@@ -74,20 +78,26 @@ class Logout(Message, frozen=True, tag="logout"):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A subscription as its broker holds it: what is after ``cursor`` is yet to come."""
+    """A subscription as its broker holds it: what is after ``cursor`` is yet to come.
+
+    Channel and parameters are as the data cluster spells them. ``incarnation`` is the one under which the cursor, and
+    the executions of the notifications that follow, are counted.
+    """
 
     subscription: BeId
     channel: str
     parameters: dict[str, Any]
     cursor: Execution
     live: bool = False
+    incarnation: Incarnation = ""
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
     """The answer to :class:`Login`.
 
     ``newest`` is, per channel of the subscriptions, the last execution the broker knows of: what it or an earlier one
-    has found was found before this login.
+    has found was found before this login. ``histories`` has the history of each channel whose incarnation is another
+    than the login's cursors have, from that one on.
     """
 
     subscriber: str
@@ -95,6 +105,27 @@ class Welcome(Message, frozen=True, tag="welcome"):
     version: int
     subscriptions: list[Held]
     newest: dict[str, int] = {}
+    histories: dict[str, list[Era]] = {}
+
+
+class Renewed(Message, frozen=True, tag="renewed"):
+    """A subscription goes on as ``held``: the data cluster was started again, perhaps with other data.
+
+    ``was`` is the number it had. ``history`` is that of its channel, from the incarnation of before on. What is after
+    the cursor of ``held`` follows.
+    """
+
+    was: BeId
+    held: Held
+    history: list[Era] = []
+
+
+class Ended(Message, frozen=True, tag="ended"):
+    """A subscription is no more, and why: its channel was dropped, say. Nothing of it comes after this."""
+
+    subscription: BeId
+    code: str
+    message: str
 
 
 class Subscribed(Message, frozen=True, tag="subscribed"):
