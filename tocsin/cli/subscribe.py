@@ -12,7 +12,7 @@ from tocsin.cli.connection import CoordinatorOption, connect_coordinator
 from tocsin.errors import ForbiddenError, InvalidError, TocsinError, UnauthorizedError
 
 if TYPE_CHECKING:
-    from tocsin.client.note import Note
+    from tocsin.client.note import Gap, Note
     from tocsin.client.subscriber import Subscriber
     from tocsin.client.subscription import Subscription
 
@@ -89,7 +89,9 @@ class Reading:
 
     async def read(self, me: Subscriber, passing: bool) -> None:
         """Prints until enough was printed; what a ``passing`` guest has subscribed to is given up then."""
-        subscription = await me.subscribe(self._channel, live=self._live, parameters=self._parameters)
+        subscription = await me.subscribe(
+            self._channel, live=self._live, parameters=self._parameters, on_gap=self._print_gap
+        )
         messages.print(Text(f"subscribed to {self._channel}; Ctrl-C ends"), style="dim", soft_wrap=True)
         try:
             await self._print(subscription)
@@ -105,6 +107,9 @@ class Reading:
             printed += 1
             if printed == self._count:
                 return
+
+    def _print_gap(self, gap: Gap) -> None:
+        output.print(Text(_gap_line(gap) if self._json else str(gap)), soft_wrap=True)
 
 
 async def _give_up(subscription: Subscription) -> None:
@@ -156,7 +161,12 @@ def _hint(user: str | None, token: str | None) -> str:
 
 
 async def _tell(me: Subscriber) -> None:
+    from tocsin.client.notices import Kind
+
     async for event in me.events():
+        if event.kind is Kind.GAP:
+            # Printed where it belongs among the notes.
+            continue
         messages.print(Text(f"{event.kind}: {event.message}"), style="dim", soft_wrap=True)
 
 
@@ -165,6 +175,13 @@ def _line(note: Note) -> str:
 
     known = {"channel": note.channel, "execution": note.execution, "subscription": note.subscription}
     return msgspec.json.encode({**known, "recovered": note.recovered, "rows": msgspec.Raw(note.payload)}).decode()
+
+
+def _gap_line(gap: Gap) -> str:
+    import msgspec
+
+    known = {"channel": gap.channel, "subscription": gap.subscription}
+    return msgspec.json.encode({**known, "gap": {"first": gap.first, "last": gap.last}}).decode()
 
 
 def _readable(note: Note) -> str:

@@ -139,6 +139,16 @@ class Deliver:
 
 
 @dataclass(frozen=True)
+class Missed:
+    """What executions ``first`` to ``last`` found for a subscription is not kept any more. It comes in order with the
+    notes, and counts as waiting until ``last`` is Taken."""
+
+    subscription: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
 class Published:
     """All records of a Publish have their answer: ``accepted`` are on disk, the others are listed by their index."""
 
@@ -162,5 +172,6 @@ Action = (
     | Ended
     | Unsubscribed
     | Deliver
+    | Missed
     | Published
 )

@@ -19,6 +19,8 @@ from tocsin.model.subscriber import (
     VERSION,
     Answer,
     Error,
+    Gap,
+    Held,
     Login,
     Logout,
     Moved,
@@ -53,6 +55,8 @@ class Core:
         self._subscriptions = Subscriptions(self._rules, self._inbox, ids)
         self._publisher = Publisher(self._rules, ids)
         self._renew_at = 0.0
+        # Of a welcome that comes in parts: the connection it comes on, and what was listed so far.
+        self._listed: tuple[int, list[Held]] = (0, [])
 
     @property
     def state(self) -> State:
@@ -135,6 +139,8 @@ class Core:
         match answer:
             case Notes(notes):
                 return [*self._inbox.receive(connection, notes)]
+            case Gap():
+                return [*self._inbox.skip(connection, answer)]
             case Welcome():
                 return self._welcomed(now, connection, answer)
             case Subscribed(id, held):
@@ -151,10 +157,15 @@ class Core:
     def _welcomed(self, now: float, connection: int, welcome: Welcome) -> list[Action]:
         if not 1 <= welcome.version <= VERSION:
             raise InvalidError(f"the broker speaks version {welcome.version}; this program speaks up to {VERSION}")
+        before, listed = self._listed
+        held = [*(listed if before == connection else ()), *welcome.subscriptions]
+        self._listed = (connection, held if welcome.more else [])
+        if welcome.more:
+            return []
         away = self._connection.serving is None
         actions = self._connection.welcomed(now, connection)
-        actions += self._subscriptions.welcomed(welcome.subscriptions)
-        self._inbox.welcomed(now, welcome.subscriptions, welcome.newest if away else {})
+        actions += self._subscriptions.welcomed(held)
+        self._inbox.welcomed(now, held, welcome.newest if away else {})
         self._publisher.again()
         return actions
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from tocsin.client.actions import Deliver
+from tocsin.client.actions import Deliver, Missed
 from tocsin.client.events import Event, Subscribe, Taken, Unsubscribe
-from tocsin.client.subscription import Acknowledge, Box, Subscription
+from tocsin.client.subscription import Acknowledge, Box, OnGap, Subscription
 from tocsin.errors import InvalidError
 from tocsin.model.subscriber import Held
 
@@ -57,7 +57,12 @@ class Desk:
         self._leaving: dict[int, asyncio.Future[None]] = {}
 
     async def subscribe(
-        self, channel: str, parameters: dict[str, Any], live: bool, acknowledge: Acknowledge
+        self,
+        channel: str,
+        parameters: dict[str, Any],
+        live: bool,
+        acknowledge: Acknowledge,
+        on_gap: OnGap | None = None,
     ) -> Subscription:
         """A subscription, when it is held."""
         key = _key(channel, parameters, live)
@@ -67,7 +72,7 @@ class Desk:
             box = await asyncio.shield(wish.box)
         finally:
             wish.waiting -= 1
-        reader = Subscription(channel, parameters, acknowledge, self.leave)
+        reader = Subscription(channel, parameters, acknowledge, self.leave, on_gap)
         wish.readers[reader] = None
         box.join(reader)
         return reader
@@ -122,8 +127,8 @@ class Desk:
         """Nothing comes any more under this number."""
         self._boxes.pop(number, None)
 
-    def deliver(self, deliver: Deliver) -> None:
-        """A note has come."""
+    def deliver(self, deliver: Deliver | Missed) -> None:
+        """A note has come, or word that some will not."""
         self._boxes[deliver.subscription].put(deliver)
 
     def end(self, error: Exception | None, closed: Exception) -> None:

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tocsin.client.actions import Deliver
+from tocsin.client.actions import Deliver, Missed
 from tocsin.client.rules import Rules
-from tocsin.model.subscriber import Acknowledge, Held, Note
+from tocsin.model.subscriber import Acknowledge, Gap, Held, Note
 
 
 @dataclass(slots=True)
@@ -79,8 +79,17 @@ class Inbox:
         return [
             Deliver(note.s, note, note.e <= stream.missed)
             for note in notes
-            if (stream := self._streams.get(note.s)) and self._takes(connection, stream, note)
+            if (stream := self._streams.get(note.s))
+            and self._takes(connection, stream, note.s, note.e, len(memoryview(note.payload)))
         ]
+
+    def skip(self, connection: int, gap: Gap) -> list[Missed]:
+        """What of a gap is new to the application: it comes in order with the notes, and is taken like one."""
+        stream = self._streams.get(gap.subscription)
+        first = max(gap.first, stream.last + 1) if stream else gap.first
+        if stream is None or not self._takes(connection, stream, gap.subscription, gap.last, 0):
+            return []
+        return [Missed(gap.subscription, first, gap.last)]
 
     def take(self, now: float, number: int, execution: int) -> None:
         """The application has had the notes of a subscription up to this one."""
@@ -119,19 +128,18 @@ class Inbox:
             self._since = now
         self._unsaid.add(number)
 
-    def _takes(self, connection: int, stream: Stream, note: Note) -> bool:
-        if note.e <= stream.last or connection <= stream.deaf:
+    def _takes(self, connection: int, stream: Stream, number: int, execution: int, size: int) -> bool:
+        if execution <= stream.last or connection <= stream.deaf:
             return False
-        size = len(memoryview(note.payload))
         if self._overfull(stream, size):
             # A later note over the same connection must not pass for the next one, even if there is room by then.
             stream.deaf = self._newest
-            self._deaf.add(note.s)
+            self._deaf.add(number)
             return False
-        stream.last = note.e
-        stream.backlog.append((note.e, size))
+        stream.last = execution
+        stream.backlog.append((execution, size))
         stream.bytes += size
-        self._deaf.discard(note.s)
+        self._deaf.discard(number)
         return True
 
     def _overfull(self, stream: Stream, size: int) -> bool:

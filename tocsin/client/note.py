@@ -1,8 +1,9 @@
-"""A notification as the application sees it."""
+"""A notification as the application sees it, and what is said when some are not to be had any more."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -41,3 +42,19 @@ class Note:
     def __repr__(self) -> str:
         mark = " recovered" if self.recovered else ""
         return f"<Note {self.channel}/{self.execution}/{self.subscription}{mark}: {len(self.payload)} bytes>"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What executions ``first`` to ``last`` of a channel found for a subscription is not kept any more.
+
+    Something was found for it among these, while nobody fetched it for longer than results are kept.
+    """
+
+    subscription: int
+    channel: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"what executions {self.first} to {self.last} of {self.channel} found is not kept any more"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tocsin.client.actions import Changed, Slowed, State, Troubled
+from tocsin.client.actions import Changed, Missed, Slowed, State, Troubled
 from tocsin.client.tray import Tray
 
 # Who does not read them gets the latest.
@@ -21,6 +21,7 @@ class Kind(StrEnum):
     MOVED = "moved"  # to another broker, without a gap
     RECONNECTING = "reconnecting"  # nothing comes until connected again
     SLOW = "slow"  # this program, or its network, does not keep up
+    GAP = "gap"  # what was found while this program was away is not kept any more
     TROUBLE = "trouble"  # something for the log; it goes on by itself
 
 
@@ -62,6 +63,11 @@ class Notices:
     def slowed(self, slowed: Slowed) -> None:
         """The broker says that this side does not keep up."""
         self._say(Notice(Kind.SLOW, f"{slowed.waiting} bytes are under way and not read yet", self._url))
+
+    def missed(self, missed: Missed) -> None:
+        """Notes of a subscription are not to be had any more."""
+        what = f"executions {missed.first} to {missed.last} found for subscription {missed.subscription}"
+        self._say(Notice(Kind.GAP, f"what {what} is not kept any more", self._url))
 
     def troubled(self, trouble: Troubled) -> None:
         """Something for the log."""

@@ -17,7 +17,7 @@ from tocsin.client.faults import ClosedError, fault
 from tocsin.client.notices import Notice, Notices
 from tocsin.client.publishing import Publishing, Record
 from tocsin.client.rules import Rules
-from tocsin.client.subscription import Acknowledge, Subscription
+from tocsin.client.subscription import Acknowledge, OnGap, Subscription
 from tocsin.errors import InvalidError
 from tocsin.model.messages import Published
 
@@ -92,19 +92,21 @@ class Subscriber:
         live: bool = False,
         acknowledge: Acknowledge = "auto",
         parameters: Mapping[str, Any] | None = None,
+        on_gap: OnGap | None = None,
         **named: Any,
     ) -> Subscription:
         """Subscribes to a channel, with its parameters by name, and gives an iterator of what is found.
 
         The subscription is kept by the brokers, also while the program does not run, until it is closed. With ``live``,
         what is found meanwhile is skipped. Parameters whose names are no identifiers, or are taken here (``live``,
-        ``acknowledge``, ``parameters``), go into ``parameters``. Equal calls give iterators of the same notes.
+        ``acknowledge``, ``parameters``, ``on_gap``), go into ``parameters``. Equal calls give iterators of the same
+        notes. ``on_gap`` is called, as the iteration comes there, where notes are not kept any more.
 
         A channel that does not exist raises NotFoundError, and a wrong parameter InvalidError.
         A call that is cancelled may have subscribed: an equal one gets what was found since.
         """
         self._check()
-        return await self._desk.subscribe(channel, {**(parameters or {}), **named}, live, acknowledge)
+        return await self._desk.subscribe(channel, {**(parameters or {}), **named}, live, acknowledge, on_gap)
 
     async def publish(self, feed: str, records: Iterable[Record]) -> Published:
         """Publishes records, each a mapping or its JSON text, and says which were refused when the others are on disk.
@@ -149,6 +151,9 @@ class Subscriber:
         match action:
             case actions.Deliver():
                 self._desk.deliver(action)
+            case actions.Missed():
+                self._desk.deliver(action)
+                self._notices.missed(action)
             case actions.Confirmed(ref, held):
                 self._desk.confirmed(ref, held)
             case actions.Resumed(held):

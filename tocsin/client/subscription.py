@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
-from tocsin.client.actions import Deliver
-from tocsin.client.note import Note
+from tocsin.client.actions import Deliver, Missed
+from tocsin.client.note import Gap, Note
 from tocsin.client.tray import Tray
 
 Acknowledge = Literal["auto", "manual"]
+OnGap = Callable[[Gap], None]
 
 
 class Subscription:
@@ -19,7 +20,8 @@ class Subscription:
     Taking the next note acknowledges the one before, unless acknowledgement is ``manual``: then ``note.done()`` does,
     in any order; what is not done with comes again to the next run of the program. Leaving the loop changes nothing,
     and another loop goes on where it ended. A program that does not take its notes holds only so many of them in memory
-    (``Rules.backlog_notes`` and ``backlog_bytes``), and gets the others when it has taken those.
+    (``Rules.backlog_notes`` and ``backlog_bytes``), and gets the others when it has taken those. Where notes are not to
+    be had any more, ``on_gap`` is called in their place, before the iteration goes on; then that is acknowledged, too.
 
     What can go wrong: the iteration raises what ended the connection for good, or the subscription itself, as when its
     channel was dropped. It ends without an error after :meth:`close`, and when the connection is left.
@@ -31,12 +33,13 @@ class Subscription:
         parameters: dict[str, Any],
         acknowledge: Acknowledge,
         leave: Callable[[Subscription], Awaitable[None]],
+        on_gap: OnGap | None = None,
     ) -> None:
         self.channel, self.parameters = channel, parameters
         self._automatic = acknowledge == "auto"
-        self._leave = leave
+        self._leave, self._on_gap = leave, on_gap
         self._box: Box | None = None
-        self._tray: Tray[Note] = Tray()
+        self._tray: Tray[Note | Gap] = Tray()
         self._given: deque[int] = deque()
         self._done: set[int] = set()
         self.taken = 0
@@ -53,9 +56,12 @@ class Subscription:
     async def __anext__(self) -> Note:
         if self._automatic and self._given:
             self.done(self._given[-1])
-        note = await anext(self._tray)
-        self._given.append(note.execution)
-        return note
+        item = await anext(self._tray)
+        while isinstance(item, Gap):
+            self._skip(item)
+            item = await anext(self._tray)
+        self._given.append(item.execution)
+        return item
 
     async def close(self) -> None:
         """Unsubscribes, unless the same was subscribed to more than once here; then only the last close does.
@@ -81,14 +87,23 @@ class Subscription:
         self._given.clear()
         self._done.clear()
 
-    def put(self, deliver: Deliver) -> None:
-        """A note has come."""
+    def put(self, deliver: Deliver | Missed) -> None:
+        """A note has come, or word that some will not."""
+        if isinstance(deliver, Missed):
+            self._tray.put(Gap(deliver.subscription, self.channel, deliver.first, deliver.last))
+            return
         note, payload = deliver.note, bytes(deliver.note.payload)
         self._tray.put(Note(note.s, self.channel, note.e, payload, deliver.recovered, self.done))
 
     def end(self, error: Exception | None) -> None:
         """No more notes come."""
         self._tray.end(error)
+
+    def _skip(self, gap: Gap) -> None:
+        if self._on_gap:
+            self._on_gap(gap)
+        self._given.append(gap.last)
+        self.done(gap.last)
 
     def __repr__(self) -> str:
         return f"<Subscription {self.channel} {self.parameters}>"
@@ -105,12 +120,12 @@ class Box:
         self.number = number
         self._take = take
         self._last = self._taken = cursor
-        self._kept: list[Deliver] = []
+        self._kept: list[Deliver | Missed] = []
         self._readers: dict[Subscription, None] = {}
 
-    def put(self, deliver: Deliver) -> None:
-        """A note has come."""
-        self._last = deliver.note.e
+    def put(self, deliver: Deliver | Missed) -> None:
+        """A note has come, or word that some will not."""
+        self._last = deliver.note.e if isinstance(deliver, Deliver) else deliver.last
         if not self._readers:
             self._kept.append(deliver)
         for reader in self._readers:

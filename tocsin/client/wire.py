@@ -9,7 +9,7 @@ import msgspec
 from tocsin.errors import InvalidError
 from tocsin.model.messages import LARGEST
 from tocsin.model.refusals import UNDECODABLE
-from tocsin.model.subscriber import Answer, Held, Notes, Subscribed, Welcome
+from tocsin.model.subscriber import Answer, Gap, Held, Notes, Subscribed, Welcome
 
 _DECODER: Final[msgspec.json.Decoder[Answer]] = msgspec.json.Decoder(Answer)
 encode: Final = msgspec.json.Encoder().encode
@@ -34,6 +34,8 @@ def _numbers(answer: Answer) -> list[int]:
             return [*newest.values(), *(number for held in subscriptions for number in _of(held))]
         case Subscribed(held=held):
             return _of(held)
+        case Gap(subscription, first, last):
+            return [subscription, first, last]
     return []
 
 

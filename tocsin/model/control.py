@@ -51,13 +51,17 @@ class Detach(Message, frozen=True, tag="detach"):
 
 
 class Pull(Message, frozen=True, tag="pull"):
-    """Asks for all results of executions ``first`` to ``last``; without ``bes``, those of every subscription."""
+    """Asks for the results of executions ``first`` to ``last``; without ``bes``, of every subscription of the broker.
+
+    With ``most``, no further execution is begun once the answer has so many bytes.
+    """
 
     id: RequestId
     channel: ChannelName
     first: Execution
     last: Execution
     bes: Ids | None = None
+    most: Annotated[int, Meta(ge=1, le=LARGEST)] | None = None
 
 
 class Ping(Message, frozen=True, tag="ping"):
@@ -103,11 +107,20 @@ class Detached(Message, frozen=True, tag="detached"):
 
 
 class Results(Message, frozen=True, tag="results"):
-    """The answer to :class:`Pull`, ordered by execution, then by BE subscription."""
+    """The answer to :class:`Pull`, ordered by execution, then by BE subscription; in parts, all but the last ``more``.
+
+    Everything up to execution ``upto`` has been told by now; None: all that was asked for. What executions before
+    ``oldest`` found is not kept any more. Where one of the BE subscriptions asked for had something among it, ``gone``
+    says the last such execution, in the first part.
+    """
 
     id: int
     results: list[Result]
     incarnation: Incarnation = ""
+    more: bool = False
+    upto: int | None = None
+    oldest: int = 1
+    gone: dict[int, int] = {}
 
 
 class Pong(Message, frozen=True, tag="pong"):

@@ -29,7 +29,10 @@ class Stay(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hello(Message, frozen=True, tag="hello"):
-    """The first message of a broker: who it is, and whom it serves and is prepared for."""
+    """The first message of a broker: who it is, and whom it serves and is prepared for.
+
+    Many of them are told in parts, all but the last with ``more``; together they count as one.
+    """
 
     broker: str
     url: str
@@ -37,6 +40,7 @@ class Hello(Message, frozen=True, tag="hello"):
     prepared: list[Stay] = []
     capacity: float = 1.0
     place: tuple[float, float] | None = None
+    more: bool = False
 
 
 class Accepted(Message, frozen=True, tag="accepted"):
@@ -46,11 +50,15 @@ class Accepted(Message, frozen=True, tag="accepted"):
 
 
 class Prepare(Message, frozen=True, tag="prepare"):
-    """Get ready for a subscriber: hold its subscriptions. Whoever connects may still be elsewhere."""
+    """Get ready for a subscriber: hold its subscriptions. Whoever connects may still be elsewhere.
+
+    Many subscriptions are told in parts, all but the last with ``more``; together they count as one.
+    """
 
     subscriber: str
     stay: int
     subscriptions: list[Held]
+    more: bool = False
 
 
 class Prepared(Message, frozen=True, tag="prepared"):

@@ -56,22 +56,28 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Published(msgspec.Struct, frozen=True):
-    """How many records of a request are now on disk, and which were not accepted."""
+    """How many records of a request are now on disk, and which were not accepted.
+
+    The first refusals are listed; ``unlisted`` counts the others.
+    """
 
     accepted: int
     refused: list[Refusal] = msgspec.field(default_factory=list)
+    unlisted: int = 0
 
 
 class PublishedShares(msgspec.Struct, frozen=True):
     """The same of shares: the index of a record counts through all of them.
 
     ``denied`` says of each share whose subscriber may not publish here why not, by the number of the share, from 0; its
-    records are not among the refused.
+    records are not among the refused. Of each share the first refusals are listed; ``unlisted`` counts the others, by
+    the number of the share.
     """
 
     accepted: int
     refused: list[Refusal] = msgspec.field(default_factory=list)
     denied: dict[int, str] = msgspec.field(default_factory=dict)
+    unlisted: dict[int, int] = msgspec.field(default_factory=dict)
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -210,8 +216,9 @@ class Rates(msgspec.Struct, frozen=True):
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a call was refused. ``code`` is for programs, ``message`` for people.
 
-    A refused statement has its line and column; ``retry_after`` is in seconds; ``refused`` are the records of a
-    publication none of which was accepted; ``reference`` finds a fault in the server's log.
+    A refused statement has its line and column; ``retry_after`` is in seconds; ``refused`` are the first records of a
+    publication none of which was accepted, and ``unlisted`` counts the others; ``reference`` finds a fault in the
+    server's log.
     """
 
     code: str
@@ -220,6 +227,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     column: int | None = None
     retry_after: float | None = None
     refused: list[Refusal] | None = None
+    unlisted: int = 0
     reference: str | None = None
 
 

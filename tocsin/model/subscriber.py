@@ -97,7 +97,8 @@ class Welcome(Message, frozen=True, tag="welcome"):
 
     ``newest`` is, per channel of the subscriptions, the last execution the broker knows of: what it or an earlier one
     has found was found before this login. ``histories`` has the history of each channel whose incarnation is another
-    than the login's cursors have, from that one on.
+    than the login's cursors have, from that one on. Many subscriptions come in parts, all but the last with ``more``,
+    and the rest is in the last.
     """
 
     subscriber: str
@@ -106,6 +107,7 @@ class Welcome(Message, frozen=True, tag="welcome"):
     subscriptions: list[Held]
     newest: dict[str, int] = {}
     histories: dict[str, list[Era]] = {}
+    more: bool = False
 
 
 class Renewed(Message, frozen=True, tag="renewed"):
@@ -143,11 +145,15 @@ class Unsubscribed(Message, frozen=True, tag="unsubscribed"):
 
 
 class Published(Message, frozen=True, tag="published"):
-    """The answer to :class:`Publish`: what is on disk in the data cluster, and what was refused."""
+    """The answer to :class:`Publish`: what is on disk in the data cluster, and what was refused.
+
+    The first refusals are listed; ``unlisted`` counts the others.
+    """
 
     id: int
     accepted: int
     refused: list[Refusal] = []
+    unlisted: int = 0
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -162,6 +168,14 @@ class Notes(Message, frozen=True, tag="notes"):
     """Notifications, of each subscription in the order of executions."""
 
     notes: list[Note]
+
+
+class Gap(Message, frozen=True, tag="gap"):
+    """What executions ``first`` to ``last`` found for a subscription is not kept any more, and does not come."""
+
+    subscription: BeId
+    first: Execution
+    last: Execution
 
 
 class Moved(Message, frozen=True, tag="moved"):
@@ -186,7 +200,7 @@ class Error(Message, frozen=True, tag="error", omit_defaults=True):
 
 
 Request = Login | Subscribe | Unsubscribe | Acknowledge | Publish | Logout
-Answer = Welcome | Subscribed | Unsubscribed | Published | Notes | Moved | Slow | Error
+Answer = Welcome | Subscribed | Unsubscribed | Published | Notes | Gap | Moved | Slow | Error
 
 
 class Code:

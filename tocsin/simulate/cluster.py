@@ -64,13 +64,22 @@ class DataCluster:
 
     def results(self, channel: str, first: int, last: int, wanted: list[int]) -> list[Result]:
         """What executions ``first`` to ``last`` found, as far as it is kept."""
-        oldest = first if self.kept is None else max(first, self.execution.get(channel, 0) - self.kept + 1)
-        pairs = []
+        oldest, pairs = max(first, self.oldest(channel)), []
         for be in wanted:
             if self.channels[be] == channel:
                 found = self.found[be]
                 pairs += [(each, be) for each in found[bisect_left(found, oldest) : bisect_right(found, last)]]
         return [result(be, execution, self.size(be, execution)) for execution, be in sorted(pairs)]
+
+    def oldest(self, channel: str) -> int:
+        """Of executions before this one nothing is kept."""
+        return 1 if self.kept is None else max(1, self.execution.get(channel, 0) - self.kept + 1)
+
+    def gone(self, channel: str, wanted: list[int]) -> dict[int, int]:
+        """Of those BE subscriptions that had something which is not kept any more, the last execution that found it."""
+        oldest = self.oldest(channel)
+        ends = {be: bisect_left(self.found[be], oldest) for be in wanted if self.channels[be] == channel}
+        return {be: self.found[be][end - 1] for be, end in ends.items() if end}
 
     def execute(self, channel: str, chosen: Callable[[int], bool]) -> dict[str, control.Executed]:
         """Runs a channel once, which finds something for the ``chosen``; what each broker is told."""

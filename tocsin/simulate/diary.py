@@ -9,18 +9,24 @@ from tocsin.simulate.cluster import DataCluster
 
 @dataclass(slots=True)
 class Span:
-    """A subscription from when it was confirmed till it ended: ``had`` are the executions delivered, in order."""
+    """A subscription from when it was confirmed till it ended: ``had`` are the executions delivered, in order, and
+    ``missed`` those of which it was told that nothing is kept any more, first and last."""
 
     be: int
     since: int
     live: bool
     had: list[int] = field(default_factory=list)
+    missed: list[tuple[int, int]] = field(default_factory=list)
     ended: bool = False
 
     @property
     def reached(self) -> int:
-        """The application has had everything up to here."""
-        return self.had[-1] if self.had else self.since
+        """The application has had everything up to here, or knows that it is gone."""
+        return max(self.had[-1] if self.had else self.since, self.missed[-1][1] if self.missed else 0)
+
+    def told_of(self, execution: int) -> bool:
+        """Whether it knows that what an execution found is gone."""
+        return any(first <= execution <= last for first, last in self.missed)
 
 
 class Diary:
@@ -83,6 +89,13 @@ class Diary:
         else:
             self._stray.append(f"{self.name} was given execution {execution} of {be}, which it does not hold")
 
+    def missed(self, be: int, first: int, last: int) -> None:
+        """The application was told that nothing is kept of these executions."""
+        if be in self._open:
+            self._open[be].missed.append((first, last))
+        else:
+            self._stray.append(f"{self.name} was told of a gap in {be}, which it does not hold")
+
     def crashed(self) -> None:
         """The program has lost everything but what it can ask for again."""
         for be, span in self._open.items():
@@ -93,13 +106,23 @@ class Diary:
         self._leaving.clear()
 
     def wrong(self, cluster: DataCluster) -> list[str]:
-        """What should not be: lost, twice or out of order, of something not held."""
+        """What should not be: lost without a word, twice or out of order, of something not held, or a gap that is
+        none."""
         decided = [span for span in self.spans if span.ended or span.be not in self.undecided]
         found = [self._judge(span, cluster.found[span.be]) for span in decided]
+        found += [self._doubt(span, cluster) for span in decided]
         return self._stray + [sentence for sentence in found if sentence]
 
+    def _doubt(self, span: Span, cluster: DataCluster) -> str | None:
+        oldest = cluster.oldest(cluster.channels[span.be])
+        lies = [(first, last) for first, last in span.missed if last >= oldest]
+        empty = [gap for gap in span.missed if not any(gap[0] <= each <= gap[1] for each in cluster.found[span.be])]
+        if not lies and not empty:
+            return None
+        return f"{self.name} was told of gaps in {span.be} where there are none: {[*lies, *empty]}"
+
     def _judge(self, span: Span, found: list[int]) -> str | None:
-        due = [execution for execution in found if execution > span.since]
+        due = [execution for execution in found if execution > span.since and not span.told_of(execution)]
         if span.live:
             fits = sorted(set(span.had)) == span.had and set(span.had) <= set(due)
         else:

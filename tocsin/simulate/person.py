@@ -89,6 +89,9 @@ class Person(Process):
                     self.links[connection].send(0, text)
             case actions.Deliver(subscription, note):
                 self._take(action, subscription, note.e)
+            case actions.Missed(subscription, first, last):
+                self.diary.missed(subscription, first, last)
+                self.world.clock.after(0.0, self.tell, events.Taken(subscription, last))
             case actions.AskBroker():
                 Asking(self.world, self.host, RequestBroker(0, self._token, self.place), self._located)
             case actions.Open(connection, url):

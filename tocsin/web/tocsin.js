@@ -61,12 +61,19 @@ export class Note {
   }
 }
 
+/** What executions `first` to `last` found for a subscription is not kept any more. */
+export class Gap {
+  constructor(channel, {subscription, first, last}) {
+    Object.assign(this, {channel, subscription, first, last});
+  }
+}
+
 /** An async iterator of notes, in order and each once. Leaving its loop does not unsubscribe; `close` does. */
 export class Subscription {
-  #me; #waiting = []; #reader = null; #current = null; #end = null;
+  #me; #onGap; #waiting = []; #reader = null; #current = null; #end = null;
 
-  constructor(me, held) {
-    this.#me = me;
+  constructor(me, held, onGap) {
+    [this.#me, this.#onGap] = [me, onGap];
     Object.assign(this, {channel: held.channel, parameters: held.parameters, number: held.subscription, taken: 0});
   }
 
@@ -79,13 +86,21 @@ export class Subscription {
   async next() {
     this.#current?.done();
     this.#current = null;
-    while (!this.#waiting.length) {
-      if (this.#end?.error) throw this.#end.error;
-      if (this.#end) return {done: true, value: undefined};
-      await new Promise((resolve) => { this.#reader = resolve; });
+    for (;;) {
+      while (!this.#waiting.length) {
+        if (this.#end?.error) throw this.#end.error;
+        if (this.#end) return {done: true, value: undefined};
+        await new Promise((resolve) => { this.#reader = resolve; });
+      }
+      const item = this.#waiting.shift();
+      if (item instanceof Gap) {
+        this.#onGap?.(item);
+        this.#done(item.last);
+      } else {
+        this.#current = item;
+        return {done: false, value: item};
+      }
     }
-    this.#current = this.#waiting.shift();
-    return {done: false, value: this.#current};
   }
 
   /** Unsubscribes, unless the same was subscribed to more than once; then only the last close does. */
@@ -95,15 +110,19 @@ export class Subscription {
     return this.#me.leave(this);
   }
 
-  put(note, recovered) {
-    const done = (execution) => { if (execution > this.taken) this.#me.took(this, execution); };
-    this.#waiting.push(new Note(this.channel, note, recovered, done));
+  put(item, recovered) {
+    const note = () => new Note(this.channel, item, recovered, (execution) => this.#done(execution));
+    this.#waiting.push(item instanceof Gap ? item : note());
     this.#wake();
   }
 
   end(error = null) {
     this.#end ??= {error};
     this.#wake();
+  }
+
+  #done(execution) {
+    if (execution > this.taken) this.#me.took(this, execution);
   }
 
   #wake() {
@@ -123,16 +142,32 @@ class Stream {
 
   /** Takes a note in, unless it is a repetition or there is no room; then none later of the same connection either. */
   receive(note, link, newest, most) {
-    if (note.e <= this.last || link <= this.deaf) return;
+    if (this.#takes(note.e, link, newest, most)) this.#give(note, note.e <= this.missed);
+  }
+
+  /** The same with word that some notes will not come; gives what of it is new. */
+  skip({subscription, first, last}, link, newest, most) {
+    const since = first > this.last ? first : this.last + (typeof this.last === "bigint" ? 1n : 1);
+    if (!this.#takes(last, link, newest, most)) return null;
+    const gap = new Gap(this.held.channel, {subscription, first: since, last});
+    this.#give(gap, true);
+    return gap;
+  }
+
+  #takes(execution, link, newest, most) {
+    if (execution <= this.last || link <= this.deaf) return false;
     if (this.backlog.length >= most) {
       this.deaf = newest;
-      return;
+      return false;
     }
-    this.last = note.e;
-    this.backlog.push(note.e);
-    const recovered = note.e <= this.missed;
-    if (!this.readers.size) this.kept.push([note, recovered]);
-    for (const reader of this.readers) reader.put(note, recovered);
+    this.last = execution;
+    this.backlog.push(execution);
+    return true;
+  }
+
+  #give(item, recovered) {
+    if (!this.readers.size) this.kept.push([item, recovered]);
+    for (const reader of this.readers) reader.put(item, recovered);
   }
 
   join(reader) {
@@ -153,8 +188,8 @@ class Stream {
 }
 
 /**
- * A connected subscriber. As an EventTarget it tells `connected`, `moved`, `reconnecting`, `slow`, `trouble`, each with
- * a sentence as `detail.message`, and `failed` with the error that has ended it.
+ * A connected subscriber. As an EventTarget it tells `connected`, `moved`, `reconnecting`, `slow`, `gap`, `trouble`, each
+ * with a sentence as `detail.message`, and `failed` with the error that has ended it.
  */
 export class Subscriber extends EventTarget {
   #coordinator; #token; #place; #rules;
@@ -175,27 +210,30 @@ export class Subscriber extends EventTarget {
   }
 
   /**
-   * Subscribes; resolves when the subscription is stored, rejects with what is wrong with it.
+   * Subscribes; resolves when the subscription is stored, rejects with what is wrong with it. `onGap` is called with a
+   * {@link Gap} where the iteration comes to notes that are not kept any more.
    * @param {string} channel
    * @param {Record<string, unknown>} parameters
+   * @param {{live?: boolean, onGap?: (gap: Gap) => void}} options
    * @returns {Promise<Subscription>}
    */
-  async subscribe(channel, parameters = {}, {live = false} = {}) {
+  async subscribe(channel, parameters = {}, {live = false, onGap} = {}) {
     await this.#leaving.get(channel.toLowerCase());
     const {held} = await this.#ask({type: "subscribe", channel, parameters, live});
     const stream = this.#admit(held);
-    const subscription = new Subscription(this, stream.held);
+    const subscription = new Subscription(this, stream.held, onGap);
     stream.join(subscription);
     return subscription;
   }
 
   /**
    * Publishes records; resolves when those accepted are on disk. What is lost on the way is sent again.
-   * @returns {Promise<{accepted: number, refused: {index: number, reason: string}[]}>}
+   * The first refusals are listed, `unlisted` counts the others.
+   * @returns {Promise<{accepted: number, refused: {index: number, reason: string}[], unlisted: number}>}
    */
   async publish(feed, records) {
-    const {accepted, refused = []} = await this.#ask({type: "publish", feed, records});
-    return {accepted, refused};
+    const {accepted, refused = [], unlisted = 0} = await this.#ask({type: "publish", feed, records});
+    return {accepted, refused, unlisted};
   }
 
   /** Logs out. Subscriptions stay, and what is found meanwhile comes the next time. */
@@ -320,7 +358,7 @@ export class Subscriber extends EventTarget {
   }
 
   #open(url) {
-    const link = {number: ++this.#opened, url, socket: new WebSocket(url), entered: false, welcomed: null};
+    const link = {number: ++this.#opened, url, socket: new WebSocket(url), entered: false, welcomed: null, listed: []};
     link.deadline = setTimeout(() => this.#drop(link, "did not welcome in time"), this.#rules.login * 1000);
     link.socket.onopen = () => this.#enter(link);
     link.socket.onmessage = ({data}) => this.#received(link, data);
@@ -345,6 +383,7 @@ export class Subscriber extends EventTarget {
     switch (message.type) {
       case "welcome": return this.#welcomed(link, message);
       case "notes": return this.#notes(link, message.notes);
+      case "gap": return this.#gap(link, message);
       case "moved": return this.#move(message.url);
       case "slow": return this.#tell("slow", `${message.waiting} bytes are under way and not read yet`);
       case "subscribed": case "unsubscribed": case "published": case "error": return this.#answered(message);
@@ -357,8 +396,17 @@ export class Subscriber extends EventTarget {
     }
   }
 
-  #welcomed(link, {subscriptions, newest = {}}) {
+  #gap(link, message) {
+    const stream = this.#streams.get(String(message.subscription));
+    const gap = stream?.skip(message, link.number, this.#opened, this.#rules.backlog);
+    if (gap) this.#tell("gap", `what executions ${gap.first} to ${gap.last} of ${gap.channel} found is not kept any more`);
+  }
+
+  #welcomed(link, {subscriptions: part, newest = {}, more = false}) {
+    link.listed.push(...part);
+    if (more) return;
     clearTimeout(link.deadline);
+    const subscriptions = link.listed;
     const before = this.#main;
     if (link === this.#next) [this.#main, this.#next] = [link, null];
     link.welcomed = Date.now();

@@ -111,7 +111,7 @@ async def test_a_record_an_array_and_lines_are_published(
     filled: httpx.AsyncClient, cluster: MemoryCluster, body: bytes, content_type: str
 ) -> None:
     answer = await filled.post("/feeds/reports", content=body, headers={"Content-Type": content_type})
-    assert (answer.status_code, answer.json()) == (200, {"accepted": 1, "refused": []})
+    assert (answer.status_code, answer.json()) == (200, {"accepted": 1, "refused": [], "unlisted": 0})
     assert cluster.published["reports"] == [b'{"id":"1"}']
 
 
