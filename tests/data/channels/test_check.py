@@ -158,7 +158,7 @@ REFUSALS = {
     "a method of Java's": (
         "",
         "SELECT ^reflect('java.lang.System', 'nanoTime') AS t FROM Reports",
-        "reflect is not determined",
+        "there is no function reflect for channels",
     ),
     "a hint": ("", "SELECT ^/*+ BROADCAST(r) */ r.id FROM Reports r", "a body takes no hints"),
     "a reserved name": (

@@ -8,6 +8,7 @@ for one subscription (:mod:`tocsin.data.channels.meaning`), and its plan for all
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 from py4j.protocol import Py4JJavaError
@@ -21,6 +22,9 @@ from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.rewrite import BE, SUBSCRIPTIONS, Rewriter, Rewritten, Way, fresh, parameter
 from tocsin.errors import StatementError
 from tocsin.model.definitions import Channel, Column, Dataset
+
+# Raised whenever a body that was accepted before might be refused, so that what was accepted is looked at again.
+RULES: Final = 2
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -49,6 +53,7 @@ class _Check:
         self._spark, self._channel, self._datasets = spark.newSession(), channel, datasets
         for setting, value in query.SETTINGS.items():
             self._spark.conf.set(setting, value)
+        self._bound: set[str] = set()
         words.check(self._spark, Reading(channel, datasets), datasets)
         self._rewriter = Rewriter(channel, datasets)
         self._body = self._rewriter.body
@@ -82,6 +87,7 @@ class _Check:
         record = f"SELECT id, from_json(CAST(id AS STRING), '{schema}') AS record FROM range(1) WHERE {where}"
         selected = ", ".join([*([first] if first else []), *values])
         self._spark.sql(f"SELECT {selected} FROM ({record if columns else 'range(1)'})").createOrReplaceTempView(name)
+        self._bound.add(name)
 
     def _for_all(self, columns: Sequence[str], order: Sequence[Key]) -> tuple[str, Rewritten]:
         """The statement by the first way of reaching the parameters that Spark takes, and the body in it."""
@@ -109,17 +115,21 @@ class _Check:
         """The body for one subscription, of which Spark knows what it means."""
         alone = self._rewriter.for_one([f"CAST(NULL AS {p.type.ddl})" for p in self._channel.parameters])
         self._bind(alone)
+        # Judged before Spark is given the statement to run: some it would carry out at once.
+        meaning = Meaning(self._spark, self._analysed(alone), alone.rendered, self._rewriter.reading, self._bound)
+        meaning.check()
+        frame = self._spark.sql(alone.sql)
+        if meaning.ordered and not keys(self._body, frame.columns):
+            raise StatementError("write the last ORDER BY outside of all parentheses", line=1, column=1)
+        return frame
+
+    def _analysed(self, alone: Rewritten) -> plans.Node:
         try:
-            frame = self._spark.sql(alone.sql)
+            return plans.analysed(self._spark, plans.parsed(self._spark, alone.sql))
         except ParseException as error:
             raise refusal.misplaced(error, alone.rendered, self._rewriter.reading) from None
         except PySparkException as error:
             raise refusal.placed(error, alone.rendered, self._body) from None
-        meaning = Meaning(self._spark, frame, alone.rendered, self._rewriter.reading)
-        meaning.check()
-        if meaning.ordered and not keys(self._body, frame.columns):
-            raise StatementError("write the last ORDER BY outside of all parentheses", line=1, column=1)
-        return frame
 
     def _is_quiet(self, statement: str, rewritten: Rewritten) -> bool:
         """Whether Spark can tell that nothing new means no result."""
@@ -127,8 +137,7 @@ class _Check:
             return False
         for name in rewritten.fresh:
             self._view(fresh(name), self._datasets[name].columns, where="false")
-        for setting in query.SETTINGS:
-            self._spark.conf.unset(setting)
+        self._spark.conf.unset(query.EXCLUDED_RULES)
         try:
             plan = plans.optimised(self._spark.sql(statement))
         except (PySparkException, Py4JJavaError):

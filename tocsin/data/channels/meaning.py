@@ -5,9 +5,11 @@ Looked at in the analysed plan of the body for one subscription.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
+from collections.abc import Collection
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tocsin.data.channels import plans
 from tocsin.data.channels.plans import Node
@@ -18,6 +20,19 @@ from tocsin.errors import StatementError
 
 # Spark counts these as determined for the length of a query; an execution that is repeated would give something else.
 _MOMENTARY = frozenset({"Now", "SparkVersion", "LocalTimestamp", "InputFileName", "InputFileBlockStart"})
+# What a body is made of. Other kinds of rows, of this Spark or of a later one, are refused: files, tables, programs.
+_OPERATORS = frozenset(
+    {
+        *("Aggregate", "CTERelationDef", "CTERelationRef", "Deduplicate", "Distinct", "Except", "Expand", "Filter"),
+        *("Generate", "GlobalLimit", "Intersect", "Join", "LateralJoin", "LocalLimit", "LocalRelation", "Offset"),
+        *("OneRowRelation", "PipeOperator", "Project", "Range", "Sort", "SubqueryAlias", "Tail", "Union", "UnionLoop"),
+        *("UnionLoopRef", "View", "Window", "WithCTE"),
+    }
+)
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
+# Of Spark's own expressions, those that run what others wrote, or read what no dataset holds.
+_FOREIGN = ("Udf", "UDF", "UDAF", "UDTF", "Reflect", "Python", "ApplyFunction", "Aggregator", "VariableReference")
+_FOREIGN_GENERATORS = frozenset({"SQLKeywords", "Collations", "UserDefinedGenerator"})
 # These take whichever record comes first, or an order of values that is said nowhere.
 _ARBITRARY = frozenset({"First", "Last", "AnyValue"})
 _COMPARISONS = ("Equal", "LessThan", "GreaterThan", "In", "Like", "RLike")
@@ -26,11 +41,21 @@ _LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Tail"})
 
 
 class Meaning:
-    """The analysed plan of a body for one subscription, ``rendered`` as its text."""
+    """The analysed plan of a body for one subscription, ``rendered`` as its text.
 
-    def __init__(self, spark: SparkSession, frame: DataFrame, rendered: Rendered, reading: Reading) -> None:
-        self._plan = plans.analysed(frame)
-        self._columns = frame.columns
+    What can be said of the text alone is said in :mod:`tocsin.data.channels.words`. Here it is said again of what Spark
+    made of the text, so that nothing depends on our reading of SQL being the same as Spark's.
+
+    Args:
+        bound: the names of the views that stand for the datasets.
+    """
+
+    def __init__(
+        self, spark: SparkSession, plan: Node, rendered: Rendered, reading: Reading, bound: Collection[str]
+    ) -> None:
+        self._plan = plan
+        self._columns = plans.columns(plan)
+        self._bound = bound
         self._rendered, self._reading, self._body = rendered, reading, reading.body
         self._written = plans.written_cast(spark)
 
@@ -42,9 +67,10 @@ class Meaning:
     def check(self) -> None:
         """Refuses what is not determined by the data, unclear, or likely to be a mistake."""
         self._check_columns()
-        for node in plans.nodes(self._plan):
+        for node in plans.nodes(self._plan, inside=_not_a_view):
+            self._check_relation(node)
             self._check_rows(node)
-        for expression in plans.expressions(self._plan):
+        for expression in plans.expressions(self._plan, inside=_not_a_view):
             self._check_expression(expression)
 
     def _check_columns(self) -> None:
@@ -56,15 +82,26 @@ class Meaning:
                 raise self._body.error(reason, next(named, 0))
             seen.add(name.casefold())
 
-    def _check_rows(self, node: Node) -> None:
+    def _check_relation(self, node: Node) -> None:
+        """Rows come from datasets, or are written in the body."""
         kind = plans.kind(node)
         if kind == "ScriptTransformation":
             raise self._error("a body cannot run programs", node)
+        if kind not in _OPERATORS or (kind == "View" and not self._is_bound(node)):
+            raise self._error(f"a body reads datasets and nothing else; this is a {_words(kind)}", node)
+
+    def _is_bound(self, view: Node) -> bool:
+        """Whether a view is one of those that stand for the datasets."""
+        return bool(view.isTempView()) and str(view.desc().identifier().table()) in self._bound
+
+    def _check_rows(self, node: Node) -> None:
+        kind = plans.kind(node)
         if kind in _LIMITS and not _sorted(node):
             raise self._error("LIMIT and OFFSET need an ORDER BY in front; without one, any rows might come", node)
 
     def _check_expression(self, expression: Node, above: str = "") -> None:
         kind = plans.kind(expression)
+        self._check_own(expression, kind)
         if kind == "WindowExpression" and plans.sequence(expression.windowSpec().orderSpec()):
             above = kind
         self._check_determined(expression, kind, above)
@@ -72,6 +109,14 @@ class Meaning:
             self._check_conversion(expression, above)
         for child in plans.children(expression):
             self._check_expression(child, above if above == "WindowExpression" else kind)
+
+    def _check_own(self, expression: Node, kind: str) -> None:
+        """Only what Spark itself computes, from values alone."""
+        foreign = not str(expression.getClass().getName()).startswith(_EXPRESSIONS) or kind in _FOREIGN_GENERATORS
+        if foreign or any(mark in kind for mark in _FOREIGN):
+            raise self._error(f"{_name(expression)} does more than compute a value; a body cannot call it", expression)
+        if "Xml" in kind and any("xsd" in option.casefold() for option in plans.options(expression)):
+            raise self._error(f"{_name(expression)} cannot read an XSD file; leave that option out", expression)
 
     def _check_determined(self, expression: Node, kind: str, above: str) -> None:
         if kind in _MOMENTARY or (kind.startswith("Current") and not kind.startswith("CurrentRow")):
@@ -113,6 +158,16 @@ class Meaning:
 
     def _error(self, reason: str, node: Node) -> StatementError:
         return self._body.source.error(reason, self._rendered.origin(plans.offset(node) or 0))
+
+
+def _not_a_view(node: Node) -> bool:
+    """What is inside a dataset's view is ours."""
+    return plans.kind(node) != "View"
+
+
+def _words(kind: str) -> str:
+    """A name of Spark's as words: LogicalRelation as logical relation."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
 
 
 def _sorted(plan: Node) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,9 +16,16 @@ def parsed(spark: SparkSession, statement: str) -> Node:
     return spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
 
 
-def analysed(frame: DataFrame) -> Node:
-    """The plan of a query in which everything is resolved."""
-    return frame._jdf.queryExecution().analyzed()
+def analysed(spark: SparkSession, plan: Node) -> Node:
+    """A parsed plan with everything in it resolved. Nothing is carried out, whatever the statement."""
+    machine: Any = spark._jvm
+    skipping = machine.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    return spark._jsparkSession.sessionState().executePlan(plan, skipping).analyzed()
+
+
+def columns(plan: Node) -> list[str]:
+    """The names of the columns of a plan's rows."""
+    return [str(attribute.name()) for attribute in sequence(plan.output())]
 
 
 def optimised(frame: DataFrame) -> Node:
@@ -36,17 +43,27 @@ def kind(node: Node) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def nodes(plan: Node) -> Iterator[Node]:
-    """All nodes of a plan, those of its subqueries and common table expressions included."""
+def nodes(plan: Node, inside: Callable[[Node], bool] = lambda _: True) -> Iterator[Node]:
+    """All nodes of a plan, those of its subqueries and common table expressions included.
+
+    Args:
+        inside: whether to look at what is below a node.
+    """
     yield plan
-    for below in (*sequence(plan.innerChildren()), *sequence(plan.children())):
-        yield from nodes(below)
+    if inside(plan):
+        for below in (*sequence(plan.innerChildren()), *sequence(plan.children())):
+            yield from nodes(below, inside)
 
 
-def expressions(plan: Node) -> Iterator[Node]:
+def expressions(plan: Node, inside: Callable[[Node], bool] = lambda _: True) -> Iterator[Node]:
     """The expressions at the nodes of a plan, each as a whole."""
-    for node in nodes(plan):
+    for node in nodes(plan, inside):
         yield from sequence(node.expressions())
+
+
+def options(expression: Node) -> list[str]:
+    """The names of the options that a function was given."""
+    return [str(name) for name in sequence(expression.options().keys().toSeq())]
 
 
 def below(expression: Node) -> Iterator[Node]:

@@ -12,13 +12,18 @@ from tocsin.data.sql.generated import BE, OUTER, SUBSCRIPTIONS, key, quoted
 from tocsin.data.sql.order import Key
 
 RESULT_COLUMNS = (BE, "payload", "rows", "bytes")
-# What a session must be set to when it runs these statements. Where Spark sees while planning that a relation has no
-# rows, these rules take away what its own rewriting of LATERAL and UNION needs afterwards, and the query fails.
+EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
+# What a session must be set to when it runs these statements.
 SETTINGS = {
-    "spark.sql.optimizer.excludedRules": (
+    # Where Spark sees while planning that a relation has no rows, these rules take away what its own rewriting of
+    # LATERAL and UNION needs afterwards, and the query fails.
+    EXCLUDED_RULES: (
         "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation,"
         "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
-    )
+    ),
+    # A statement is what it says: ${env:NAME} in it would be the server's environment, text.`/path` its files.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.runSQLOnFiles": "false",
 }
 _JSON = "map('ignoreNullFields', 'false')"
 

@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tocsin.data.channels import plans, refusal
+from tocsin.data.channels.functions import FUNCTIONS
 from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.scopes import Body
 from tocsin.errors import StatementError
@@ -15,6 +16,7 @@ from tocsin.model import names
 from tocsin.model.definitions import Dataset
 
 _CHANGES = ("Insert", "Update", "Delete", "Merge")
+_COMPUTED_NAMES = frozenset({"PlanWithUnresolvedIdentifier", "ExpressionWithUnresolvedIdentifier"})
 
 
 def check(spark: SparkSession, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
@@ -26,6 +28,7 @@ def check(spark: SparkSession, reading: Reading, datasets: Mapping[str, Dataset]
         raise body.error(f"a channel is a query that begins with SELECT or WITH, not {body.names[0]}", 0)
     plan = _parsed(spark, body)
     _check_reading(body, plan)
+    _check_names(body, plan)
     _check_common(body, datasets)
     _check_relations(plan, reading, datasets)
     _check_parameters(reading)
@@ -45,6 +48,37 @@ def _check_reading(body: Body, plan: plans.Node) -> None:
     if "TABLESAMPLE" in body.words:
         reason = "a sample is random; a body must be determined by its data"
         raise body.error(reason, body.words.index("TABLESAMPLE"))
+
+
+def _check_names(body: Body, plan: plans.Node) -> None:
+    """Everything is called by its name, and only functions that may be called."""
+    for node in plans.nodes(plan):
+        _check_name(body, node)
+        for expression in plans.sequence(node.expressions()):
+            for part in plans.below(expression):
+                _check_name(body, part)
+
+
+def _check_name(body: Body, node: plans.Node) -> None:
+    if plans.kind(node) in _COMPUTED_NAMES:
+        reason = "IDENTIFIER computes a name; write the name itself, so that everybody sees what is meant"
+        raise body.source.error(reason, plans.offset(node) or 0)
+    name = _function(node)
+    if name is not None and name.casefold() not in FUNCTIONS:
+        reason = f"there is no function {name} for channels{names.suggestion(name, FUNCTIONS)}"
+        raise body.source.error(reason, plans.offset(node) or 0)
+
+
+def _function(node: plans.Node) -> str | None:
+    """The name of the function that a node calls, if it calls one by name."""
+    match plans.kind(node):
+        case "UnresolvedFunction":
+            return ".".join(map(str, plans.sequence(node.nameParts())))
+        case "UnresolvedTableValuedFunction":
+            return ".".join(map(str, plans.sequence(node.name())))
+        case "UnresolvedGenerator":
+            return str(node.name().unquotedString())
+    return None
 
 
 def _check_common(body: Body, datasets: Mapping[str, Dataset]) -> None:
