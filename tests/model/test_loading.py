@@ -60,15 +60,15 @@ def test_csv_tells_no_value_from_empty_text_and_takes_words_such_as_na_literally
     assert load_file(SHELTERS, path)["name"].to_pylist() == [None, "", "NA"]
 
 
-@pytest.mark.parametrize("at", ["2026-01-31T12:00:00Z", "2026-01-31T14:00:00+02:00", "2026-01-31 12:00:00"])
+@pytest.mark.parametrize("at", ["2026-01-31T12:00:00Z", "2026-01-31T14:00:00+02:00", "2026-01-31 12:00:00Z"])
 def test_csv_takes_every_type_in_the_forms_a_record_may_have(write: Any, at: str) -> None:
-    path = write("a.csv", f"id,b,f,n,day,at\na,true,0.5,1.499,2026-01-31,{at}\n")
+    path = write("a.csv", f"id,b,f,n,day,at\na,true,0.5,1.50,2026-01-31,{at}\n")
     assert load_file(EVERYTHING, path).to_pylist() == [ROW]
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.ndjson"])
 def test_json_and_its_lines_are_read_by_the_rules_for_publications(write: Any, name: str) -> None:
-    record = {**ROW, "n": "1.499", "at": "2026-01-31T14:00:00+02:00"}
+    record = {**ROW, "n": "1.50", "at": "2026-01-31T14:00:00+02:00"}
     text = json.dumps(record, default=str)
     assert load_file(EVERYTHING, write(name, text)).to_pylist() == [ROW]
 
@@ -84,7 +84,7 @@ def test_nested_values_are_loaded_from_json(write: Any) -> None:
 
 def test_parquet_is_cast_without_loss(tmp_path: Path) -> None:
     columns = {
-        "at": pa.array([datetime(2026, 1, 31, 12)], pa.timestamp("ns")),  # noqa: DTZ001
+        "at": pa.array([datetime(2026, 1, 31, 12, tzinfo=UTC)], pa.timestamp("ns", "Europe/Berlin")),
         "id": pa.array(["a"]).dictionary_encode(),
         "b": [True],
         "f": pa.array([0.5], pa.float64()),
@@ -93,6 +93,36 @@ def test_parquet_is_cast_without_loss(tmp_path: Path) -> None:
     }
     parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
     assert load_file(EVERYTHING, tmp_path / "a.parquet").to_pylist() == [ROW]
+
+
+NAIVE = pa.array([datetime(2026, 1, 31, 12)], pa.timestamp("us"))  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "said"),
+    [
+        ("TIMESTAMP", NAIVE, "it has no zone; write the column as a time in UTC"),
+        ("TIMESTAMP", pa.array([date(2026, 1, 31)]), "it has no zone"),
+        ("TIMESTAMP", pa.array([5]), "it has no zone"),
+        ("TIMESTAMP", pa.array([1_234_567], pa.timestamp("ns", "UTC")), "would lose data"),
+        ("DATE", NAIVE, "the time of day would be lost"),
+        ("DECIMAL(10, 2)", pa.array([0.125]), "digits would be rounded; write the column as a decimal"),
+        ("DECIMAL(10, 2)", pa.array([Decimal("0.125")]), "would cause data loss"),
+        ("DOUBLE", pa.array([2**53 + 1]), "9007199254740993 not in range"),
+        ("ARRAY<TIMESTAMP>", pa.ListArray.from_arrays([0, 1], NAIVE), "it has no zone"),
+        ("STRUCT<at: TIMESTAMP>", pa.StructArray.from_arrays([NAIVE], ["at"]), "it has no zone"),
+    ],
+)
+def test_parquet_whose_values_would_change_is_refused(tmp_path: Path, type_: str, values: pa.Array, said: str) -> None:
+    parquet.write_table(pa.table({"id": ["a"], "v": values}), tmp_path / "a.parquet")
+    with pytest.raises(InvalidError, match=f"column 'v': .*{said}"):
+        load_file(dataset(v=type_), tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("row", ["0.125,2026-01-31T12:00:00Z", "0.50,2026-01-31T12:00:00"])
+def test_csv_whose_values_would_change_is_refused(write: Any, row: str) -> None:
+    with pytest.raises(InvalidError, match="Row #2: expected"):
+        load_file(dataset(n="DECIMAL(10, 2)", at="TIMESTAMP"), write("a.csv", f"id,n,at\na,{row}\n"))
 
 
 def test_parquet_that_does_not_fit_is_refused(tmp_path: Path) -> None:

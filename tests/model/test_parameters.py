@@ -37,11 +37,17 @@ def one(type_: str, value: object) -> object:
         ("STRING", "e\u0301", "e\u0301"),
         ("BOOLEAN", True, True),
         ("DECIMAL(10, 2)", 5, Decimal("5.00")),
-        ("DECIMAL(10, 2)", "5.005", Decimal("5.01")),
+        ("DECIMAL(10, 2)", "5.010", Decimal("5.01")),
+        ("DECIMAL(38, 2)", "123456789012345678.99", Decimal("123456789012345678.99")),
+        ("DECIMAL(38, 2)", 123456789012345678, Decimal("123456789012345678.00")),
         ("DECIMAL(10, 2)", 0.1, Decimal("0.10")),
         ("DATE", "2026-01-31", date(2026, 1, 31)),
         ("TIMESTAMP", "2026-01-31T14:00:00+02:00", datetime(2026, 1, 31, 12, tzinfo=UTC)),
-        ("TIMESTAMP", "2026-01-31T12:00:00", datetime(2026, 1, 31, 12, tzinfo=UTC)),
+        ("TIMESTAMP", "2026-01-31T12:00:00.123456000Z", datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)),
+        ("BIGINT", 2**63 - 1, 2**63 - 1),
+        ("BIGINT", 2.0**53, 2**53),
+        ("DOUBLE", 2**60, 2.0**60),
+        ("DOUBLE", 1152921504606847000, 2.0**60),
         (
             "TIMESTAMP",
             datetime(2026, 1, 31, 13, tzinfo=timezone(timedelta(hours=1))),
@@ -71,7 +77,7 @@ def test_a_value_takes_its_types_normal_form(type_: str, value: object, expected
         ("STRING", "\ud800", "expected STRING"),
         ("STRING", ["a"], r"expected STRING, got \[\"a\"\]"),
         ("BOOLEAN", 1, "expected BOOLEAN, got 1"),
-        ("DECIMAL(4, 2)", 100, r"expected DECIMAL\(4, 2\), got 100"),
+        ("DECIMAL(4, 2)", 100, r"expected DECIMAL\(4, 2\) \(at most 2 digits before the point and 2 after\), got 100"),
         ("DECIMAL(4, 2)", "five", "expected DECIMAL"),
         ("DECIMAL(4, 2)", "sNaN", "expected DECIMAL"),
         ("DATE", "2026-01-31T00:00:00Z", "expected DATE"),
@@ -84,6 +90,36 @@ def test_a_value_takes_its_types_normal_form(type_: str, value: object, expected
 def test_a_value_of_another_type_is_refused_by_the_parameters_name(type_: str, value: object, said: str) -> None:
     with pytest.raises(InvalidError, match=f"parameter 'p': .*{said}"):
         one(type_, value)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "said"),
+    [
+        ("DECIMAL(10, 2)", "1.555", r"at most 8 digits before the point and 2 after\), got \"1.555\""),
+        ("DECIMAL(10, 2)", 1.555, r"2 after\), got 1.555"),
+        ("DECIMAL(10, 2)", Decimal("0.125"), "2 after"),
+        ("DECIMAL(10, 2)", "1e-3", "2 after"),
+        ("DECIMAL(20, 2)", 12345678901234567.89, r"more than 15 as text\), got 1.2345678901234568e.16"),
+        ("TIMESTAMP", "2026-01-31T12:00:00", "with a zone and at most microseconds, such as"),
+        ("TIMESTAMP", datetime(2026, 1, 31, 12), "with a zone"),  # noqa: DTZ001
+        ("TIMESTAMP", "2026-01-31T12:00:00.123456789Z", "at most microseconds"),
+        ("TIMESTAMP", "2026-01-31T12:00:00.0000001+01:00", "at most microseconds"),
+        ("TIMESTAMP", date(2026, 1, 31), "with a zone"),
+        ("DATE", datetime(2026, 1, 31, tzinfo=UTC), "expected DATE"),
+        ("BIGINT", 9007199254740994.0, "expected BIGINT, got 9007199254740994.0"),
+        ("DOUBLE", 2**53 + 1, r"whole numbers up to 9007199254740992, .*\), got 9007199254740993"),
+        ("FLOAT", 2**24 + 1, r"whole numbers up to 16777216, .*\), got 16777217"),
+    ],
+)
+def test_a_value_that_would_change_is_refused(type_: str, value: object, said: str) -> None:
+    with pytest.raises(InvalidError, match=f"parameter 'p': .*{said}"):
+        one(type_, value)
+
+
+def test_times_that_differ_by_a_microsecond_are_two_subscriptions() -> None:
+    parameters = columns(at="TIMESTAMP")
+    keys = {key(canonical(parameters, {"at": f"2026-01-31T12:00:00.12345{n}Z"})) for n in (6, 7)}
+    assert keys == {'["2026-01-31T12:00:00.123456Z"]', '["2026-01-31T12:00:00.123457Z"]'}
 
 
 def test_a_number_too_long_to_be_written_is_refused_all_the_same() -> None:
@@ -130,7 +166,7 @@ GIVEN = st.fixed_dictionaries(
         "i": st.integers(-(2**31), 2**31 - 1),
         "f": st.floats(width=32, allow_nan=False, allow_infinity=False),
         "d": st.floats(allow_nan=False, allow_infinity=False),
-        "n": st.decimals(-99999999, 99999999, allow_nan=False),
+        "n": st.decimals(-99999999, 99999999, allow_nan=False, places=3),
         "day": st.dates(),
         "at": st.datetimes(timezones=st.just(UTC)),
     }

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,8 +151,12 @@ def test_a_slicing_column_that_does_not_exist_is_refused() -> None:
         ("BOOLEAN", "true", 'expected BOOLEAN, got "true"'),
         ("DOUBLE", "NaN", 'expected DOUBLE, got "NaN"'),
         ("FLOAT", 1e39, "expected FLOAT, got 1e+39"),
-        ("DECIMAL(4, 2)", 100, "expected DECIMAL(4, 2), got 100"),
-        ("DECIMAL(4, 2)", "NaN", 'expected DECIMAL(4, 2), got "NaN"'),
+        ("DECIMAL(4, 2)", 100, "expected DECIMAL(4, 2) (at most 2 digits before the point and 2 after), got 100"),
+        (
+            "DECIMAL(4, 2)",
+            "NaN",
+            'expected DECIMAL(4, 2) (at most 2 digits before the point and 2 after), got "NaN"',
+        ),
         ("DATE", "31.1.2026", 'expected DATE (text such as "2026-01-31"), got "31.1.2026"'),
         ("ARRAY<INT>", 1, "expected ARRAY<INT>, got 1"),
         ("MAP<STRING, INT>", [], "expected MAP<STRING, INT>, got []"),
@@ -164,7 +169,7 @@ def test_a_value_of_another_type_is_refused(type_: str, value: object, said: str
 
 @pytest.mark.parametrize("value", ["yesterday", 5, "2026-01-31", "0001-01-01T00:00:00+14:00", "2026-02-30T00:00:00Z"])
 def test_what_is_no_time_is_refused(value: object) -> None:
-    assert "expected TIMESTAMP (RFC 3339 text such as" in reason({"id": "a", "at": value})
+    assert "expected TIMESTAMP (RFC 3339 text with a zone and" in reason({"id": "a", "at": value})
 
 
 @pytest.mark.parametrize(
@@ -184,8 +189,9 @@ def test_a_problem_inside_a_nested_value_is_named_by_its_path(type_: str, value:
     ("given", "canonical"),
     [
         ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z"),
-        ("2026-01-31T12:00:00", "2026-01-31T12:00:00Z"),
-        ("2026-01-31 12:00:00", "2026-01-31T12:00:00Z"),
+        ("2026-01-31 12:00:00z", "2026-01-31T12:00:00Z"),
+        ("2026-01-31T12:00:00.123456Z", "2026-01-31T12:00:00.123456Z"),
+        ("2026-01-31T12:00:00.123456000Z", "2026-01-31T12:00:00.123456Z"),
         ("2026-01-31T14:00:00.25+02:00", "2026-01-31T12:00:00.250000Z"),
     ],
 )
@@ -200,9 +206,56 @@ def test_a_timestamp_used_for_slicing_is_given_as_its_instant() -> None:
     assert batch.slicing == [datetime(2026, 1, 31, 12, tzinfo=UTC)]
 
 
-@pytest.mark.parametrize(("given", "canonical"), [(1, "1.00"), ("1.005", "1.01"), (2.5, "2.50"), ("-0", "0.00")])
-def test_decimals_are_rounded_to_their_scale(given: object, canonical: str) -> None:
+@pytest.mark.parametrize(
+    ("given", "canonical"), [(1, "1.00"), ("1.010", "1.01"), (2.5, "2.50"), ("-0", "0.00"), ("25e-1", "2.50")]
+)
+def test_decimals_have_the_digits_of_their_scale(given: object, canonical: str) -> None:
     assert str(accepted(given, "DECIMAL(10, 2)")) == canonical
+
+
+def test_a_decimal_keeps_every_digit_that_was_written() -> None:
+    batch = RecordDecoder(dataset(v="DECIMAL(38, 10)")).decode(b'{"id":"a","v":12345678901234567890.0123456789}')
+    assert batch.lines == [b'{"id":"a","v":12345678901234567890.0123456789}']
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "said"),
+    [
+        ("DECIMAL(10, 2)", "0.125", "expected DECIMAL(10, 2) (at most 8 digits before the point and 2 after), got"),
+        ("DECIMAL(10, 2)", '"0.125"', "expected DECIMAL(10, 2)"),
+        ("DECIMAL(10, 2)", "1.0000000000000000000001", "expected DECIMAL(10, 2)"),
+        ("TIMESTAMP", '"2026-01-31T12:00:00"', "expected TIMESTAMP (RFC 3339 text with a zone and at most micro"),
+        ("TIMESTAMP", '"2026-01-31T12:00:00.123456789Z"', "expected TIMESTAMP"),
+        ("TIMESTAMP", r'"2026-01-31T12:00:00.12345\u0036\u003789Z"', "expected TIMESTAMP"),
+        ("TIMESTAMP", r'"2026-01-31T12:00:00\u002E123456789Z"', "expected TIMESTAMP"),
+        ("DOUBLE", "9007199254740993", "expected DOUBLE (whole numbers up to 9007199254740992"),
+        ("DOUBLE", "-9007199254740993", "expected DOUBLE"),
+        ("DOUBLE", "1763267073123456789", "expected DOUBLE"),
+        ("FLOAT", "16777217", "expected FLOAT (whole numbers up to 16777216"),
+    ],
+)
+def test_a_value_that_would_change_is_refused_and_the_others_are_not(type_: str, text: str, said: str) -> None:
+    decoder = RecordDecoder(dataset(v=type_, w=f"ARRAY<STRUCT<v: {type_}>>"))
+    lines = f'{{"id":"a"}}\n{{"id":"b","v":{text}}}\n{{"id":"c","w":[null,{{"v": {text} }}]}}\n{{"id":"d"}}'.encode()
+    array = b"[" + lines.replace(b"\n", b",") + b"]"
+    for body in (lines, array):
+        batch = decoder.decode(body)
+        assert batch.keys == ["a", "d"]
+        assert reasons(batch)[1].startswith(f"field 'v': {said}")
+        assert reasons(batch)[2].startswith(f"field 'w[1].v': {said}")
+
+
+def test_pythons_local_time_without_a_zone_is_refused() -> None:
+    naive = msgspec.json.encode({"id": "a", "at": datetime.now()})  # noqa: DTZ005
+    assert "a zone" in reasons(DECODER.decode(naive))[0]
+    aware = msgspec.json.encode({"id": "a", "at": datetime.now(UTC)})
+    assert DECODER.decode(aware).keys == ["a"]
+
+
+@pytest.mark.parametrize("text", ["9007199254740992", "1152921504606847000", "1e300", "0.1", "12345678901234567890.5"])
+def test_a_double_takes_what_it_holds_and_the_nearest_to_a_fraction(text: str) -> None:
+    batch = RecordDecoder(dataset(v="DOUBLE", n="BIGINT")).decode(f'{{"id":"a","v":{text},"n":{2**63 - 1}}}'.encode())
+    assert json.loads(batch.lines[0]) == {"id": "a", "v": float(text), "n": 2**63 - 1}
 
 
 def test_a_double_may_be_written_as_a_whole_number() -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import tocsin
 from tocsin.data.channels.check import RULES, Compiled, check
+from tocsin.data.channels.query import JSON
 from tocsin.log import get_logger
 from tocsin.model.definitions import Channel, Dataset
 
@@ -58,6 +59,6 @@ class Compiler:
 
     def _file(self, channel: Channel) -> Path:
         datasets = sorted(self._datasets.values(), key=lambda dataset: dataset.name)
-        known = msgspec.json.encode([tocsin.__version__, RULES, pyspark.__version__, channel, datasets])
+        known = msgspec.json.encode([tocsin.__version__, RULES, JSON, pyspark.__version__, channel, datasets])
         digest = hashlib.blake2b(known, digest_size=8).hexdigest()
         return self._directory / f"{channel.name}-{digest}.json"

@@ -27,7 +27,7 @@ def python_type(type_: ColumnType) -> Any:
     """The type that takes its JSON values and no others; null is allowed inside a value, not as the value itself.
 
     Two things are left to :mod:`tocsin.model.normal`: the digits of a DECIMAL, and the instant of a TIMESTAMP, which
-    may come with any offset or none.
+    may come with any offset.
     """
     match type_.kind:
         case Kind.ARRAY:

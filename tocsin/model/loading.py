@@ -142,13 +142,42 @@ def _read_parquet(dataset: Dataset, path: Path) -> pa.Table:
 
 def _cast(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
     wanted = arrow_type(column.type)
+    if fault := _fault(values.type, wanted):
+        raise InvalidError(f"column '{column.name}': {values.type} is not taken for {column.type.ddl}: {fault}")
     try:
-        # Nanoseconds are cut to the microseconds Spark keeps; any other loss is an error.
-        cast = pc.cast(values, options=pc.CastOptions(target_type=wanted, allow_time_truncate=True))
+        cast = pc.cast(values, wanted)
     except pa.ArrowException as error:
         message = f"column '{column.name}': {values.type} does not fit {column.type.ddl}: {error}"
         raise InvalidError(message) from None
     return _finite(column, cast)
+
+
+def _fault(found: pa.DataType, wanted: pa.DataType) -> str | None:
+    """Why values of one type must not become another, although Arrow would guess or round without a word."""
+    if pa.types.is_dictionary(found):
+        return _fault(found.value_type, wanted)
+    if pa.types.is_nested(found) and pa.types.is_nested(wanted):
+        return next((fault for pair in _inner(found, wanted) if (fault := _fault(*pair))), None)
+    if pa.types.is_timestamp(wanted) and not (pa.types.is_string(found) or _is_instant(found)):
+        return "it has no zone; write the column as a time in UTC"
+    if pa.types.is_date(wanted) and pa.types.is_timestamp(found):
+        return "the time of day would be lost; write the column as a date"
+    if pa.types.is_decimal(wanted) and pa.types.is_floating(found):
+        return "digits would be rounded; write the column as a decimal"
+    return None
+
+
+def _inner(found: pa.DataType, wanted: pa.DataType) -> list[tuple[pa.DataType, pa.DataType]]:
+    """The types inside two nested types, side by side; by their names in a struct."""
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        known = {field.name: field.type for field in found}
+        return [(known[field.name], field.type) for field in wanted if field.name in known]
+    count = min(found.num_fields, wanted.num_fields)
+    return [(found.field(number).type, wanted.field(number).type) for number in range(count)]
+
+
+def _is_instant(type_: pa.DataType) -> bool:
+    return pa.types.is_timestamp(type_) and type_.tz is not None
 
 
 def _schema(dataset: Dataset) -> pa.Schema:

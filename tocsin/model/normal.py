@@ -1,29 +1,34 @@
 """Values in their one normal form: a TIMESTAMP in UTC, a DECIMAL with its column's digits.
 
 JSON decoding alone leaves these two open; Spark, the slicing of feeds and the equality of subscriptions need them
-closed. Everything here raises ValueError for a value that has no normal form.
+closed. A value is kept exactly or refused, never rounded: everything here raises ValueError for one that has no normal
+form.
 """
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Callable
 from datetime import UTC, datetime
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from tocsin.model.json_types import attribute
 from tocsin.model.types import ColumnType, Kind
 
 Normaliser = Callable[[Any], Any]
 
+_FRACTION: Final = re.compile(r"\.\d{6}(\d+)")
+
 
 def utc(value: datetime) -> datetime:
-    """The same instant in UTC; a time without an offset is taken to be UTC."""
+    """The same instant in UTC. Without a zone it could be any of two dozen instants, and is refused."""
     if value.tzinfo is UTC:
         return value
     if value.tzinfo is None:
-        return value.replace(tzinfo=UTC)
+        raise ValueError("without a zone")
     try:
         return value.astimezone(UTC)
     except OverflowError:
@@ -31,14 +36,35 @@ def utc(value: datetime) -> datetime:
 
 
 def quantised(value: Decimal, precision: int, scale: int) -> Decimal:
-    """Rounded half up to ``scale`` digits after the point, as Spark does; at most ``precision`` digits in all."""
+    """The same number with ``scale`` digits after the point, and at most ``precision`` digits in all."""
     try:
-        rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, Context(prec=precision))
+        fitted = value.quantize(Decimal(1).scaleb(-scale), context=Context(prec=precision))
     except InvalidOperation:
         raise ValueError(f"more than {precision - scale} digits before the point") from None
-    if not rounded.is_finite():
+    if not fitted.is_finite():
         raise ValueError("not a finite number")
-    return rounded if rounded else abs(rounded)
+    if fitted != value:
+        raise ValueError(f"more than {scale} digits after the point")
+    return fitted if fitted else abs(fitted)
+
+
+def finer_than_microseconds(text: str) -> bool:
+    """Whether the text of a time has digits that no TIMESTAMP keeps, other than zeros."""
+    fraction = _FRACTION.search(text)
+    return bool(fraction and fraction[1].strip("0"))
+
+
+def holds(kind: Kind, number: int) -> bool:
+    """Whether a FLOAT or a DOUBLE is this whole number: beyond 2^24 and 2^53, not all of them can be.
+
+    A DOUBLE is also its shortest digits, as JavaScript writes 2^60: 1152921504606847000.
+    """
+    try:
+        if kind is Kind.FLOAT:
+            return bool(number == struct.unpack("<f", struct.pack("<f", number))[0])
+        return number in (double := float(number), Decimal(repr(double)))
+    except OverflowError:
+        return False
 
 
 @lru_cache(maxsize=1024)

@@ -17,8 +17,8 @@ from tocsin.model.types import arrow_type
 def canonical(parameters: Sequence[Column], values: Mapping[str, object]) -> tuple[object, ...]:
     """The values in the parameters' order and normal form; each parameter must be given, by its exact name, not null.
 
-    Integers are also taken as integral floats; a DOUBLE -0.0 is 0.0; a FLOAT is rounded to single precision, a
-    DECIMAL to its scale; a TIMESTAMP is its UTC instant; strings are kept exactly.
+    Integers are also taken as integral floats; a DOUBLE -0.0 is 0.0; a FLOAT is the nearest of single precision; a
+    TIMESTAMP is its UTC instant; strings are kept exactly. What would be rounded or needs a zone is refused.
     """
     known = {parameter.name for parameter in parameters}
     for name in values:

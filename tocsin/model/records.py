@@ -18,8 +18,9 @@ from tocsin.errors import InvalidError
 from tocsin.model import names
 from tocsin.model.definitions import Dataset
 from tocsin.model.json_types import attribute, record_type
+from tocsin.model.losses import lossy
 from tocsin.model.normal import normaliser
-from tocsin.model.refusals import UNDECODABLE, malformed, refusal
+from tocsin.model.refusals import UNDECODABLE, inexact, malformed, refusal
 
 MAX_RECORD_BYTES: Final = 1 << 20
 _LINES_TYPES: Final = frozenset(
@@ -64,6 +65,7 @@ class RecordDecoder:
         self._key = self._position(dataset, dataset.primary_key)
         self._required = {self._columns[n][0] for n in (self._slicing, self._key) if n is not None}
         self._max_record_bytes = max_record_bytes
+        self._lossy = lossy(self._columns)
         record = record_type(self._columns, self._required)
         self._one = msgspec.json.Decoder(record)
         self._many: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[record])  # type: ignore[valid-type]
@@ -92,6 +94,8 @@ class RecordDecoder:
         if not body:
             raise InvalidError("the body is empty; send a JSON object, an array of objects, or NDJSON")
         lined = content_type.partition(";")[0].strip().lower() in _LINES_TYPES or _looks_lined(body)
+        if self._lossy and self._lossy(body):
+            return self._one_by_one(_pieces(body, lined))
         try:
             records = self._all_at_once(body, lined)
         except (*UNDECODABLE, ValueError):
@@ -120,10 +124,16 @@ class RecordDecoder:
                 self._normalise([record])
             except (*UNDECODABLE, ValueError):
                 decoded.refusals.append(Refusal(index, refusal(piece, self._columns, self._required)))
+                continue
+            if reason := self._inexact(piece):
+                decoded.refusals.append(Refusal(index, reason))
             else:
                 decoded.records.append(record)
                 indexes.append(index)
         return msgspec.structs.replace(decoded, indexes=indexes)
+
+    def _inexact(self, piece: bytes | Raw) -> str | None:
+        return inexact(piece, self._columns) if self._lossy and self._lossy(bytes(memoryview(piece))) else None
 
     def _normalise(self, records: list[Any]) -> None:
         for name, normalise in self._normalisers:

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from tocsin.model import names
 from tocsin.model.json_types import python_type
-from tocsin.model.normal import normaliser
+from tocsin.model.normal import finer_than_microseconds, holds, normaliser
 from tocsin.model.scalars import mismatch, shortened, shown
 from tocsin.model.types import ColumnType, Kind
 
@@ -31,6 +31,14 @@ def refusal(record: bytes | Raw, columns: Fields, required: Collection[str]) -> 
         return _reason(record, columns, required)
     except UNDECODABLE as error:
         return malformed(error)
+
+
+def inexact(record: bytes | Raw, columns: Fields) -> str | None:
+    """Why ``record``, which could be decoded, must be refused all the same: a value would not be what was sent.
+
+    Decoding rounds a time finer than microseconds, and whole numbers that a FLOAT or DOUBLE cannot hold.
+    """
+    return _wrong("", msgspec.json.decode(record, type=dict[str, Raw]), columns)
 
 
 def malformed(error: Exception) -> str:
@@ -103,8 +111,18 @@ def _fits(type_: ColumnType, value: Raw) -> bool:
         decoded = _decoder(type_).decode(value)
         if normalise:
             normalise(decoded)
+        return _exact(type_.kind, value)
     except (*UNDECODABLE, ValueError):
         return False
+
+
+def _exact(kind: Kind, value: Raw) -> bool:
+    """Whether the text of a value of this kind says nothing that decoding loses."""
+    if kind is Kind.TIMESTAMP:
+        return not finer_than_microseconds(msgspec.json.decode(value, type=str))
+    if kind in (Kind.FLOAT, Kind.DOUBLE):
+        text = bytes(memoryview(value))
+        return not text.removeprefix(b"-").isdigit() or holds(kind, int(text))
     return True
 
 

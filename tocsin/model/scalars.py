@@ -1,7 +1,8 @@
 """Single values given from outside, such as a subscription's parameters: brought to their type's normal form.
 
 Strict but sensible: nothing is guessed from text (``"5"`` is no INT), yet numbers that are equal are one value
-(5.0 is the INT 5, and 5 is the DOUBLE 5.0).
+(5.0 is the INT 5, and 5 is the DOUBLE 5.0). What a type cannot hold as it was given is refused, never rounded; only
+that FLOAT and DOUBLE are binary, and hold 0.1 as the number next to it, is what one has chosen with them.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from tocsin.model.types import INTEGER_BITS, ColumnType, Kind, integer_range
 _LONGEST_SHOWN: Final = 60
 _EXAMPLES: Final = {
     Kind.DATE: 'text such as "2026-01-31"',
-    Kind.TIMESTAMP: 'RFC 3339 text such as "2026-01-31T12:00:00Z"',
+    Kind.TIMESTAMP: 'RFC 3339 text with a zone and at most microseconds, such as "2026-01-31T12:00:00Z" or "…+02:00"',
 }
+# Up to these, a number that was written in decimal digits or as a whole one comes out of JSON as it went in.
+_DIGITS_OF_DOUBLE: Final = 15
+_WHOLE: Final = {Kind.FLOAT: 1 << 24, Kind.DOUBLE: 1 << 53}
 
 
 def scalar(type_: ColumnType, value: object) -> object:
@@ -45,6 +49,12 @@ def mismatch(type_: ColumnType, found: str) -> str:
         expected += f" ({lowest} to {highest})"
     elif type_.kind in _EXAMPLES:
         expected += f" ({_EXAMPLES[type_.kind]})"
+    elif type_.kind is Kind.DECIMAL:
+        as_text = f"; more than {_DIGITS_OF_DOUBLE} as text" if type_.precision > _DIGITS_OF_DOUBLE else ""
+        before = type_.precision - type_.scale
+        expected += f" (at most {before} digits before the point and {type_.scale} after{as_text})"
+    elif type_.kind in _WHOLE and found.lstrip("-").isdecimal():
+        expected += f" (whole numbers up to {_WHOLE[type_.kind]}, beyond that only those it holds exactly)"
     return f"expected {expected}, got {found}"
 
 
@@ -91,12 +101,15 @@ def _integer(type_: ColumnType, value: object) -> int:
     lowest, highest = integer_range(type_.kind)
     if whole != number or not lowest <= whole <= highest:
         raise ValueError
+    if isinstance(number, float) and abs(whole) > _WHOLE[Kind.DOUBLE]:
+        raise ValueError  # it may have been another one before it was a float
     return whole
 
 
-def _double(_: ColumnType, value: object) -> float:
-    number = float(_number(value))
-    if not math.isfinite(number):
+def _double(type_: ColumnType, value: object) -> float:
+    given = _number(value)
+    number = float(given)
+    if not math.isfinite(number) or (isinstance(given, int) and not normal.holds(type_.kind, given)):
         raise ValueError
     return number + 0.0  # -0.0 becomes 0.0
 
@@ -108,8 +121,16 @@ def _float(type_: ColumnType, value: object) -> float:
 
 def _decimal(type_: ColumnType, value: object) -> Decimal:
     if not isinstance(value, Decimal | str):
-        value = repr(_number(value))
+        value = _digits(_number(value))
     return normal.quantised(Decimal(value), type_.precision, type_.scale)
+
+
+def _digits(number: int | float) -> Decimal:
+    """A number as it was written; one of more digits than a float keeps has to be given as text."""
+    written = Decimal(repr(number))
+    if isinstance(number, float) and len(written.normalize().as_tuple().digits) > _DIGITS_OF_DOUBLE:
+        raise ValueError
+    return written
 
 
 def _date(_: ColumnType, value: object) -> date:
@@ -121,7 +142,10 @@ def _date(_: ColumnType, value: object) -> date:
 def _timestamp(_: ColumnType, value: object) -> datetime:
     if isinstance(value, datetime):
         return normal.utc(value)
-    return normal.utc(msgspec.convert(_string(_, value), datetime))
+    text = _string(_, value)
+    if normal.finer_than_microseconds(text):
+        raise ValueError
+    return normal.utc(msgspec.convert(text, datetime))
 
 
 _CONVERSIONS: Final[dict[Kind, Callable[[ColumnType, Any], object]]] = {

@@ -19,8 +19,6 @@ from tocsin.model.definitions import Channel, Dataset
 
 pytestmark = pytest.mark.spark
 
-_JSON = "map('ignoreNullFields', 'false')"
-
 # The rows, as JSON texts, that each subscription gets.
 Found = dict[int, list[str]]
 Values = Mapping[str, object]
@@ -101,7 +99,7 @@ def _together(
 
 def _apart(session: SparkSession, views: Mapping[str, str], queries: list[str]) -> Found:
     """All in one statement, which is quicker, but loses the order."""
-    row = f"to_json(struct(q.*), {_JSON}) AS row"
+    row = f"to_json(struct(q.*), {query.JSON}) AS row"
     tagged = [f"SELECT {be} AS be, {row} FROM ({text}\n) q" for be, text in enumerate(queries)]
     found: Found = {}
     for be, text in session.sql(query.bound(" UNION ALL ".join(tagged), views)).collect():
@@ -112,7 +110,7 @@ def _apart(session: SparkSession, views: Mapping[str, str], queries: list[str]) 
 def _in_order(session: SparkSession, views: Mapping[str, str], queries: list[str]) -> Found:
     found: Found = {}
     for be, text in enumerate(queries):
-        frame = session.sql(query.bound(text, views)).selectExpr(f"to_json(struct(*), {_JSON})")
+        frame = session.sql(query.bound(text, views)).selectExpr(f"to_json(struct(*), {query.JSON})")
         if rows := [json.dumps(json.loads(row)) for (row,) in frame.collect()]:
             found[be] = rows
     return found

@@ -25,7 +25,10 @@ SETTINGS = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.runSQLOnFiles": "false",
 }
-_JSON = "map('ignoreNullFields', 'false')"
+# How rows are written: every column, and times with the microseconds they have, of which Spark by itself writes three
+# digits.
+_INSTANT, _ZONE = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSS", "XXX"
+JSON = f"map('ignoreNullFields', 'false', 'timestampFormat', '{_INSTANT}{_ZONE}', 'timestampNTZFormat', '{_INSTANT}')"
 
 
 def matches(body: str) -> str:
@@ -58,7 +61,7 @@ def orders(keys: Sequence[Key]) -> str:
 
 def _gathered(body: str, row: str) -> str:
     found = f"SELECT {OUTER}.{BE}, {row} AS __row FROM {SUBSCRIPTIONS} {OUTER}, LATERAL (\n{body}\n) q"
-    payload = f"to_json(collect_list(__row), {_JSON})"
+    payload = f"to_json(collect_list(__row), {JSON})"
     return f"SELECT {BE}, {payload} AS payload, count(1) AS rows FROM (\n{found}\n) GROUP BY {BE}"
 
 
@@ -66,7 +69,7 @@ def _ordered(body: str, row: str, order: str) -> str:
     """Rows become text before they are sorted, because not every type can be compared; a position always can."""
     position = f"row_number() OVER (PARTITION BY {OUTER}.{BE} ORDER BY {order})"
     found = (
-        f"SELECT {OUTER}.{BE}, {position} AS __n, to_json({row}, {_JSON}) AS __row "
+        f"SELECT {OUTER}.{BE}, {position} AS __n, to_json({row}, {JSON}) AS __row "
         f"FROM {SUBSCRIPTIONS} {OUTER}, LATERAL (\n{body}\n) q"
     )
     rows = "transform(array_sort(collect_list(struct(__n, __row))), __e -> __e.__row)"
