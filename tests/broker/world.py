@@ -14,6 +14,7 @@ import msgspec
 
 from tocsin.broker import actions, events
 from tocsin.broker.core import Broker
+from tocsin.broker.holdings import Bearer
 from tocsin.broker.limits import Limits
 from tocsin.errors import UnauthorizedError
 from tocsin.model import coordination, subscriber
@@ -25,11 +26,12 @@ __all__ = ["NOTES", "Bench", "DataCluster", "closed", "notes", "result", "sent",
 NOTES = msgspec.json.Decoder(subscriber.Answer)
 
 
-def verify(token: str) -> str:
-    """A token is its subscriber's name after ``token-``."""
+def verify(token: str) -> Bearer:
+    """A token is its subscriber's name after ``token-``, and after a ``+`` each of its groups."""
     if not token.startswith("token-"):
         raise UnauthorizedError("the token is not known; register first")
-    return token.removeprefix("token-")
+    name, *groups = token.removeprefix("token-").split("+")
+    return Bearer(name, tuple(groups), token)
 
 
 class Bench:

@@ -27,6 +27,7 @@ from tocsin.balance.thresholds import Thresholds
 from tocsin.broker import actions as broker_actions
 from tocsin.broker import events as broker_events
 from tocsin.broker.core import Broker
+from tocsin.broker.holdings import Bearer
 from tocsin.broker.limits import Limits
 from tocsin.client.rules import Rules
 from tocsin.coordinator import actions, answers, events
@@ -112,7 +113,7 @@ class Town:
 
         server = await serve(serving, "127.0.0.1", 0, compression=None, ping_interval=None, close_timeout=1)
         url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
-        core = Broker(name, url, lambda token: self._name(name, token), limits=self._limits)
+        core = Broker(name, url, lambda token: Bearer(self._name(name, token)), limits=self._limits)
         node = self.nodes[name] = Node(name, core, next(self._numbers), server, url)
         self._tell_broker(node, broker_events.Connected("data"))
         self._tell_broker(node, broker_events.Connected("coordinator"))
@@ -217,8 +218,9 @@ class Town:
                 self._tell_coordinator(events.Received(node.link, message))
             case broker_actions.KeyLearned(key):
                 node.key = key
-            case broker_actions.PublishBatch(batch, _, records):
-                self._tell_broker(node, self._publish(batch, [bytes(record) for record in records]))
+            case broker_actions.PublishBatch(batch, _, shares):
+                records = [bytes(record) for share in shares for record in share.records]
+                self._tell_broker(node, self._publish(batch, records))
 
     def _send(self, node: Node, sessions: list[int], frame: bytes) -> None:
         present = [session for session in sessions if session in node.sockets]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import Raw
 
 from tocsin.model import control, coordination
+from tocsin.model.messages import Share
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -47,11 +47,11 @@ class ToCoordinator(Action, frozen=True):
 
 
 class PublishBatch(Action, frozen=True):
-    """Records for a feed; to be answered with BatchPublished or BatchFailed, whatever happens."""
+    """Records for a feed, by publisher; to be answered with BatchPublished or BatchFailed, whatever happens."""
 
     batch: int
     feed: str
-    records: list[Raw]
+    shares: list[Share]
 
 
 class KeyLearned(Action, frozen=True):

@@ -45,7 +45,7 @@ class _OnlyId(msgspec.Struct):
 class Broker:
     """A broker without its sockets and its clock.
 
-    ``verify`` gives the name of the subscriber a token was made for, or raises UnauthorizedError. Sessions are numbered
+    ``verify`` gives the subscriber a token was made for, or raises UnauthorizedError. Sessions are numbered
     by the driver. Times are seconds of any clock that never goes back. What can go wrong is told by each room; a
     message of a subscriber that cannot be read is answered with an Error, and closes its connection unless it has an
     ``id`` that can be.

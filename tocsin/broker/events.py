@@ -71,10 +71,11 @@ class Told(Event, frozen=True):
 
 
 class BatchPublished(Event, frozen=True):
-    """The data cluster has taken a batch, but for those records."""
+    """The data cluster has taken a batch, but for those records, and but for shares that were denied, and why."""
 
     batch: int
     refused: list[Refusal] = []
+    denied: dict[int, str] = {}
 
 
 class BatchFailed(Event, frozen=True):

@@ -6,23 +6,35 @@ Sets are dictionaries without values here: they keep their order, so that a sche
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import msgspec
 
 from tocsin.broker.accounting import Account
 from tocsin.model.subscriber import Held
+from tocsin.model.terms import Asker, Terms
+
+
+class Bearer(Asker, frozen=True):
+    """Who has logged in, by a token: its id, the id of the key it was signed with, and how long it is still good."""
+
+    token: str = ""
+    key: str = ""
+    seconds: float = inf
 
 
 @dataclass(slots=True, eq=False)
 class Channel:
     """A channel that somebody here wants something of.
 
-    ``seen`` is the last execution heard of. Everything up to ``level`` has been pulled for every line and given to
-    those who are current. ``pulling`` is the last execution of the pull under way, 0 without one.
+    ``terms`` say who may use it, once the data cluster has told. ``seen`` is the last execution heard of. Everything up
+    to ``level`` has been pulled for every line and given to those who are current. ``pulling`` is the last execution of
+    the pull under way, 0 without one.
     """
 
     name: str
+    terms: Terms | None = None
     seen: int = 0
     level: int = 0
     pulling: int = 0
@@ -99,6 +111,7 @@ class Stay:
 class Session:
     """A connection; ``waiting`` bytes were sent and not yet taken, and ``notes`` are about to be.
 
+    ``bearer`` is who has logged in, once somebody has.
     ``noted`` bytes of these are of what it had missed, which is bounded as it is collected. ``unread`` bytes of answers
     were added to what waits since it is slow. ``cursors`` are those of its login that are of subscriptions not held:
     should they be made (again), they go on from there.
@@ -107,6 +120,7 @@ class Session:
     id: int
     credit: float
     credited_at: float
+    bearer: Bearer | None = None
     stay: Stay | None = None
     waiting: int = 0
     noted: int = 0

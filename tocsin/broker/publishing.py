@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from msgspec import Raw
-
 from tocsin.broker.actions import PublishBatch
 from tocsin.broker.deadlines import Deadlines
 from tocsin.broker.events import BatchFailed, BatchPublished
 from tocsin.broker.holdings import Session
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import Outbox
+from tocsin.model.messages import Share
 from tocsin.model.records import Refusal
 from tocsin.model.subscriber import Publish, Published
 
 
 @dataclass(frozen=True)
-class Share:
+class Part:
     """A request's part of a batch: ``count`` records from ``first`` on."""
 
     session: Session
@@ -28,19 +27,20 @@ class Share:
 
 @dataclass(eq=False)
 class Batch:
-    """Records of one feed, and whose they are."""
+    """Records of one feed: a share and a part for each request, the one to pass on and the other to answer by."""
 
     feed: str
-    records: list[Raw] = field(default_factory=list)
     shares: list[Share] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    records: int = 0
     bytes: int = 0
 
 
 class Publishing:
     """Collects, sends and answers publications.
 
-    What can go wrong: too much is on its way (``busy``), or a batch fails (each request is told its error, and may be
-    sent again: what was published twice is two records).
+    What can go wrong: too much is on its way (``busy``), whoever publishes may not (``forbidden``), or a batch fails
+    (each request is told its error, and may be sent again: what was published twice is two records).
     """
 
     def __init__(self, outbox: Outbox, limits: Limits) -> None:
@@ -64,19 +64,22 @@ class Publishing:
 
     def published(self, event: BatchPublished) -> None:
         """Tells everyone what became of their records."""
-        for share in self._take(event.batch):
-            last = share.first + share.count
+        for number, part in enumerate(self._take(event.batch)):
+            if reason := event.denied.get(number):
+                self._outbox.refuse(part.session, "forbidden", reason, part.id)
+                continue
+            last = part.first + part.count
             refused = [
-                Refusal(refusal.index - share.first, refusal.reason)
+                Refusal(refusal.index - part.first, refusal.reason)
                 for refusal in event.refused
-                if share.first <= refusal.index < last
+                if part.first <= refusal.index < last
             ]
-            self._outbox.reply(share.session, Published(share.id, share.count - len(refused), refused))
+            self._outbox.reply(part.session, Published(part.id, part.count - len(refused), refused))
 
     def failed(self, event: BatchFailed) -> None:
         """Tells everyone that nothing was taken."""
-        for share in self._take(event.batch):
-            self._outbox.refuse(share.session, event.code, event.message, share.id, event.retry_after)
+        for part in self._take(event.batch):
+            self._outbox.refuse(part.session, event.code, event.message, part.id, event.retry_after)
 
     def due(self, now: float) -> None:
         """Sends what has waited long enough."""
@@ -91,10 +94,12 @@ class Publishing:
         if request.feed not in self._open:
             self._open[request.feed] = Batch(request.feed)
             self._deadlines.set(self._outbox.now, request.feed)
-        batch = self._open[request.feed]
-        batch.shares.append(Share(session, request.id, len(batch.records), len(request.records)))
+        batch, bearer = self._open[request.feed], session.bearer
+        assert bearer, "whoever publishes has logged in"
+        batch.parts.append(Part(session, request.id, batch.records, len(request.records)))
         # A copy, because a Raw keeps the whole message it came in.
-        batch.records += [record.copy() for record in request.records]
+        batch.shares.append(Share(bearer.name, [record.copy() for record in request.records], bearer.groups))
+        batch.records += len(request.records)
         batch.bytes += size
         self._bytes += size
         if batch.bytes >= self._limits.publish_bytes:
@@ -104,11 +109,11 @@ class Publishing:
         self._deadlines.drop(feed)
         self._last += 1
         batch = self._sent[self._last] = self._open.pop(feed)
-        self._outbox.add(PublishBatch(self._last, feed, batch.records))
+        self._outbox.add(PublishBatch(self._last, feed, batch.shares))
 
-    def _take(self, number: int) -> list[Share]:
+    def _take(self, number: int) -> list[Part]:
         batch = self._sent.pop(number, None)
         if batch is None:
             return []
         self._bytes -= batch.bytes
-        return batch.shares
+        return batch.parts

@@ -61,7 +61,7 @@ class Requests:
         One that is held already is kept once more: a broker the subscriber came from may have had it given up.
         """
         then = partial(self._attached, session, stay, request)
-        self._attachments.attach(request.channel, [request.parameters], then)
+        self._attachments.attach(request.channel, [request.parameters], then, session.bearer)
 
     def unsubscribe(self, session: Session, stay: Stay, request: subscriber.Unsubscribe) -> None:
         """Answered with Unsubscribed."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.deadlines import Deadlines
-from tocsin.broker.holdings import Holdings, Session, Stay, Subscription
+from tocsin.broker.holdings import Bearer, Holdings, Session, Stay, Subscription
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, Outbox
 from tocsin.broker.reports import Reports
@@ -14,7 +14,7 @@ from tocsin.errors import UnauthorizedError
 from tocsin.model.coordination import Arrived
 from tocsin.model.subscriber import VERSION, Code, Cursors, Login, Slow, Welcome
 
-Verify = Callable[[str], str]
+Verify = Callable[[str], Bearer]
 
 
 class Sessions:
@@ -81,15 +81,16 @@ class Sessions:
             self.fail(session, Code.UNREADABLE, "version", message)
             return
         try:
-            subscriber = self._verify(login.token)
+            bearer = self._verify(login.token)
         except UnauthorizedError as error:
             self.fail(session, Code.UNAUTHORIZED, error.code, str(error))
             return
-        stay = self._holdings.stays.get(subscriber)
+        stay = self._holdings.stays.get(bearer.name)
         if stay is None:
             self.fail(session, Code.ELSEWHERE, "elsewhere", "not a subscriber of this broker; ask the coordinator")
             return
         self._logins.drop(session.id)
+        session.bearer = bearer
         self._welcome(session, stay, login.cursors)
 
     def drained(self, id: int, waiting: int) -> None:

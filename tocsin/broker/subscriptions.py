@@ -17,7 +17,9 @@ from tocsin.broker.deadlines import Deadlines
 from tocsin.broker.holdings import Channel, Holdings, Line, key
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
+from tocsin.errors import ForbiddenError
 from tocsin.model import control
+from tocsin.model.terms import Asker, admit, fill_in
 
 AT_ONCE: Final = 1000
 
@@ -40,6 +42,7 @@ class Wish:
     channel: str
     parameters: list[dict[str, Any]]
     then: Then
+    asker: Asker | None = None
 
 
 class Attachments:
@@ -69,9 +72,17 @@ class Attachments:
         self._strange: dict[int, str] = {}
         self._strangers: Deadlines[int] = Deadlines(limits.stranger_seconds)
 
-    def attach(self, channel: str, parameters: list[dict[str, Any]], then: Then) -> None:
-        """Gets lines, at once if all are held."""
-        held = [self._holdings.keys.get(key(channel, one)) for one in parameters]
+    def attach(self, channel: str, parameters: list[dict[str, Any]], then: Then, asker: Asker | None = None) -> None:
+        """Gets lines, at once if all are held.
+
+        ``asker`` must be one who may use the channel, and has bound parameters filled in; without, the broker itself
+        asks for what somebody holds already.
+        """
+        try:
+            held = self._held(channel, parameters, asker)
+        except ForbiddenError as error:
+            then(control.Error(error.code, str(error)))
+            return
         lines = [line for line in held if line]
         if len(lines) == len(held):
             for line in lines:
@@ -79,7 +90,7 @@ class Attachments:
             then(Attachment(lines, self._holdings.channel(channel).seen))
             return
         self._holdings.channel(channel)
-        wish = Wish(channel, parameters, then)
+        wish = Wish(channel, parameters, then, asker)
         self._waiting[wish] = None
         self._wishes.set(self._outbox.now, wish)
         self._ask(wish)
@@ -139,8 +150,21 @@ class Attachments:
         soonest = min(self._wishes.soonest, self._lingering.soonest, self._strangers.soonest)
         return min(soonest, *(at for at, _, _ in self._retries)) if self._retries else soonest
 
+    def _held(self, channel: str, parameters: list[dict[str, Any]], asker: Asker | None) -> list[Line | None]:
+        """The lines for these parameters, as far as they are held; ForbiddenError when it is known who may not."""
+        known = self._holdings.channels.get(channel)
+        if known is None or known.terms is None:
+            return [None] * len(parameters)
+        if asker is not None:
+            admit(known.terms, asker, f"channel {channel}")
+            parameters = [fill_in(known.terms, asker.name, one) for one in parameters]
+        return [self._holdings.keys.get(key(channel, one)) for one in parameters]
+
     def _ask(self, wish: Wish) -> None:
-        self._data.ask(lambda id: control.Attach(id, wish.channel, wish.parameters), partial(self._answered, wish))
+        name, groups = (wish.asker.name, wish.asker.groups) if wish.asker else (None, ())
+        self._data.ask(
+            lambda id: control.Attach(id, wish.channel, wish.parameters, name, groups), partial(self._answered, wish)
+        )
 
     def _answered(self, wish: Wish, answer: Reply) -> None:
         if wish not in self._waiting:
@@ -148,9 +172,13 @@ class Attachments:
                 self.strangers(wish.channel, answer.bes)
             return
         if isinstance(answer, control.Attached):
+            self._holdings.channel(wish.channel).terms = answer.terms
+            asked = wish.parameters
+            if wish.asker:
+                asked = [fill_in(answer.terms, wish.asker.name, one) for one in asked]
             lines = [
                 self._line(wish.channel, parameters, be, answer.execution)
-                for be, parameters in zip(answer.bes, wish.parameters, strict=True)
+                for be, parameters in zip(answer.bes, asked, strict=True)
             ]
             for line in lines:
                 self.claim(line)
@@ -196,6 +224,7 @@ class Attachments:
 
     def _attached_again(self, channel: Channel, lines: list[Line], answer: Reply) -> None:
         if isinstance(answer, control.Attached):
+            channel.terms = answer.terms
             # Also for lines attached since: notices up to this execution may still be on their way, and come too late.
             channel.wanted.update(dict.fromkeys(channel.lines.values()))
             channel.seen = max(channel.seen, answer.execution)

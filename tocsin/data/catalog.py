@@ -36,6 +36,7 @@ from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.definitions import Channel, Dataset, DatasetKind, Definition, Feed
 from tocsin.model.loading import load_file
+from tocsin.model.terms import Asker, admit, fill_in
 from tocsin.model.types import arrow_type
 from tocsin.settings import Settings
 
@@ -220,9 +221,17 @@ class Catalog:
         """How many records a dataset has."""
         return int(self.tables[self.dataset(dataset).name].read(columns=[VERSION]).num_rows)
 
-    def attach(self, channel_name: str, broker: str, values: list[dict[str, object]]) -> list[int]:
-        """Subscribes; the first subscription of a channel sees what comes from now on."""
+    def attach(
+        self, channel_name: str, broker: str, values: list[dict[str, object]], asker: Asker | None = None
+    ) -> list[int]:
+        """Subscribes; the first subscription of a channel sees what comes from now on.
+
+        ``asker`` must be one who may use the channel, and has its bound parameters filled in.
+        """
         channel = self.channel(channel_name)
+        if asker is not None:
+            admit(channel.terms, asker, f"channel {channel.name}")
+            values = [fill_in(channel.terms, asker.name, value) for value in values]
         if values and not self.subscriptions.count(channel.name):
             with self._held(channel.name):
                 self._skip_to_now(channel.name)

@@ -32,7 +32,8 @@ from tocsin.lock import take_lock
 from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Executed, Notice
-from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, Result
+from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
+from tocsin.model.terms import Asker, Terms
 from tocsin.settings import Settings
 
 log = get_logger(__name__)
@@ -111,8 +112,11 @@ class Cluster:
 
         return await self._as_change(load)
 
-    async def publish(self, feed: str, body: bytes, content_type: str) -> Published:
-        return await self._catalog.pipeline(feed).admission.publish(body, content_type)
+    async def publish(self, feed: str, body: bytes, content_type: str, publisher: str | None = None) -> Published:
+        return await self._catalog.pipeline(feed).admission.publish(body, content_type, publisher)
+
+    async def publish_shares(self, feed: str, body: bytes) -> PublishedShares:
+        return await self._catalog.pipeline(feed).admission.publish_shares(body)
 
     async def register_broker(self, name: str, url: str) -> None:
         await self._in_thread(self.store.brokers.register, name, url)
@@ -120,9 +124,14 @@ class Cluster:
     async def execution(self, channel: str) -> int:
         return self._catalog.results[self._catalog.channel(channel).name].execution
 
-    async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
+    async def terms(self, channel: str) -> Terms:
+        return self._catalog.channel(channel).terms
+
+    async def subscribe(
+        self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
+    ) -> list[int]:
         def attach() -> list[int]:
-            bes = self._catalog.attach(channel, broker, parameters)
+            bes = self._catalog.attach(channel, broker, parameters, asker)
             self._rates.begin(time.time(), channel, bes)
             return bes
 

@@ -11,6 +11,7 @@ from typing import Self
 
 import msgspec
 
+from tocsin.model.terms import Terms
 from tocsin.model.types import ColumnType
 
 
@@ -44,12 +45,13 @@ class Dataset(msgspec.Struct, frozen=True):
 
 
 class Feed(msgspec.Struct, frozen=True):
-    """The durable, sliced log through which publishers fill ``dataset``."""
+    """The durable, sliced log through which publishers fill ``dataset``. Unless its terms say so, no subscriber may."""
 
     name: str
     dataset: str
     sliced_by: str
     slices: int = 16
+    terms: Terms = Terms(groups=())
 
 
 class ChannelKind(StrEnum):
@@ -67,6 +69,11 @@ class Channel(msgspec.Struct, frozen=True):
     parameters: tuple[Column, ...]
     body: str
     period: float | None = None
+    terms: Terms = Terms()
+
+    def same_subscriptions(self, other: Self) -> bool:
+        """Whether what was subscribed to the one is a subscription to the other."""
+        return (self.parameters, self.terms.bound) == (other.parameters, other.terms.bound)
 
     def same_as(self, other: Self) -> bool:
         """Equal but for white space at the ends of the body."""

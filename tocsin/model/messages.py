@@ -15,6 +15,8 @@ from tocsin.model.records import Refusal
 from tocsin.model.terms import Groups, SubscriberName
 
 LARGEST = 2**63 - 1
+SHARES = "application/vnd.tocsin.shares+json"
+"""What a broker passes on for its subscribers: an array of :class:`Share`."""
 
 BeId = Annotated[int, Meta(ge=0, le=LARGEST, description="The number of a BE subscription.")]
 Execution = Annotated[int, Meta(ge=0, le=LARGEST, description="The number of an execution of a channel, from 1.")]

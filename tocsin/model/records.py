@@ -7,7 +7,7 @@ the same request are; each refused one is answered with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from tocsin.model.json_types import attribute, record_type
 from tocsin.model.losses import lossy
 from tocsin.model.normal import normaliser
 from tocsin.model.refusals import UNDECODABLE, inexact, malformed, refusal
+from tocsin.model.terms import foreign
 
 MAX_RECORD_BYTES: Final = 1 << 20
 _LINES_TYPES: Final = frozenset(
@@ -54,16 +55,64 @@ class Decoded(msgspec.Struct, frozen=True):
     refusals: list[Refusal]
 
 
+class Binding:
+    """The columns, of those by ``names``, that are ``bound`` to whoever publishes; some are ``needed``."""
+
+    def __init__(self, names: Sequence[str], bound: Sequence[str], needed: Collection[str]) -> None:
+        self._columns = [(name, attribute(names.index(name)), name in needed) for name in bound]
+
+    def apply(self, decoded: Decoded, publisher: Callable[[int], str | None]) -> Decoded:
+        """The records filled in; ``publisher`` gives by index whose one is, or None: then it must say so itself."""
+        if not self._columns:
+            return decoded
+        faults = [
+            self._fill_in(record, publisher(index))
+            for record, index in zip(decoded.records, decoded.indexes, strict=True)
+        ]
+        if not any(faults):
+            return decoded
+        found = list(zip(decoded.records, decoded.indexes, faults, strict=True))
+        refused = [Refusal(index, fault) for _, index, fault in found if fault]
+        return Decoded(
+            [record for record, _, fault in found if not fault],
+            [index for _, index, fault in found if not fault],
+            sorted([*decoded.refusals, *refused], key=attrgetter("index")),
+        )
+
+    def _fill_in(self, record: Any, publisher: str | None) -> str | None:
+        """Fills a record in, or says why it is refused."""
+        for name, place, needed in self._columns:
+            given = getattr(record, place)
+            if given is None and publisher is not None:
+                setattr(record, place, publisher)
+            elif given is None and needed:
+                return f"field '{name}': must be present and not null"
+            elif publisher is not None and given not in (None, publisher):
+                return f"field {foreign(name, given, publisher)}"
+        return None
+
+
 class RecordDecoder:
-    """Decodes publications for one dataset, sliced by one of its columns (by default the primary key)."""
+    """Decodes publications for one dataset, sliced by one of its columns (by default the primary key).
+
+    The columns ``bound`` are the name of whoever publishes: where a record leaves them out they are filled in, and
+    one with another name is refused. Who publishes for others says them all.
+    """
 
     def __init__(
-        self, dataset: Dataset, sliced_by: str | None = None, *, max_record_bytes: int = MAX_RECORD_BYTES
+        self,
+        dataset: Dataset,
+        sliced_by: str | None = None,
+        *,
+        bound: Sequence[str] = (),
+        max_record_bytes: int = MAX_RECORD_BYTES,
     ) -> None:
         self._columns = [(column.name, column.type) for column in dataset.columns]
         self._slicing = self._position(dataset, sliced_by or dataset.primary_key)
         self._key = self._position(dataset, dataset.primary_key)
-        self._required = {self._columns[n][0] for n in (self._slicing, self._key) if n is not None}
+        needed = {self._columns[n][0] for n in (self._slicing, self._key) if n is not None}
+        self._bound = Binding([name for name, _ in self._columns], bound, needed)
+        self._required = needed.difference(bound)
         self._max_record_bytes = max_record_bytes
         self._lossy = lossy(self._columns)
         record = record_type(self._columns, self._required)
@@ -76,12 +125,22 @@ class RecordDecoder:
             if (normalise := normaliser(type_))
         ]
 
-    def decode(self, body: bytes, content_type: str = "") -> Batch:
+    def decode(self, body: bytes, content_type: str = "", publisher: str | None = None) -> Batch:
         """The records of a request: an object, an array of objects, or NDJSON (declared, or recognised).
 
-        Raises InvalidError when the body as a whole cannot be read; a bad line of NDJSON is refused alone.
+        ``publisher`` is whose they are; None: of somebody who may publish for others. Raises InvalidError when the body
+        as a whole cannot be read; a bad line of NDJSON is refused alone.
         """
-        decoded = self.read(body, content_type)
+        return self._batch(self._bound.apply(self.read(body, content_type), lambda _: publisher))
+
+    def decode_shares(self, records: Sequence[Raw], publishers: Sequence[str]) -> Batch:
+        """The same of records of several, each with its own publisher."""
+        if not records:
+            return Batch([], [], [], [])
+        decoded = self.read(b"[" + b",".join(map(bytes, records)) + b"]", "application/json")
+        return self._batch(self._bound.apply(decoded, publishers.__getitem__))
+
+    def _batch(self, decoded: Decoded) -> Batch:
         lines = list(map(self._encode, decoded.records))
         if lines and max(map(len, lines)) > self._max_record_bytes:
             decoded = self._without_oversized(decoded, lines)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tocsin.broker import actions, events
 from tocsin.broker.core import Broker
+from tocsin.broker.holdings import Bearer
 from tocsin.broker.limits import Limits
 from tocsin.coordinator.tokens import verify
 from tocsin.model import control, coordination
@@ -190,8 +191,8 @@ class BrokerHost(Process):
         self.world.clock.after(0.0, self.tell, events.Opened(number))
         return Session(self, number)
 
-    def _verified(self, token: str) -> str:
-        return verify(self._key, token, self.world.clock.now).name
+    def _verified(self, token: str) -> Bearer:
+        return Bearer(verify(self._key, token, self.world.clock.now).name)
 
     def _beat(self) -> None:
         if self.alive:

@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from tocsin.errors import ForbiddenError
 from tocsin.model import control
 from tocsin.model.messages import Result
+from tocsin.model.terms import Asker, Terms, admit, fill_in
 
 
 @dataclass
@@ -31,12 +33,13 @@ class DataCluster:
     attached: dict[int, set[str]] = field(default_factory=dict)
     found: dict[int, list[int]] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)
+    terms: dict[str, Terms] = field(default_factory=dict)
 
     def answer(self, broker: str, request: control.Request) -> control.Message:
         """Acts on a broker's request, at once."""
         match request:
-            case control.Attach(id, channel, parameters):
-                return control.Attached(id, self.attach(broker, channel, parameters), self.execution.get(channel, 0))
+            case control.Attach():
+                return self._attached(broker, request)
             case control.Detach(id, bes):
                 for be in bes:
                     self.attached[be].discard(broker)
@@ -45,6 +48,17 @@ class DataCluster:
                 return control.Results(id, self.results(channel, first, last, wanted or []))
             case control.Ping(id):
                 return control.Pong(id)
+
+    def _attached(self, broker: str, request: control.Attach) -> control.Message:
+        channel, parameters, terms = request.channel, request.parameters, self.terms.get(request.channel, Terms())
+        if request.subscriber is not None:
+            try:
+                admit(terms, Asker(request.subscriber, request.groups), f"channel {channel}")
+                parameters = [fill_in(terms, request.subscriber, one) for one in parameters]
+            except ForbiddenError as error:
+                return control.Error(error.code, str(error), request.id)
+        bes = self.attach(broker, channel, parameters)
+        return control.Attached(request.id, bes, self.execution.get(channel, 0), terms)
 
     def attach(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
         """Counts BE subscriptions to a broker."""

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from tocsin.model import control
 from tocsin.simulate.cluster import DataCluster
 from tocsin.simulate.network import Link
@@ -87,7 +89,7 @@ class DataHost:
         if not self.alive or link not in self._brokers:
             return
         if isinstance(answer, control.Attached):
-            answer = control.Attached(answer.id, answer.bes, self._cluster.execution.get(channel, 0))
+            answer = replace(answer, execution=self._cluster.execution.get(channel, 0))
         link.send(1, answer)
         self._asked[link].popleft()
         if self._asked[link]:

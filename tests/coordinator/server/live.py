@@ -18,6 +18,7 @@ from tests.coordinator.server.running import Running
 from tests.waiting import until_async
 from tocsin.broker import actions, events
 from tocsin.broker.core import Broker
+from tocsin.broker.holdings import Bearer
 from tocsin.coordinator.tokens import verify
 from tocsin.model import control, coordination, subscriber
 
@@ -113,8 +114,8 @@ class LiveBroker:
         """Tells the coordinator how much there is to do."""
         self._outgoing.put_nowait(load)
 
-    def _verified(self, token: str) -> str:
-        return verify(self.key, token, time.time()).name
+    def _verified(self, token: str) -> Bearer:
+        return Bearer(verify(self.key, token, time.time()).name)
 
     def _do(self, action: actions.Action) -> None:
         match action:

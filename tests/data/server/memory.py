@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from tocsin.data.feeds.shares import decode_shares
 from tocsin.data.server.cluster import Notices
 from tocsin.data.sql.forms import CreateChannel, CreateDataset, CreateFeed, Drop, LoadDataset, Show, Statement
 from tocsin.data.sql.render import render
@@ -17,8 +18,9 @@ from tocsin.data.sql.statements import parse
 from tocsin.errors import InvalidError, NotFoundError
 from tocsin.model.control import Executed, Notice
 from tocsin.model.definitions import Channel, Dataset, Definition, Feed
-from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, Result
+from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
 from tocsin.model.records import RecordDecoder
+from tocsin.model.terms import Asker, Terms, admit, fill_in
 
 
 class MemoryTokens:
@@ -84,16 +86,30 @@ class MemoryCluster:
         self.loaded[path.name] = content
         return Loaded(content.count(b"\n"), unchanged)
 
-    async def publish(self, feed: str, body: bytes, content_type: str) -> Published:
+    async def publish(self, feed: str, body: bytes, content_type: str, publisher: str | None = None) -> Published:
         self._fail()
+        batch = self._decoder(feed).decode(body, content_type, publisher)
+        self.published.setdefault(feed, []).extend(batch.lines)
+        return Published(len(batch.lines), batch.refusals)
+
+    async def publish_shares(self, feed: str, body: bytes) -> PublishedShares:
+        self._fail()
+        decoder, denied = self._decoder(feed), dict[int, str]()
+        batch = decode_shares(decoder, cast(Feed, self.definitions[feed]), body, denied)
+        self.published.setdefault(feed, []).extend(batch.lines)
+        return PublishedShares(len(batch.lines), batch.refusals, denied)
+
+    def _decoder(self, feed: str) -> RecordDecoder:
         definition = self.definitions.get(feed)
         if not isinstance(definition, Feed):
             raise NotFoundError(f"there is no feed {feed}")
         dataset = self.definitions[definition.dataset]
         assert isinstance(dataset, Dataset)
-        batch = RecordDecoder(dataset, definition.sliced_by).decode(body, content_type)
-        self.published.setdefault(feed, []).extend(batch.lines)
-        return Published(len(batch.lines), batch.refusals)
+        return RecordDecoder(dataset, definition.sliced_by, bound=definition.terms.bound)
+
+    async def terms(self, channel: str) -> Terms:
+        self._fail()
+        return cast(Channel, self.definitions[channel]).terms
 
     async def register_broker(self, name: str, url: str) -> None:
         self._fail()
@@ -105,10 +121,16 @@ class MemoryCluster:
             raise NotFoundError(f"there is no channel {channel}")
         return max((one.execution for one in self.found), default=0)
 
-    async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
+    async def subscribe(
+        self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
+    ) -> list[int]:
         self._fail()
         if channel not in self.definitions:
             raise NotFoundError(f"there is no channel {channel}")
+        if asker:
+            terms = await self.terms(channel)
+            admit(terms, asker, f"channel {channel}")
+            parameters = [fill_in(terms, asker.name, one) for one in parameters]
         ids = []
         for one in parameters:
             if (channel, one) not in self.subscriptions:

@@ -11,6 +11,7 @@ from tocsin.data.server.call import Operation
 from tocsin.data.server.operations import OPERATIONS
 from tocsin.errors import SettingsError
 from tocsin.http.listening import is_loopback
+from tocsin.model.messages import SHARES
 from tocsin.settings import Settings
 
 MAY: dict[Access, set[str | None]] = {
@@ -26,6 +27,8 @@ async def call(client: httpx.AsyncClient, operation: Operation, token: str | Non
     client.headers.pop("Authorization", None)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     content = operation.body.example if operation.body else None
+    if token == "broker" and operation.access is Access.PUBLISHER:
+        headers["Content-Type"], content = SHARES, '[{"subscriber": "ann", "records": [{}]}]'
     return await client.request(
         operation.method, operation.path.replace("{name}", "thing"), headers=headers, content=content
     )

@@ -78,7 +78,7 @@ async def test_a_broker_is_told_of_executions(cluster: MemoryCluster, north: Cli
 
 async def test_requests_are_answered_under_their_ids(cluster: MemoryCluster, north: ClientConnection) -> None:
     attach = {"type": "attach", "id": 1, "channel": "Of", "parameters": [{"e": "a"}, {"e": "b"}]}
-    assert await asked(north, **attach) == {"type": "attached", "id": 1, "bes": [0, 1], "execution": 0}
+    assert await asked(north, **attach) == {"type": "attached", "id": 1, "bes": [0, 1], "execution": 0, "terms": {}}
     assert await asked(north, type="detach", id=2, bes=[0]) == {"type": "detached", "id": 2, "count": 1}
     assert await asked(north, type="ping", id=3) == {"type": "pong", "id": 3}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from tocsin.data.sql.statements import (
 )
 from tocsin.errors import StatementError
 from tocsin.model.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Definition, Feed
+from tocsin.model.terms import Terms
 from tocsin.model.types import ColumnType, Kind, parse_type
 
 
@@ -198,9 +200,17 @@ def test_a_file_may_hold_no_statement(text: str) -> None:
         (
             "CREATE FEED f INTO d SLICE BY id",
             (1, 22),
-            "expected SLICED BY or INTO, found 'SLICE' (did you mean SLICED?)",
+            "expected SLICED BY or INTO or WITH or FOR, found 'SLICE' (did you mean SLICED?)",
         ),
-        ("CREATE FEED f INTO d SLICED BY id SLICED BY id", (1, 35), "expected INTO, found 'SLICED'"),
+        ("CREATE FEED f INTO d SLICED BY id SLICED BY id", (1, 35), "expected INTO or WITH or FOR, found 'SLICED'"),
+        ("CREATE FEED f INTO d FOR SUBSCRIBERS INTO 3 SLICES", (1, 38), "expected ';', found 'INTO'"),
+        ("CREATE FEED f INTO d WITH u FROM PUBLISHER", (1, 34), "expected SUBSCRIBER, found 'PUBLISHER'"),
+        ("CREATE FEED f INTO d FOR GROUPS ()", (1, 34), "expected the name of a group in quotes"),
+        ("CREATE FEED f INTO d FOR GROUPS ('a b')", (1, 34), "is not the name of a group"),
+        ("CREATE FEED f INTO d FOR ANYBODY", (1, 26), "expected PUBLISHERS, SUBSCRIBERS or GROUPS"),
+        ("CREATE CONTINUOUS CHANNEL c(a INT FROM SUBSCRIBER) AS SELECT 1", (1, 35), "a subscriber's name is a STRING"),
+        ("CREATE CONTINUOUS CHANNEL c(a STRING FROM x) AS SELECT 1", (1, 43), "expected SUBSCRIBER, found 'x'"),
+        ("CREATE CONTINUOUS CHANNEL c() FOR PUBLISHERS AS SELECT 1", (1, 35), "expected SUBSCRIBERS or GROUPS"),
         ("CREATE CONTINUOUS CHANNEL c(a INT, a INT) AS SELECT 1", (1, 36), "parameter 'a' occurs twice"),
         ("CREATE CONTINUOUS CHANNEL c(a ARRAY<INT>) AS SELECT 1", (1, 28), "a parameter is a single value"),
         ("CREATE CONTINUOUS CHANNEL c AS SELECT 1", (1, 29), "expected '(', found 'AS'"),
@@ -255,25 +265,42 @@ def datasets(draw: st.DrawFn) -> Dataset:
 CHANNELS = st.builds(
     Channel, NAMES, st.just(ChannelKind.REPETITIVE), PARAMETERS.map(tuple), BODIES, PERIODS
 ) | st.builds(Channel, NAMES, st.just(ChannelKind.CONTINUOUS), PARAMETERS.map(tuple), BODIES)
-FEEDS = st.builds(Feed, NAMES, NAMES, NAMES, st.integers(1, 1024))
+GROUPS = st.none() | st.sets(st.sampled_from(["police", "fire", "a.b:c@d-e"])).map(lambda names: tuple(sorted(names)))
+
+
+@st.composite
+def channels(draw: st.DrawFn) -> Channel:
+    channel = draw(CHANNELS)
+    texts = [column.name for column in channel.parameters if column.type.kind is Kind.STRING]
+    bound = tuple(name for name in texts if draw(st.booleans()))
+    return msgspec.structs.replace(channel, terms=Terms(bound, draw(GROUPS.filter(lambda groups: groups != ()))))
+
+
+@st.composite
+def feeds(draw: st.DrawFn) -> Feed:
+    sliced_by, *bound = draw(st.lists(NAMES, min_size=1, max_size=3, unique_by=str.lower))
+    terms = Terms(tuple(sorted(bound)), draw(GROUPS))
+    return Feed(draw(NAMES), draw(NAMES), sliced_by, draw(st.integers(1, 1024)), terms)
 
 
 def defined(statement: Statement) -> Definition:
     if isinstance(statement, CreateFeed):
-        dataset = Dataset(statement.dataset, DatasetKind.APPEND, columns(**{statement.sliced_by or "": "INT"}))
+        types = {statement.sliced_by or "": "INT", **dict.fromkeys(statement.terms.bound, "STRING")}
+        dataset = Dataset(statement.dataset, DatasetKind.APPEND, columns(**types))
         return statement.feed(dataset, 16)
     assert isinstance(statement, CreateDataset | CreateChannel)
     return statement.definition
 
 
-@given(st.lists(datasets() | CHANNELS | FEEDS, max_size=3))
+@given(st.lists(datasets() | channels() | feeds(), max_size=3))
 def test_definitions_written_as_statements_are_read_back_the_same(definitions: list[Definition]) -> None:
     assert [defined(statement) for statement in parse("\n".join(map(render, definitions)))] == definitions
 
 
 VOCABULARY = (
     "CREATE OR REPLACE KEYED DATASET FEED CHANNEL CONTINUOUS REPETITIVE PERIOD 1 SECONDS INTO SLICED BY PRIMARY KEY IF "
-    "NOT EXISTS LOAD FROM DROP SHOW x INT ( ) , < > ; AS SELECT 'a' ' \" ` /* */ -- \n DECIMAL( 1.5 - \\ 0x1 $$ {{ @"
+    "NOT EXISTS FOR GROUPS SUBSCRIBERS SUBSCRIBER WITH "
+    "LOAD FROM DROP SHOW x INT ( ) , < > ; AS SELECT 'a' ' \" ` /* */ -- \n DECIMAL( 1.5 - \\ 0x1 $$ {{ @"
 )
 WORDS = st.sampled_from(VOCABULARY.split(" "))
 

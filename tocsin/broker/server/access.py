@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from tocsin.broker.holdings import Bearer
 from tocsin.coordinator.tokens import Claims, Role, verify
 from tocsin.errors import ForbiddenError, UnauthorizedError
 
@@ -19,12 +20,12 @@ class Access:
         """From now on tokens are checked with this key."""
         self._key = key
 
-    def subscriber(self, token: str) -> str:
-        """The name of the subscriber a token was made for; UnauthorizedError if it is none's."""
+    def subscriber(self, token: str) -> Bearer:
+        """The subscriber a token was made for; UnauthorizedError if it is none's."""
         claims = self._claims(token)
         if claims.role != "subscriber":
             raise UnauthorizedError(f"this is the token of {_article(claims.role)}; log in with that of a subscriber")
-        return claims.name
+        return Bearer(claims.name)
 
     def require_operator(self, authorization: str | None) -> str:
         """The name of the operator who sent the header; UnauthorizedError or ForbiddenError if it was none."""

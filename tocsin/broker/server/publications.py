@@ -15,11 +15,11 @@ from tocsin.broker.actions import PublishBatch
 from tocsin.broker.events import BatchFailed, BatchPublished
 from tocsin.log import get_logger
 from tocsin.model import names
-from tocsin.model.messages import Failure, Published
+from tocsin.model.messages import SHARES, Failure, PublishedShares
 
 log = get_logger(__name__)
 
-_JSON: Final = {"Content-Type": "application/json"}
+_SHARES: Final = {"Content-Type": SHARES}
 Outcome = BatchPublished | BatchFailed
 
 
@@ -61,9 +61,9 @@ class Publications:
     async def _outcome(self, batch: PublishBatch) -> Outcome:
         if fault := names.fault(batch.feed):
             return BatchFailed(batch.batch, "not-found", f"there is no such feed: {batch.feed[:40]!r} {fault}")
-        body = b"[" + b",".join(bytes(record) for record in batch.records) + b"]"
+        body = msgspec.json.encode(batch.shares)
         try:
-            answer = await self._client.post(f"/feeds/{quote(batch.feed)}", content=body, headers=_JSON)
+            answer = await self._client.post(f"/feeds/{quote(batch.feed)}", content=body, headers=_SHARES)
             return _read(batch, answer)
         except httpx.HTTPError as error:
             log.warning("batch not published", feed=batch.feed, reason=str(error) or type(error).__name__)
@@ -76,13 +76,12 @@ class Publications:
 def _read(batch: PublishBatch, answer: httpx.Response) -> Outcome:
     try:
         if answer.is_success:
-            return BatchPublished(batch.batch, msgspec.json.decode(answer.content, type=Published).refused)
+            published = msgspec.json.decode(answer.content, type=PublishedShares)
+            return BatchPublished(batch.batch, published.refused, published.denied)
         problem = msgspec.json.decode(answer.content, type=Failure).error
     except (msgspec.MsgspecError, UnicodeDecodeError):
         message = f"the data cluster answered with status {answer.status_code}, and not as one does"
         return BatchFailed(batch.batch, "unavailable", message)
-    if problem.refused is not None:
-        return BatchPublished(batch.batch, problem.refused)
     if answer.status_code in (401, 403):
         # Not the subscriber's fault, and nothing it can put right.
         log.error("the data cluster does not let this broker publish", feed=batch.feed, reason=problem.message)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from tocsin.data.feeds.assignment import assignment
 from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.shares import decode_shares
 from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
 from tocsin.model.definitions import Dataset, Feed
-from tocsin.model.messages import Published
+from tocsin.model.messages import Published, PublishedShares
 from tocsin.model.records import Batch, RecordDecoder
 from tocsin.settings import Feeds
 
@@ -38,7 +39,7 @@ class Admission:
         self, feed: Feed, dataset: Dataset, feed_log: FeedLog, settings: Feeds, backlog: Callable[[], int]
     ) -> None:
         self._feed, self._log, self._settings, self._backlog = feed, feed_log, settings, backlog
-        self._decoder = RecordDecoder(dataset, feed.sliced_by)
+        self._decoder = RecordDecoder(dataset, feed.sliced_by, bound=feed.terms.bound)
         self._assign = assignment()
         self._group: _Group | None = None
         self._writing = asyncio.Lock()
@@ -49,18 +50,31 @@ class Admission:
         self.refusal = ""
         """Why the disk did not take the last publication, if it did not."""
 
-    async def publish(self, body: bytes, content_type: str) -> Published:
-        """Accepts what can be accepted of a request; that is on disk when this returns."""
+    async def publish(self, body: bytes, content_type: str, publisher: str | None = None) -> Published:
+        """Accepts what can be accepted of a request; that is on disk when this returns.
+
+        ``publisher`` is whose records these are; None: of somebody who may publish for others.
+        """
+        batch = await self._taken(body, lambda: self._decoder.decode(body, content_type, publisher))
+        return Published(len(batch.lines), batch.refusals)
+
+    async def publish_shares(self, body: bytes) -> PublishedShares:
+        """The same of what a broker passes on: records of several subscribers, some of whom may not publish here."""
+        denied: dict[int, str] = {}
+        batch = await self._taken(body, lambda: decode_shares(self._decoder, self._feed, body, denied))
+        return PublishedShares(len(batch.lines), batch.refusals, denied)
+
+    async def _taken(self, body: bytes, decode: Callable[[], Batch]) -> Batch:
         if self._closed:
             raise self._closing()
         self._refuse_when_full()
         if len(body) > _LARGE:
-            batch, slices = await asyncio.to_thread(self._decoded, body, content_type)
+            batch, slices = await asyncio.to_thread(self._decoded, decode)
         else:
-            batch, slices = self._decoded(body, content_type)
+            batch, slices = self._decoded(decode)
         if batch.lines:
             await self._written(batch, slices)
-        return Published(len(batch.lines), batch.refusals)
+        return batch
 
     def seal(self) -> None:
         """Takes no more: once this returns, nothing is written to the log any more. May be called from any thread."""
@@ -92,8 +106,8 @@ class Admission:
                 retry_after=self._settings.retry_after_seconds,
             )
 
-    def _decoded(self, body: bytes, content_type: str) -> tuple[Batch, list[int]]:
-        batch = self._decoder.decode(body, content_type)
+    def _decoded(self, decode: Callable[[], Batch]) -> tuple[Batch, list[int]]:
+        batch = decode()
         return batch, [self._assign(value, self._feed.slices) for value in batch.slicing]
 
     async def _written(self, batch: Batch, slices: list[int]) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tocsin.model.control import Notice
-from tocsin.model.messages import Health, Listed, Loaded, Outcome, Published, Result
+from tocsin.model.messages import Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
+from tocsin.model.terms import Asker, Terms
 
 
 class Notices(Protocol):
@@ -36,8 +37,12 @@ class DataCluster(Protocol):
         """Fills the dataset with the rows of a file, told apart by its ending, and says how many."""
         ...
 
-    async def publish(self, feed: str, body: bytes, content_type: str) -> Published:
-        """Takes records; the accepted ones are on disk when it returns."""
+    async def publish(self, feed: str, body: bytes, content_type: str, publisher: str | None = None) -> Published:
+        """Takes records; the accepted ones are on disk when it returns. Without a publisher, they may be anybody's."""
+        ...
+
+    async def publish_shares(self, feed: str, body: bytes) -> PublishedShares:
+        """Takes records of several subscribers, as far as each of them may publish there."""
         ...
 
     async def register_broker(self, name: str, url: str) -> None:
@@ -48,8 +53,17 @@ class DataCluster(Protocol):
         """The number of a channel's last execution, 0 before the first."""
         ...
 
-    async def subscribe(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
-        """The BE subscriptions for these parameters, in their order, now wanted by the broker."""
+    async def subscribe(
+        self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
+    ) -> list[int]:
+        """The BE subscriptions for these parameters, in their order, now wanted by the broker.
+
+        With an ``asker`` only if that one may use the channel, and bound parameters are filled in.
+        """
+        ...
+
+    async def terms(self, channel: str) -> Terms:
+        """Who may use a channel, and which of its parameters are bound."""
         ...
 
     async def unsubscribe(self, broker: str, bes: list[int]) -> int:

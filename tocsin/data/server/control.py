@@ -23,6 +23,7 @@ from tocsin.http.body import UNDECODABLE, decoded, undecodable
 from tocsin.log import get_logger
 from tocsin.model import control
 from tocsin.model.messages import BrokerName
+from tocsin.model.terms import Asker
 from tocsin.tasks import until_one_ends
 
 log = get_logger(__name__)
@@ -119,17 +120,21 @@ class Conversation:
 
     async def _act(self, request: control.Request) -> control.Message:
         match request:
-            case control.Attach(id=id, channel=channel, parameters=parameters):
-                bes = await self._cluster.subscribe(self._broker, channel, parameters)
-                # Asked for afterwards: of what ended before they were attached, the broker is not told.
-                execution = await self._cluster.execution(channel)
-                return control.Attached(id, bes, execution)
+            case control.Attach():
+                return await self._attach(request)
             case control.Detach(id=id, bes=bes):
                 return control.Detached(id, await self._cluster.unsubscribe(self._broker, bes))
             case control.Pull(id=id, channel=channel, first=first, last=last, bes=bes):
                 return control.Results(id, await self._cluster.results(channel, first, last, bes))
             case control.Ping(id=id):
                 return control.Pong(id)
+
+    async def _attach(self, request: control.Attach) -> control.Attached:
+        channel, asker = request.channel, Asker(request.subscriber, request.groups) if request.subscriber else None
+        bes = await self._cluster.subscribe(self._broker, channel, request.parameters, asker)
+        # Asked for afterwards: of what ended before they were attached, the broker is not told.
+        execution = await self._cluster.execution(channel)
+        return control.Attached(request.id, bes, execution, await self._cluster.terms(channel))
 
     async def _send(self, message: control.Message) -> None:
         await self._websocket.send_text(msgspec.json.encode(message).decode())

@@ -54,7 +54,7 @@ def document(operations: Iterable[Operation]) -> Json:
         "info": {"title": "Tocsin data cluster", "version": __version__, "description": _ABOUT},
         "paths": paths,
         "components": {
-            "schemas": {name: _tidy(schema) for name, schema in components.items()},
+            "schemas": {name: _tidy(schema) for name, schema in _plain(components).items()},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -128,6 +128,12 @@ def _schema(struct: type | str, media: str, schemas: Mapping[Any, Json]) -> Json
         return schemas[struct]
     textual = media.startswith(_TEXTUAL)
     return {"type": "string", "description": struct} if textual else {"description": struct}
+
+
+def _plain(components: Json) -> Json:
+    """As JSON has them: defaults that are tuples are lists there."""
+    plain: Json = msgspec.json.decode(msgspec.json.encode(components))
+    return plain
 
 
 def _tidy(schema: Json) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from tocsin.data.sql.source import Source, Word
 from tocsin.errors import InvalidError, StatementError
@@ -94,8 +95,8 @@ class Cursor:
             raise self.error(f"expected {expected}, found {number}", word)
         return number
 
-    def columns(self, what: str) -> tuple[Column, ...]:
-        """Takes ``(name TYPE, ...)``, possibly empty; each name once."""
+    def columns(self, what: str, after: Callable[[Column], None] = lambda _: None) -> tuple[Column, ...]:
+        """Takes ``(name TYPE, ...)``, possibly empty; each name once. ``after`` may take what follows a column."""
         self.expect("(")
         columns: list[Column] = []
         if self.accept(")"):
@@ -103,6 +104,7 @@ class Cursor:
         separator = ","
         while separator == ",":
             columns.append(self._column(what, columns))
+            after(columns[-1])
             separator = self.choose(",", ")")
         return tuple(columns)
 

@@ -9,6 +9,8 @@ import msgspec
 from tocsin.errors import StatementError
 from tocsin.model import names
 from tocsin.model.definitions import Channel, Dataset, DatasetKind, Feed
+from tocsin.model.terms import Terms
+from tocsin.model.types import Kind
 
 
 class Thing(StrEnum):
@@ -56,6 +58,7 @@ class CreateFeed(Placed, frozen=True, kw_only=True):
     dataset: str
     sliced_by: str | None = None
     slices: int | None = None
+    terms: Terms = Terms(groups=())
     or_replace: bool = False
     if_not_exists: bool = False
 
@@ -72,7 +75,23 @@ class CreateFeed(Placed, frozen=True, kw_only=True):
             raise self.error(f"dataset {dataset.name} has no column '{name}' to slice by{hint}")
         if not column.type.scalar:
             raise self.error(f"column '{name}' is {column.type.ddl}: slice by a column of single values")
-        return Feed(self.name, dataset.name, column.name, self.slices or default_slices)
+        return Feed(self.name, dataset.name, column.name, self.slices or default_slices, self._terms(dataset))
+
+    def _terms(self, dataset: Dataset) -> Terms:
+        """The terms, with bound columns as the dataset spells them."""
+        bound = [self._bound(dataset, name) for name in self.terms.bound]
+        if twice := names.repeated(bound):
+            raise self.error(f"column '{twice}' is bound to the subscriber twice")
+        return Terms(tuple(sorted(bound)), self.terms.groups)
+
+    def _bound(self, dataset: Dataset, name: str) -> str:
+        column = dataset.column(name)
+        if column is None:
+            hint = names.suggestion(name, [known.name for known in dataset.columns])
+            raise self.error(f"dataset {dataset.name} has no column '{name}' to bind to the subscriber{hint}")
+        if column.type.kind is not Kind.STRING:
+            raise self.error(f"column '{name}' is {column.type.ddl}: a subscriber's name is a STRING")
+        return column.name
 
 
 class CreateChannel(Placed, frozen=True, kw_only=True):

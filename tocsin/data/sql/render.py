@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
+from tocsin.data.sql.users import rendered
 from tocsin.model.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Definition, Feed
 
 _UNITS: Final = ((3_600_000, "HOURS"), (60_000, "MINUTES"), (1_000, "SECONDS"), (1, "MILLISECONDS"))
@@ -16,10 +17,7 @@ def render(definition: Definition) -> str:
         case Dataset():
             return _dataset(definition)
         case Feed():
-            return (
-                f"CREATE FEED {definition.name} INTO {definition.dataset} "
-                f"SLICED BY {definition.sliced_by} INTO {definition.slices} SLICES;"
-            )
+            return _feed(definition)
         case Channel():
             return _channel(definition)
 
@@ -30,14 +28,25 @@ def _dataset(dataset: Dataset) -> str:
     return f"CREATE {kind}DATASET {dataset.name} ({_columns(dataset.columns)}){key};"
 
 
+def _feed(feed: Feed) -> str:
+    bound = ", ".join(f"{name} FROM SUBSCRIBER" for name in feed.terms.bound)
+    return (
+        f"CREATE FEED {feed.name} INTO {feed.dataset} SLICED BY {feed.sliced_by} INTO {feed.slices} SLICES"
+        f"{' WITH ' if bound else ''}{bound}{rendered(feed.terms.groups, ())};"
+    )
+
+
 def _channel(channel: Channel) -> str:
     period = f" PERIOD {_period(channel.period)}" if channel.kind is ChannelKind.REPETITIVE else ""
-    head = f"CREATE {channel.kind.upper()} CHANNEL {channel.name}({_columns(channel.parameters)}){period} AS"
+    parameters, users = _columns(channel.parameters, channel.terms.bound), rendered(channel.terms.groups, None)
+    head = f"CREATE {channel.kind.upper()} CHANNEL {channel.name}({parameters}){period}{users} AS"
     return f"{head}\n{channel.body};"
 
 
-def _columns(columns: Iterable[Column]) -> str:
-    return ", ".join(f"{column.name} {column.type.ddl}" for column in columns)
+def _columns(columns: Iterable[Column], bound: Collection[str] = ()) -> str:
+    return ", ".join(
+        f"{column.name} {column.type.ddl}{' FROM SUBSCRIBER' if column.name in bound else ''}" for column in columns
+    )
 
 
 def _period(seconds: float | None) -> str:

@@ -4,8 +4,11 @@
 
     CREATE [OR REPLACE] [KEYED | REFERENCE] DATASET [IF NOT EXISTS] name (column TYPE, ...) [PRIMARY KEY column]
     CREATE [OR REPLACE] FEED [IF NOT EXISTS] name INTO dataset [SLICED BY column] [INTO n SLICES]
-    CREATE [OR REPLACE] REPETITIVE CHANNEL [IF NOT EXISTS] name(parameter TYPE, ...) PERIOD n SECONDS AS query
-    CREATE [OR REPLACE] CONTINUOUS CHANNEL [IF NOT EXISTS] name(parameter TYPE, ...) AS query
+        [WITH column FROM SUBSCRIBER, ...] [FOR PUBLISHERS | FOR SUBSCRIBERS | FOR GROUPS ('group', ...)]
+    CREATE [OR REPLACE] REPETITIVE CHANNEL [IF NOT EXISTS] name(parameter TYPE [FROM SUBSCRIBER], ...)
+        PERIOD n SECONDS [FOR SUBSCRIBERS | FOR GROUPS ('group', ...)] AS query
+    CREATE [OR REPLACE] CONTINUOUS CHANNEL [IF NOT EXISTS] name(parameter TYPE [FROM SUBSCRIBER], ...)
+        [FOR SUBSCRIBERS | FOR GROUPS ('group', ...)] AS query
     LOAD DATASET name FROM 'path'
     DROP DATASET | FEED | CHANNEL [IF EXISTS] name
     SHOW DATASETS | FEEDS | CHANNELS | SUBSCRIPTIONS | BROKERS
@@ -20,6 +23,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
+from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
@@ -38,8 +42,12 @@ from tocsin.data.sql.forms import (
     Thing,
 )
 from tocsin.data.sql.source import Source
+from tocsin.data.sql.users import users
+from tocsin.errors import StatementError
 from tocsin.model import names
 from tocsin.model.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind
+from tocsin.model.terms import Terms
+from tocsin.model.types import Kind
 
 __all__ = [
     "CreateChannel",
@@ -169,23 +177,52 @@ def _feed(cursor: Cursor, or_replace: bool) -> CreateFeed:
     if cursor.accept("INTO"):
         slices = cursor.count("a number of slices", MOST_SLICES)
         cursor.choose("SLICES", "SLICE")
-    elif cursor.word:
-        raise cursor.unexpected("INTO" if sliced_by else "SLICED BY or INTO", ("SLICED", "INTO"))
-    return CreateFeed(name=name, dataset=dataset, sliced_by=sliced_by, slices=slices, **existence, **_placed(cursor))
+    bound = _bound_columns(cursor)
+    said = cursor.accept("FOR")
+    groups = users(cursor, "PUBLISHERS", "SUBSCRIBERS", "GROUPS") if said else ()
+    if cursor.word:
+        raise _unexpected_clause(cursor, {"SLICED BY": sliced_by, "INTO": slices, "WITH": bound, "FOR": said})
+    return CreateFeed(
+        name=name,
+        dataset=dataset,
+        sliced_by=sliced_by,
+        slices=slices,
+        terms=Terms(bound, groups),
+        **existence,
+        **_placed(cursor),
+    )
+
+
+def _unexpected_clause(cursor: Cursor, clauses: dict[str, object]) -> StatementError:
+    """The error for a word after these clauses, which come in their order; those before the last taken one cannot."""
+    open_ones = list(takewhile(lambda clause: not clauses[clause], reversed(clauses)))[::-1]
+    return cursor.unexpected(" or ".join(open_ones) or "';'", tuple(clause.split()[0] for clause in open_ones))
+
+
+def _bound_columns(cursor: Cursor) -> tuple[str, ...]:
+    """``WITH column FROM SUBSCRIBER, ...``, if that comes next."""
+    bound: list[str] = []
+    more = cursor.accept("WITH")
+    while more:
+        bound.append(cursor.name("column"))
+        cursor.expect("FROM", "SUBSCRIBER")
+        more = cursor.accept(",")
+    return tuple(bound)
 
 
 def _channel(cursor: Cursor, kind: ChannelKind, or_replace: bool) -> CreateChannel:
     existence = _existence(cursor, or_replace)
     name = cursor.name("channel")
-    parameters = _parameters(cursor)
+    parameters, bound = _parameters(cursor)
     period = _period(cursor) if kind is ChannelKind.REPETITIVE else None
     if period is None and cursor.word and cursor.word.text.upper() == "PERIOD":
         raise cursor.error("a CONTINUOUS channel runs as publications arrive and has no PERIOD", cursor.word)
+    groups = users(cursor, "SUBSCRIBERS", "GROUPS") if cursor.accept("FOR") else None
     cursor.expect("AS")
     body = cursor.rest()
     line, column = cursor.source.place(body.start)
     return CreateChannel(
-        definition=Channel(name, kind, parameters, body.text, period),
+        definition=Channel(name, kind, parameters, body.text, period, Terms(bound, groups)),
         body_line=line,
         body_column=column,
         **existence,
@@ -193,14 +230,25 @@ def _channel(cursor: Cursor, kind: ChannelKind, or_replace: bool) -> CreateChann
     )
 
 
-def _parameters(cursor: Cursor) -> tuple[Column, ...]:
-    opening = cursor.word
-    parameters = cursor.columns("parameter")
+def _parameters(cursor: Cursor) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The parameters, and which of them are the subscriber's name."""
+    opening, bound = cursor.word, list[str]()
+
+    def bind(parameter: Column) -> None:
+        place = cursor.word
+        if cursor.accept("FROM"):
+            cursor.expect("SUBSCRIBER")
+            if parameter.type.kind is not Kind.STRING:
+                reason = f"parameter '{parameter.name}' is {parameter.type.ddl}: a subscriber's name is a STRING"
+                raise cursor.error(reason, place)
+            bound.append(parameter.name)
+
+    parameters = cursor.columns("parameter", bind)
     for parameter in parameters:
         if not parameter.type.scalar:
             reason = f"parameter '{parameter.name}' is {parameter.type.ddl}: a parameter is a single value"
             raise cursor.error(reason, opening)
-    return parameters
+    return parameters, tuple(bound)
 
 
 def _period(cursor: Cursor) -> float:

@@ -84,7 +84,7 @@ def defined_channel(connection: sqlite3.Connection, channel: Channel) -> int:
     row = _row(connection, Channel, channel.name)
     if row is None:
         raise NotFoundError(f"there is no channel {shown(channel.name)}: create it first")
-    if msgspec.json.decode(row[1], type=Channel).parameters != channel.parameters:
+    if not msgspec.json.decode(row[1], type=Channel).same_subscriptions(channel):
         raise ConflictError(f"channel {channel.name} has been created anew with other parameters: subscribe anew")
     return row[0]
 
@@ -107,7 +107,7 @@ def _row(connection: sqlite3.Connection, kind: type[Definition], name: str) -> t
 
 def _check_parameters(connection: sqlite3.Connection, channel: Channel) -> None:
     row = _row(connection, Channel, channel.name)
-    if row is None or msgspec.json.decode(row[1], type=Channel).parameters == channel.parameters:
+    if row is None or msgspec.json.decode(row[1], type=Channel).same_subscriptions(channel):
         return
     if connection.execute("SELECT 1 FROM subscriptions WHERE channel = ? LIMIT 1", row[:1]).fetchone():
         raise ConflictError(
