@@ -66,7 +66,8 @@ def example(channels: Sequence[Item], feeds: Sequence[Item], datasets: Sequence[
     key = dataset.definition.primary_key
     if key and isinstance(record.get(key), str):
         record[key] = f"{key}-{FRESH}"
-    return Example(channel.definition.name, _values(channel.definition.parameters), feed["name"], record)
+    given = [each for each in channel.definition.parameters if each.name not in channel.definition.terms.bound]
+    return Example(channel.definition.name, _values(given), feed["name"], record)
 
 
 def _names(items: Iterable[Item]) -> set[str]:

@@ -71,6 +71,7 @@ async def test_records_travel_on_to_the_data_cluster(world: World) -> None:
     async with world.member("ann") as ann:
         answer = await publish(ann, {"userId": "ann", "x": 1.0, "y": 2.0}, {"userId": 3})
         assert answer.pop("refused")[0]["index"] == 1  # type: ignore[index]
+        assert answer.pop("unlisted") == 0
         assert answer == {"type": "published", "id": 7, "accepted": 1}
         assert [msgspec.json.decode(line)["x"] for line in world.cluster.published["places"]] == [1.0]
 

@@ -34,7 +34,8 @@ from tocsin.settings import Broker, Coordinator, Data, Settings
 SECONDS = 20.0
 STATEMENTS = """
 CREATE DATASET Places (userId STRING, x DOUBLE, y DOUBLE) PRIMARY KEY userId;
-CREATE FEED places INTO Places;
+CREATE FEED places INTO Places WITH userId FROM SUBSCRIBER FOR SUBSCRIBERS;
+CREATE FEED alarms INTO Places;
 CREATE CONTINUOUS CHANNEL Of(event STRING) AS SELECT * FROM Places;
 """
 Start = Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]

@@ -3,6 +3,9 @@
 -- Places are metres east (x) and north (y) of the south-west corner of the city. A location is a district of
 -- 500 x 500 metres, named like a square of a chessboard: A1 in the corner, B1 east of it, A2 north of it.
 --
+-- Where somebody is, is for that person alone to say and to ask about: the channels near a user are about the user who
+-- subscribes.
+--
 -- Every channel tells of a report once, in the execution after its arrival. The channels near a user go by where the
 -- user is known to be at that moment: who walks up to an old emergency is not told of it.
 
@@ -16,7 +19,9 @@ CREATE REFERENCE DATASET Shelters (id STRING, name STRING, x DOUBLE, y DOUBLE, c
 
 CREATE FEED reports INTO EmergencyReports SLICED BY id INTO 16 SLICES;
 
-CREATE FEED locations INTO UserLocations SLICED BY userId INTO 16 SLICES;
+-- Everybody publishes their own location, and nobody anybody else's. Reports come from the authorities' publishers alone.
+CREATE FEED locations INTO UserLocations SLICED BY userId INTO 16 SLICES
+  WITH userId FROM SUBSCRIBER FOR SUBSCRIBERS;
 
 CREATE REPETITIVE CHANNEL EmergenciesOfType(event STRING) PERIOD 10 SECONDS AS
 SELECT r.*
@@ -31,12 +36,14 @@ WHERE concat(char(65 + floor(r.x / 500)), 1 + floor(r.y / 500)) = location AND i
 -- Takes an event although its name does not say so, as in the table of the paper's channels. Near the user, that
 -- event is told of however slight it is, and any other once it is grave (severity 4 or 5): what a person worried about
 -- floods wants to hear besides floods. For the event alone, within a distance of one's own, see the next channel.
-CREATE REPETITIVE CHANNEL EmergenciesNearMe(event STRING, user STRING) PERIOD 10 SECONDS AS
+CREATE REPETITIVE CHANNEL EmergenciesNearMe(event STRING, user STRING FROM SUBSCRIBER) PERIOD 10 SECONDS AS
 SELECT r.*, CAST(round(hypot(r.x - u.x, r.y - u.y)) AS INT) AS distance
 FROM EmergencyReports r JOIN UserLocations u ON near(r.x, r.y, u.x, u.y, 500)
 WHERE u.userId = user AND (r.etype = event OR r.severity >= 4) AND is_new(r);
 
-CREATE REPETITIVE CHANNEL EmergenciesOfTypeNearMe(event STRING, user STRING, radius DOUBLE) PERIOD 10 SECONDS AS
+CREATE REPETITIVE CHANNEL EmergenciesOfTypeNearMe(
+  event STRING, user STRING FROM SUBSCRIBER, radius DOUBLE
+) PERIOD 10 SECONDS AS
 SELECT r.*, CAST(round(hypot(r.x - u.x, r.y - u.y)) AS INT) AS distance
 FROM EmergencyReports r JOIN UserLocations u ON near(r.x, r.y, u.x, u.y, radius)
 WHERE u.userId = user AND r.etype = event AND is_new(r);
@@ -49,7 +56,9 @@ WHERE r.etype = event
   AND is_new(r);
 
 -- Shelters are those within 500 metres of the emergency, the nearest first. A report without any is told all the same.
-CREATE REPETITIVE CHANNEL EmergenciesOfTypeWithShelterNearMe(event STRING, user STRING) PERIOD 10 SECONDS AS
+CREATE REPETITIVE CHANNEL EmergenciesOfTypeWithShelterNearMe(
+  event STRING, user STRING FROM SUBSCRIBER
+) PERIOD 10 SECONDS AS
 SELECT r.id, r.etype, r.severity, r.x, r.y, r.message, r.at,
        CAST(round(hypot(r.x - u.x, r.y - u.y)) AS INT) AS distance,
        sort_array(collect_list(struct(

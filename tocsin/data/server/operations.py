@@ -117,6 +117,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             {
                 "application/json": "A record, or an array of records",
                 "application/x-ndjson": "One record per line",
+                messages.SHARES: "What a broker passes on: an array of objects with `subscriber`, `groups`, `records`",
             },
             _RECORD,
         ),
