@@ -127,9 +127,51 @@ def test_a_subscriber_may_not_have_too_many() -> None:
     bench.serve("ann", 1)
     keep(bench, 1)
     did = bench.say(1, subscriber.Subscribe(2, "c", {"v": 2}))
-    [error] = sent(bench.answer_data(did), 1)
+    [error] = sent(did, 1)
     assert isinstance(error, subscriber.Error)
     assert error.code == "too-many"
+    assert told(did, control.Attach) == []
+
+
+def test_what_is_being_attached_counts_before_it_is_answered() -> None:
+    bench = Bench(Limits(subscriptions=1))
+    bench.connect()
+    bench.serve("ann", 1)
+    first = bench.say(1, subscriber.Subscribe(1, "c", {"v": 1}))
+    second = bench.say(1, subscriber.Subscribe(2, "c", {"v": 2}))
+    again = bench.say(1, subscriber.Subscribe(3, "c", {"v": 1}))
+    assert [len(told(did, control.Attach)) for did in (first, second, again)] == [1, 0, 1]
+    bench.answer_data(first)
+    bench.answer_data(again)
+    assert told(bench.say(1, subscriber.Subscribe(4, "c", {"v": 1})), coordination.Keep)
+
+
+def test_at_the_limit_what_is_held_may_be_asked_for_again() -> None:
+    bench = Bench(Limits(subscriptions=1))
+    bench.connect()
+    bench.serve("ann", 1)
+    bench.tell(coordination.Kept(keep(bench, 1).ref))
+    assert told(bench.say(1, subscriber.Subscribe(2, "c", {"v": 1})), coordination.Keep)
+
+
+@pytest.mark.parametrize("value", ["x" * 5000, 3000 * [1], "é" * 2100], ids=["long", "list", "bytes"])
+def test_large_parameters_are_refused_before_anything_is_asked(bench: Bench, value: object) -> None:
+    did = bench.say(1, subscriber.Subscribe(1, "c", {"v": value}))
+    [error] = sent(did, 1)
+    assert isinstance(error, subscriber.Error)
+    assert error.code == "invalid"
+    assert "at most 4,096 are taken" in error.message
+    assert told(did, control.Attach) == []
+
+
+def test_deeply_nested_parameters_are_refused_and_break_nothing(bench: Bench) -> None:
+    for depth in (101, 300, 600):
+        text = b'{"type":"subscribe","id":1,"channel":"c","parameters":{"v":%b}}' % (b"[" * depth + b"]" * depth)
+        did = bench.do(events.Received(1, text))
+        [error] = sent(did, 1)
+        assert isinstance(error, subscriber.Error)
+        assert error.code == "invalid"
+    assert told(bench.say(1, subscriber.Subscribe(2, "c", {"v": 1})), control.Attach)
 
 
 def test_what_is_not_held_cannot_be_given_up(bench: Bench) -> None:

@@ -24,9 +24,12 @@ from tocsin.broker.sessions import Sessions, Verify
 from tocsin.broker.stays import Stays
 from tocsin.broker.subscriptions import Attachments
 from tocsin.model import control, coordination, subscriber
+from tocsin.model.parts import parts, with_more
 from tocsin.model.subscriber import Code
 
 TOO_LARGE: Final = 1009
+# A number and the punctuation around it, at most.
+_NUMBER_BYTES: Final = 32
 _REQUEST: Final[msgspec.json.Decoder[subscriber.Request]] = msgspec.json.Decoder(subscriber.Request)
 
 
@@ -165,12 +168,18 @@ class Broker:
             self._catchup.connected()
             return
         self._coordinator.up = True
-        stays = list(self._holdings.stays.values())
-        serving = [coordination.Stay(stay.subscriber, stay.number) for stay in stays if stay.arrived]
-        prepared = [coordination.Stay(stay.subscriber, stay.number) for stay in stays if not stay.arrived]
-        self._coordinator.tell(msgspec.structs.replace(self._hello, serving=serving, prepared=prepared))
+        self._stays.connected()
+        self._greet()
         self._requests.connected()
         self._reports.connected()
+
+    def _greet(self) -> None:
+        stays = parts(self._holdings.stays.values(), lambda stay: len(stay.subscriber) + _NUMBER_BYTES)
+        for part, more in with_more(stays):
+            serving = [coordination.Stay(stay.subscriber, stay.number) for stay in part if stay.arrived]
+            prepared = [coordination.Stay(stay.subscriber, stay.number) for stay in part if not stay.arrived]
+            hello = msgspec.structs.replace(self._hello, serving=serving, prepared=prepared, more=more)
+            self._coordinator.tell(hello)
 
     def _lost(self, link: events.Link) -> None:
         if link == "coordinator":

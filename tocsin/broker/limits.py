@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from tocsin.model.bounds import PARAMETER_BYTES
+
 KIB, MIB = 1 << 10, 1 << 20
 
 
@@ -20,6 +22,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What a connection may send at once."""
     subscriptions: int = 1000
     """Subscriptions of one subscriber, those being made included."""
+    parameter_bytes: int = PARAMETER_BYTES
+    """What the parameters of one subscription may have at most, as JSON."""
     waiting_bytes: int = MIB
     """With more than this waiting, a connection is slow; with as much again in answers it is closed."""
     request_seconds: float = 10.0

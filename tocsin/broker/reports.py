@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Final
 
 from tocsin.broker.accounting import LEAST, Account, Changes
 from tocsin.broker.holdings import Holdings, Stay
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, Outbox
 from tocsin.model.coordination import Load, Presence, Progress
+from tocsin.model.parts import parts, with_more
 from tocsin.model.subscriber import Cursors
+
+# A number and the punctuation around it, at most.
+_NUMBER_BYTES: Final = 32
 
 
 class Rates:
@@ -84,8 +89,7 @@ class Reports:
         if not self._coordinator.up:
             return
         if now >= self._progress_at:
-            self._coordinator.tell(Progress(self._progress))
-            self._progress, self._progress_at = {}, inf
+            self._tell_progress()
         if now >= self._report_at:
             self._report_at = now + self._limits.report_seconds
             self._report(now)
@@ -94,11 +98,16 @@ class Reports:
         """When something is due."""
         return min(self._progress_at, self._report_at) if self._coordinator.up else inf
 
+    def _tell_progress(self) -> None:
+        told, self._progress, self._progress_at = self._progress, {}, inf
+        for part in parts(told.items(), lambda one: len(one[0]) + _NUMBER_BYTES * (1 + 2 * len(one[1]))):
+            self._coordinator.tell(Progress(dict(part)))
+
     def _report(self, now: float) -> None:
-        if self._presence:
-            online = [name for name, there in self._presence.items() if there]
-            offline = [name for name, there in self._presence.items() if not there]
-            self._coordinator.tell(Presence(online, offline))
-            self._presence = {}
-        total = self._total
-        self._coordinator.tell(Load(total.incoming.rate(now), total.outgoing.rate(now), self._rates.changes(now)))
+        told, self._presence = self._presence, {}
+        for part in parts(told.items(), lambda one: len(one[0]) + _NUMBER_BYTES):
+            online = [name for name, there in part if there]
+            self._coordinator.tell(Presence(online, [name for name, there in part if not there]))
+        incoming, outgoing = self._total.incoming.rate(now), self._total.outgoing.rate(now)
+        for rates, _ in with_more(parts(self._rates.changes(now).items(), lambda _: 2 * _NUMBER_BYTES)):
+            self._coordinator.tell(Load(incoming, outgoing, dict(rates)))

@@ -6,16 +6,19 @@ everything is. What was asked while the coordinator was away is asked when it is
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.deadlines import Deadlines
-from tocsin.broker.holdings import Holdings, Line, Session, Stay, Subscription
+from tocsin.broker.holdings import Holdings, Line, Session, Stay, Subscription, key
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, Outbox
 from tocsin.broker.subscriptions import Attachment, Attachments
+from tocsin.errors import InvalidError
 from tocsin.model import control, coordination, subscriber
+from tocsin.model.bounds import check_parameters
 from tocsin.model.subscriber import Held
 
 
@@ -54,12 +57,18 @@ class Requests:
         self._keepings: dict[int, Keeping] = {}
         self._deadlines: Deadlines[int] = Deadlines(limits.request_seconds)
         self._last = 0
+        # What is being attached for a stay, in its words.
+        self._asked: dict[Stay, Counter[bytes]] = {}
 
     def subscribe(self, session: Session, stay: Stay, request: subscriber.Subscribe) -> None:
         """Answered with Subscribed.
 
         One that is held already is kept once more: a broker the subscriber came from may have had it given up.
         """
+        if fault := self._fault(stay, request):
+            self._outbox.refuse(session, *fault, request.id)
+            return
+        self._asked.setdefault(stay, Counter())[key(request.channel, request.parameters)] += 1
         then = partial(self._attached, session, stay, request)
         self._attachments.attach(request.channel, [request.parameters], then, session.bearer)
 
@@ -136,16 +145,13 @@ class Requests:
     def _attached(
         self, session: Session, stay: Stay, request: subscriber.Subscribe, outcome: Attachment | control.Error
     ) -> None:
+        self._no_longer_asked(stay, key(request.channel, request.parameters))
         if isinstance(outcome, control.Error):
             self._outbox.refuse(session, outcome.code, outcome.message, request.id, outcome.retry_after)
             return
         [line] = outcome.lines
         held = stay.subscriptions.get(line.be)
         if self._holdings.stays.get(stay.subscriber) is not stay:
-            self._attachments.release(line)
-        elif held is None and self._full(stay):
-            message = f"at most {self._limits.subscriptions} subscriptions are allowed; give some up first"
-            self._outbox.refuse(session, "too-many", message, request.id)
             self._attachments.release(line)
         else:
             cursor = held.acknowledged if held else self._first(session, stay, line.be, outcome.execution)
@@ -157,9 +163,26 @@ class Requests:
         making = [each.held.cursor for each in self._keepings.values() if each.stay is stay and each.line.be == be]
         return min(session.cursors.get(be, execution), execution, *making)
 
-    def _full(self, stay: Stay) -> bool:
-        making = sum(1 for keeping in self._keepings.values() if keeping.stay is stay and not keeping.gone)
-        return len(stay.subscriptions) + making >= self._limits.subscriptions
+    def _fault(self, stay: Stay, request: subscriber.Subscribe) -> tuple[str, str] | None:
+        """Why a subscription cannot be, as far as that is known before anything is asked: a code and a sentence."""
+        try:
+            check_parameters(request.parameters, self._limits.parameter_bytes)
+        except InvalidError as error:
+            return error.code, str(error)
+        making = [keeping.line for keeping in self._keepings.values() if keeping.stay is stay and not keeping.gone]
+        lines = {line.be: line for line in making} | {be: held.line for be, held in stay.subscriptions.items()}
+        asked = self._asked.get(stay, Counter()).keys() - {key(request.channel, request.parameters)}
+        if len(lines) + len(asked) < self._limits.subscriptions or any(_same(one, request) for one in lines.values()):
+            return None
+        return "too-many", f"at most {self._limits.subscriptions} subscriptions are allowed; give some up first"
+
+    def _no_longer_asked(self, stay: Stay, words: bytes) -> None:
+        asked = self._asked[stay]
+        asked[words] -= 1
+        if not asked[words]:
+            del asked[words]
+        if not asked:
+            del self._asked[stay]
 
     def _keep(self, keeping: Keeping) -> None:
         self._last += 1
@@ -202,3 +225,9 @@ class Requests:
         for session, id in keeping.waiters:
             self._outbox.refuse(session, code, message, id)
         keeping.waiters.clear()
+
+
+def _same(line: Line, request: subscriber.Subscribe) -> bool:
+    """Whether a subscription that is held is asked for, in the words of the welcome."""
+    same_name = line.channel.name.casefold() == request.channel.casefold()
+    return same_name and line.parameters == request.parameters

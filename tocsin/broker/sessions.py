@@ -12,6 +12,7 @@ from tocsin.broker.outbox import CoordinatorLink, Outbox
 from tocsin.broker.reports import Reports
 from tocsin.errors import UnauthorizedError
 from tocsin.model.coordination import Arrived
+from tocsin.model.parts import parts, size, with_more
 from tocsin.model.subscriber import VERSION, Code, Cursors, Login, Slow, Welcome
 
 Verify = Callable[[str], Bearer]
@@ -132,13 +133,18 @@ class Sessions:
             _rewind(subscription, cursors.get(be))
         stay.session, session.stay = session, stay
         session.cursors = {be: cursor for be, cursor in cursors.items() if be not in stay.subscriptions}
-        held = [subscription.held for subscription in stay.subscriptions.values()]
-        self._outbox.reply(session, Welcome(stay.subscriber, self._name, VERSION, held, _newest(stay)))
+        self._greet(session, stay)
         if not stay.arrived:
             stay.arrived = True
             self._coordinator.tell(Arrived(stay.subscriber, stay.number))
         self._reports.present(stay.subscriber, True)
         self._start(session)
+
+    def _greet(self, session: Session, stay: Stay) -> None:
+        held = (subscription.held for subscription in stay.subscriptions.values())
+        for part, more in with_more(parts(held, size)):
+            newest = {} if more else _newest(stay)
+            self._outbox.reply(session, Welcome(stay.subscriber, self._name, VERSION, part, newest, more=more))
 
     def _start(self, session: Session) -> None:
         for subscription in list(session.stay.subscriptions.values()) if session.stay else []:

@@ -17,6 +17,7 @@ from tocsin.broker.sessions import Sessions
 from tocsin.broker.subscriptions import Attachment, Attachments
 from tocsin.model import control, subscriber
 from tocsin.model.coordination import Absent, Arrived, Handover, Prepare, Prepared, Release, Released, Unprepared
+from tocsin.model.parts import parts, size
 from tocsin.model.subscriber import Code, Held
 
 
@@ -57,9 +58,22 @@ class Stays:
         self._attachments, self._requests, self._catchup = attachments, requests, catchup
         self._sessions = sessions
         self._preparing: dict[str, Preparation] = {}
+        # What was told so far of those whose Prepare comes in parts.
+        self._told: dict[tuple[str, int], list[Held]] = {}
 
-    def prepare(self, prepare: Prepare) -> None:
-        """Answered with Prepared or Unprepared."""
+    def connected(self) -> None:
+        """The coordinator begins everything anew."""
+        self._told.clear()
+
+    def prepare(self, part: Prepare) -> None:
+        """Answered with Prepared or Unprepared, once all parts are there."""
+        told = [*self._told.pop((part.subscriber, part.stay), ()), *part.subscriptions]
+        if part.more:
+            self._told[part.subscriber, part.stay] = told
+        else:
+            self._prepare(Prepare(part.subscriber, part.stay, told))
+
+    def _prepare(self, prepare: Prepare) -> None:
         stay = self._holdings.stays.get(prepare.subscriber)
         if stay and stay.number > prepare.stay:
             return
@@ -68,10 +82,11 @@ class Stays:
         channels: dict[str, list[Held]] = {}
         for held in prepare.subscriptions:
             channels.setdefault(held.channel, []).append(held)
+        asked = [(channel, part) for channel, held in channels.items() for part in parts(held, _weight)]
         held_now = self._holdings.stays.get(prepare.subscriber)
         before = set(held_now.subscriptions) if held_now else set()
-        preparation = self._preparing[prepare.subscriber] = Preparation(prepare, len(channels), before)
-        for channel, wanted in channels.items():
+        preparation = self._preparing[prepare.subscriber] = Preparation(prepare, len(asked), before)
+        for channel, wanted in asked:
             then = partial(self._attached, preparation, wanted)
             self._attachments.attach(channel, [held.parameters for held in wanted], then)
         if not channels:
@@ -149,3 +164,7 @@ class Stays:
         del self._holdings.stays[stay.subscriber]
         self._requests.forget(stay)
         self._coordinator.tell(Released(stay.subscriber, stay.number, cursors))
+
+
+def _weight(held: Held) -> int:
+    return size(held.parameters)

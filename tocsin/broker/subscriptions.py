@@ -19,9 +19,11 @@ from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
 from tocsin.errors import ForbiddenError
 from tocsin.model import control
+from tocsin.model.parts import parts, size
 from tocsin.model.terms import Asker, admit, fill_in
 
-AT_ONCE: Final = 1000
+# What a line adds to a message beyond its parameters, at most; so there are never more than 8,000 in one.
+_NUMBER_BYTES: Final = 32
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,8 @@ class Attachments:
         leaving, self._leaving = list(self._leaving), {}
         self._detach([be for be in leaving if be not in self._holdings.lines])
         for channel in self._holdings.channels.values():
-            lines = list(channel.lines.values())
-            for start in range(0, len(lines), AT_ONCE):
-                self._attach_again(channel, lines[start : start + AT_ONCE])
+            for lines in parts(channel.lines.values(), _weight):
+                self._attach_again(channel, lines)
         for wish in self._waiting:
             self._ask(wish)
 
@@ -269,11 +270,17 @@ class Attachments:
             del self._holdings.channels[name]
 
     def _detach(self, bes: list[int]) -> None:
-        for be in bes:
-            self._leaving[be] = None
-        if bes:
-            self._data.ask(lambda id: control.Detach(id, bes), partial(self._detached, bes))
+        self._leaving.update(dict.fromkeys(bes))
+        for part in parts(bes, lambda _: _NUMBER_BYTES):
+            self._ask_to_detach(part)
+
+    def _ask_to_detach(self, bes: list[int]) -> None:
+        self._data.ask(lambda id: control.Detach(id, bes), partial(self._detached, bes))
 
     def _detached(self, bes: list[int], answer: Reply) -> None:  # noqa: ARG002
         for be in bes:
             self._leaving.pop(be, None)
+
+
+def _weight(line: Line) -> int:
+    return size(line.parameters) + _NUMBER_BYTES

@@ -5,6 +5,8 @@ It has no clock: ``now`` is in seconds since 1970, as brokers know it too (token
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tocsin.balance.placement.place import Placement
 from tocsin.coordinator.actions import Action, Close, Send
 from tocsin.coordinator.arrivals import reconcile
@@ -59,10 +61,13 @@ class Coordinator:
         self._rooms = Rooms(state, now, placement, planners, limits or Limits())
         self._requests = Requests(self._rooms)
         self._dead: dict[str, Member] = {}
+        # What brokers have said so far of a Hello in parts.
+        self._greetings: dict[Link, list[Hello]] = {}
         self._doubt = self._rooms.detector.wake()
 
     def handle(self, now: float, event: Event) -> list[Action]:
         """What is to be done about an event."""
+        self._rooms.preparations.now = now
         match event:
             case Tick():
                 self._tick(now)
@@ -86,7 +91,13 @@ class Coordinator:
     def wake(self) -> float | None:
         """When a ``Tick`` is wanted, unless something else happens before."""
         rooms = self._rooms
-        times = (rooms.moves.wake(), rooms.placing.wake(), rooms.plans.wake(), rooms.reminders.wake())
+        times = (
+            rooms.moves.wake(),
+            rooms.placing.wake(),
+            rooms.plans.wake(),
+            rooms.reminders.wake(),
+            rooms.preparations.wake(),
+        )
         return min([rooms.next_look, self._doubt, *[time for time in times if time is not None]])
 
     def _tick(self, now: float) -> None:
@@ -95,6 +106,7 @@ class Coordinator:
             self._fallen(member)
         rooms.moves.expire(now)
         rooms.reminders.send(now)
+        rooms.preparations.expire()
         if now >= rooms.next_look:
             rooms.next_look = now + rooms.limits.interval
             if not rooms.plans:
@@ -129,6 +141,7 @@ class Coordinator:
         rooms = self._rooms
         self._dead[member.name] = member
         link = rooms.registry.disconnect(member)
+        rooms.preparations.forget(member.name)
         if link is not None:
             rooms.ledger.say(Close(link))
         rooms.plans.drop()
@@ -142,9 +155,11 @@ class Coordinator:
             self._rooms.detector.heard(now, member)
 
     def _lost(self, now: float, link: Link) -> None:
+        self._greetings.pop(link, None)
         member = self._rooms.registry.at(link)
         if member is not None:
             self._rooms.registry.disconnect(member)
+            self._rooms.preparations.forget(member.name)
             self._rooms.detector.lost(now, member)
 
     def _received(self, now: float, link: Link, message: FromBroker) -> None:
@@ -154,12 +169,21 @@ class Coordinator:
         if isinstance(message, Hello):
             if member is not None and member.name != message.broker:
                 self._refuse(now, link, f"this is the link of {member.name}; {message.broker} needs its own")
-            else:
-                self._hello(now, link, message)
+            elif whole := self._greeted(link, message):
+                self._hello(now, link, whole)
         elif member is None:
             self._refuse(now, link, "the first message must be hello")
         else:
             self._told(now, link, member, message)
+
+    def _greeted(self, link: Link, part: Hello) -> Hello | None:
+        """All that a broker says of itself, with the last part of it."""
+        said = [*self._greetings.pop(link, ()), part]
+        if part.more:
+            self._greetings[link] = said
+            return None
+        serving = [stay for each in said for stay in each.serving]
+        return replace(part, serving=serving, prepared=[stay for each in said for stay in each.prepared])
 
     def _hello(self, now: float, link: Link, hello: Hello) -> None:
         rooms, record = self._rooms, Broker(hello.broker, hello.url, hello.capacity, hello.place)
@@ -171,6 +195,7 @@ class Coordinator:
         member = rooms.registry.put(record, now)
         if member.dead or member.joining:
             rooms.plans.drop()
+        rooms.preparations.forget(member.name)
         before = rooms.registry.connect(member, link)
         if before not in (None, link):
             rooms.ledger.say(Close(before))
@@ -232,6 +257,8 @@ class Coordinator:
 
     def _moved(self, now: float, link: Link, member: Member, message: Prepared | Unprepared | Absent | Arrived) -> None:
         moves, subscriber, stay = self._rooms.moves, message.subscriber, message.stay
+        if isinstance(message, Prepared | Unprepared):
+            self._rooms.preparations.answered(member.name, subscriber, stay)
         if not self._rooms.places.belongs(subscriber, stay, member.name):
             self._rooms.ledger.send(link, Release(subscriber, stay))
             return

@@ -14,6 +14,7 @@ class Limits:
         silence: a connected broker that says nothing for so long is dead, so it must say something more often.
         returning: how long brokers have to come back after the coordinator itself was started.
         preparing: how long a destination may take to get ready.
+        preparing_bytes: how much of such requests a broker is sent before it has answered.
         arriving: how long a subscriber may take to come to its destination before it stays where it was.
         retry: the wait before another try to place somebody whom a broker could not take.
         interval: the time between two looks at the loads.
@@ -27,6 +28,7 @@ class Limits:
     silence: float = 3.0
     returning: float = 10.0
     preparing: float = 10.0
+    preparing_bytes: int = 1 << 20
     arriving: float = 10.0
     retry: float = 1.0
     interval: float = 5.0

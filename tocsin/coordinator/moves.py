@@ -19,11 +19,12 @@ from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.loads import Loads
 from tocsin.coordinator.move import Ended, Move, Phase
 from tocsin.coordinator.places import Places
+from tocsin.coordinator.preparations import Preparations
 from tocsin.coordinator.registry import Registry
 from tocsin.coordinator.reminders import Reminders
 from tocsin.coordinator.store.records import Place
 from tocsin.errors import UnavailableError
-from tocsin.model.coordination import Handover, Kept, Prepare, Release
+from tocsin.model.coordination import Handover, Kept, Release
 
 
 class Moves:
@@ -40,10 +41,17 @@ class Moves:
     """
 
     def __init__(
-        self, registry: Registry, places: Places, loads: Loads, ledger: Ledger, limits: Limits, reminders: Reminders
+        self,
+        registry: Registry,
+        places: Places,
+        loads: Loads,
+        ledger: Ledger,
+        limits: Limits,
+        preparations: Preparations,
+        reminders: Reminders,
     ) -> None:
         self._registry, self._places, self._loads, self._ledger = registry, places, loads, ledger
-        self._limits, self._reminders = limits, reminders
+        self._limits, self._preparations, self._reminders = limits, preparations, reminders
         self._moves: dict[str, Move] = {}
         self._deadlines: list[tuple[float, str, int]] = []
         self.ended: list[Ended] = []
@@ -160,8 +168,7 @@ class Moves:
     def _prepare(self, now: float, move: Move) -> None:
         move.phase, move.outdated = Phase.PREPARING, False
         self._limit(move, now + self._limits.preparing)
-        destination, held = self._places.get(move.subscriber).destination, self._places.held(move.subscriber)
-        self._ledger.send(self._registry.link(destination), Prepare(move.subscriber, move.stay, held))
+        self._preparations.ask(self._places.get(move.subscriber).destination, move.subscriber, move.stay)
 
     def _tell(self, move: Move) -> None:
         place = self._places.get(move.subscriber)

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from tocsin.coordinator.ledger import Ledger
 from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.places import Places
-from tocsin.coordinator.registry import Registry
+from tocsin.coordinator.preparations import Preparations
 from tocsin.coordinator.store.records import Place
-from tocsin.model.coordination import Prepare
 
 
 class Reminders:
@@ -19,8 +17,8 @@ class Reminders:
     After the coordinator was started nobody is sure, so that every broker is told once what it should hold.
     """
 
-    def __init__(self, registry: Registry, places: Places, ledger: Ledger, limits: Limits) -> None:
-        self._registry, self._places, self._ledger, self._limits = registry, places, ledger, limits
+    def __init__(self, places: Places, preparations: Preparations, limits: Limits) -> None:
+        self._places, self._preparations, self._limits = places, preparations, limits
         self._later: list[tuple[float, str, int]] = []
         # How many answers are outstanding until a subscriber's broker is known to hold what it should.
         self._unsure = {place.subscriber: 1 for place in places.all() if place.broker is not None}
@@ -43,8 +41,7 @@ class Reminders:
     def remind(self, place: Place, answers: int = 1) -> None:
         """Asks now. ``answers`` is above 1 when that to an earlier and different question is still to come."""
         self._unsure[place.subscriber] = answers
-        held = self._places.held(place.subscriber)
-        self._ledger.send(self._registry.link(place.broker), Prepare(place.subscriber, place.stay, held))
+        self._preparations.remind(place.broker, place.subscriber, place.stay)
 
     def add(self, now: float, subscriber: str, stay: int) -> None:
         """Asks after a while: the broker could not do it just now."""

@@ -11,6 +11,7 @@ from tocsin.coordinator.moves import Moves
 from tocsin.coordinator.places import Places
 from tocsin.coordinator.placing import Placing
 from tocsin.coordinator.plans import Plans
+from tocsin.coordinator.preparations import Preparations
 from tocsin.coordinator.registry import Registry
 from tocsin.coordinator.reminders import Reminders
 from tocsin.coordinator.rounds import Planners, Rounds
@@ -27,8 +28,11 @@ class Rooms:
         self.registry = Registry(state.brokers, now + limits.returning, self.ledger)
         self.places = Places(state, self.ledger)
         self.detector = Detector(self.registry, limits)
-        self.reminders = Reminders(self.registry, self.places, self.ledger, limits)
-        self.moves = Moves(self.registry, self.places, self.loads, self.ledger, limits, self.reminders)
+        self.preparations = Preparations(self.registry, self.places, self.ledger, limits)
+        self.reminders = Reminders(self.places, self.preparations, limits)
+        self.moves = Moves(
+            self.registry, self.places, self.loads, self.ledger, limits, self.preparations, self.reminders
+        )
         self.placing = Placing(placement, self.registry, self.places, self.loads, self.moves, limits)
         self.plans = Plans(self.registry, self.places, self.moves, limits)
         self.rounds = Rounds(planners, self.registry, self.loads, self.plans, self.ledger)

@@ -80,7 +80,7 @@ class Catalog:
         self._cache = Cache(settings.results.cache_bytes)
         self.runner: Runner | None = None
         self._open()
-        self.subscriptions = Subscriptions(store, self._directory / "subscriptions")
+        self.subscriptions = Subscriptions(store, self._directory / "subscriptions", settings.channels.parameter_bytes)
 
     @property
     def spark(self) -> SparkSession:

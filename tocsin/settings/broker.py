@@ -77,6 +77,9 @@ class Broker(Section, frozen=True, kw_only=True):
     subscriptions: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Subscriptions that one subscriber may have.")
     ] = _LIMITS.subscriptions
+    parameter_bytes: Annotated[
+        Size, Meta(description="What the parameters of one subscription may have at most, as JSON.")
+    ] = _LIMITS.parameter_bytes
     waiting_bytes: Annotated[
         Size, Meta(description="With more than this waiting for it, a connection is slow: it catches up later.")
     ] = _LIMITS.waiting_bytes

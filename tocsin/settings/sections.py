@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from tocsin.model.bounds import PARAMETER_BYTES
 from tocsin.settings.broker import Broker
 from tocsin.settings.coordinator import Coordinator
 from tocsin.settings.section import GIB, MIB, Seconds, Section, Size
@@ -114,6 +115,9 @@ class Channels(Section, frozen=True, kw_only=True):
     max_retry_seconds: Annotated[
         Seconds, Meta(description="Longest wait before a failed execution is tried again.")
     ] = 60.0
+    parameter_bytes: Annotated[
+        Size, Meta(description="What the parameters of one subscription may have at most, as JSON.")
+    ] = PARAMETER_BYTES
 
 
 class Results(Section, frozen=True, kw_only=True):

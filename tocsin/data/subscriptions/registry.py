@@ -20,6 +20,7 @@ from tocsin.data.subscriptions.rows import BE, canonical_rows, columns, schema, 
 from tocsin.data.subscriptions.segments import Segments
 from tocsin.errors import NotFoundError, StorageError
 from tocsin.log import get_logger
+from tocsin.model.bounds import PARAMETER_BYTES
 from tocsin.model.definitions import Channel
 from tocsin.model.parameters import from_key, key
 from tocsin.model.scalars import shown
@@ -36,10 +37,11 @@ class Subscriptions:
     Args:
         store: where subscriptions survive; channels must be defined and brokers registered there before they attach.
         directory: for the base files, which are made anew when they are missing.
+        parameter_bytes: what a subscription's values may have at most, as JSON.
     """
 
-    def __init__(self, store: Store, directory: Path) -> None:
-        self._store = store
+    def __init__(self, store: Store, directory: Path, parameter_bytes: int = PARAMETER_BYTES) -> None:
+        self._store, self._parameter_bytes = store, parameter_bytes
         self._files = BaseFiles(directory, store.identity)
         self._generations = count(1)
         # Changes come one at a time, so that memory learns of new ids in the order in which the store gave them out.
@@ -61,7 +63,7 @@ class Subscriptions:
         """
         if not values:
             return []
-        rows = canonical_rows(channel, values)
+        rows = canonical_rows(channel, values, self._parameter_bytes)
         arrays = columns(channel.parameters, rows)
         with self._changing:
             bes = self._store.subscriptions.attach(channel, broker, [key(row) for row in rows])

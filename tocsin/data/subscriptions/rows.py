@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tocsin.data.subscriptions.ids import IdArray
 from tocsin.errors import InvalidError
+from tocsin.model.bounds import check_parameters
 from tocsin.model.definitions import Channel, Column
 from tocsin.model.parameters import arrow_schema, canonical
 from tocsin.model.scalars import shown
@@ -24,14 +25,17 @@ def schema(parameters: Sequence[Column]) -> pa.Schema:
     return pa.schema([pa.field(BE, pa.int64(), nullable=False), *values])
 
 
-def canonical_rows(channel: Channel, values: Sequence[Mapping[str, object]]) -> list[Row]:
-    """The values of each subscription in canonical form; one bad one refuses all, and is named by its index."""
+def canonical_rows(channel: Channel, values: Sequence[Mapping[str, object]], most: int) -> list[Row]:
+    """The values of each subscription in canonical form, of at most so many bytes; one bad one refuses all, and is
+    named by its index."""
     rows: list[Row] = []
     try:
         for value in values:
             if not isinstance(value, Mapping):
                 raise InvalidError(f"expected an object with the parameters, got {shown(value)}")
-            rows.append(canonical(channel.parameters, value))
+            row = canonical(channel.parameters, value)
+            check_parameters(row, most)
+            rows.append(row)
     except InvalidError as error:
         raise InvalidError(f"subscription {len(rows)} to {channel.name}: {error}; none were attached") from None
     return rows

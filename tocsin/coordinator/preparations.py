@@ -1,0 +1,104 @@
+"""Asking brokers to prepare: never more at a time than a broker can take in, however many people it is about."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from tocsin.coordinator.ledger import Ledger
+from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.places import Places
+from tocsin.coordinator.registry import Registry
+from tocsin.model.coordination import Prepare
+from tocsin.model.parts import parts, size, with_more
+
+Stay = tuple[str, int]
+
+
+@dataclass
+class Queue:
+    """What one broker is to be asked, first for those who wait, and of what was asked the bytes and until when an
+    answer is awaited."""
+
+    urgent: deque[Stay] = field(default_factory=deque)
+    others: deque[Stay] = field(default_factory=deque)
+    asked: dict[Stay, tuple[int, float]] = field(default_factory=dict)
+    bytes: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.urgent or self.others)
+
+    def next(self) -> Stay:
+        """Whom to ask for now."""
+        return (self.urgent or self.others).popleft()
+
+    def settle(self, stay: Stay) -> None:
+        """No answer is awaited any more."""
+        self.bytes -= self.asked.pop(stay, (0, 0.0))[0]
+
+
+class Preparations:
+    """Sends every ``Prepare``; what each says is looked up when it is sent. ``now`` is the time of the event at hand.
+
+    What can go wrong: the broker has no link, or loses it (all is forgotten, for its next ``Hello`` tells what to ask);
+    it does not answer (after a while it counts as answered); a stay is over before it was asked for (left out).
+    """
+
+    def __init__(self, registry: Registry, places: Places, ledger: Ledger, limits: Limits) -> None:
+        self._registry, self._places, self._ledger, self._limits = registry, places, ledger, limits
+        self._queues: dict[str, Queue] = {}
+        self.now = 0.0
+
+    def ask(self, broker: str | None, subscriber: str, stay: int) -> None:
+        """Asks for somebody who waits for it."""
+        if broker is not None and self._registry.link(broker) is not None:
+            self._queue(broker).urgent.append((subscriber, stay))
+            self._advance(broker)
+
+    def remind(self, broker: str | None, subscriber: str, stay: int) -> None:
+        """Asks after all those who wait."""
+        if broker is not None and self._registry.link(broker) is not None:
+            self._queue(broker).others.append((subscriber, stay))
+            self._advance(broker)
+
+    def answered(self, broker: str, subscriber: str, stay: int) -> None:
+        """A broker has said whether it is prepared."""
+        if queue := self._queues.get(broker):
+            queue.settle((subscriber, stay))
+            self._advance(broker)
+
+    def forget(self, broker: str) -> None:
+        """The broker's link is another, or none."""
+        self._queues.pop(broker, None)
+
+    def expire(self) -> None:
+        """Goes on where no answer has come in time."""
+        for broker, queue in list(self._queues.items()):
+            for stay in [stay for stay, (_, until) in queue.asked.items() if until <= self.now]:
+                queue.settle(stay)
+            self._advance(broker)
+
+    def wake(self) -> float | None:
+        """When one that waits for others' answers need not wait any more."""
+        waiting = (queue for queue in self._queues.values() if queue)
+        return min((until for queue in waiting for _, until in list(queue.asked.values())[:1]), default=None)
+
+    def _queue(self, broker: str) -> Queue:
+        return self._queues.setdefault(broker, Queue())
+
+    def _advance(self, broker: str) -> None:
+        queue, most = self._queue(broker), self._limits.preparing_bytes
+        while queue and queue.bytes < most:
+            subscriber, stay = queue.next()
+            if self._places.belongs(subscriber, stay, broker):
+                weight = self._send(broker, subscriber, stay)
+                before = queue.asked.pop((subscriber, stay), (0, 0.0))[0]
+                queue.asked[subscriber, stay] = (before + weight, self.now + self._limits.preparing)
+                queue.bytes += weight
+
+    def _send(self, broker: str, subscriber: str, stay: int) -> int:
+        link, total = self._registry.link(broker), len(subscriber)
+        for part, more in with_more(parts(self._places.held(subscriber), size)):
+            total += sum(map(size, part))
+            self._ledger.send(link, Prepare(subscriber, stay, part, more))
+        return total
