@@ -17,6 +17,7 @@ from tocsin.broker.server.connection import Connection
 from tocsin.broker.server.doorway import Doorways
 from tocsin.broker.server.driver import Driver
 from tocsin.broker.server.entrance import Entrance
+from tocsin.broker.server.expiry import Expiry
 from tocsin.broker.server.link import Link
 from tocsin.broker.server.peers import CoordinatorLink, DataLink
 from tocsin.broker.server.publications import Publications
@@ -58,6 +59,7 @@ class BrokerServer:
         self._coordinator = CoordinatorLink(self._driver, section.coordinator, section.token)
         broker = messages.Broker(section.name, url)
         self._data = DataLink(self._driver, self._client, broker, section.data_token)
+        self._expiry = Expiry(section.name, section.token)
         self._ping_seconds = section.ping_seconds
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -71,6 +73,7 @@ class BrokerServer:
             self.sessions.sweep(self._ping_seconds),
             self.sessions.end_late_ones(),
             self.doorways.end_late_ones(),
+            self._expiry.watch(),
         )
         self._tasks = [asyncio.create_task(part) for part in parts]
 
@@ -87,10 +90,10 @@ class BrokerServer:
 
     def health(self) -> Health:
         """Whether the links are up."""
-        linked = self._driver.linked
+        linked, warning = self._driver.linked, self._expiry.warning()
         if not self.sessions.entrance.open:
-            return Health("starting", **linked)
-        return Health("ok" if all(linked.values()) else "degraded", **linked)
+            return Health("starting", **linked, warning=warning)
+        return Health("ok" if all(linked.values()) else "degraded", **linked, warning=warning)
 
     def status(self) -> Status:
         """All figures."""

@@ -11,13 +11,14 @@ from tocsin.broker.core import Broker
 MOST_NAMES = 100
 
 
-class Health(msgspec.Struct, frozen=True):
+class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     """``starting`` until the coordinator was reached, ``degraded`` while a link is down: delivery goes on with what is
-    there."""
+    there. ``warning`` says what will go wrong unless somebody does something."""
 
     status: Literal["ok", "degraded", "starting"]
     coordinator: bool
     data: bool
+    warning: str | None = None
 
 
 class Cached(msgspec.Struct, frozen=True):
