@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tocsin.data.server.app import create_app
 from tocsin.data.server.serve import bind
-from tocsin.http.listening import Server, address
+from tocsin.http.doorway import Doorways
+from tocsin.http.listening import Server, address, config
 from tocsin.settings import Settings
 
 
@@ -27,8 +27,8 @@ def cluster(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mem
     """A data cluster that the environment leads every command to, with an admin's token."""
     cluster, listens = MemoryCluster(), threading.Event()
     with bind(settings) as listener:
-        config = uvicorn.Config(create_app(cluster, MemoryTokens(), settings), log_config=None, lifespan="off")
-        server = Server(config, listens.set)
+        doorways = Doorways(settings.data.connections)
+        server = Server(config(create_app(cluster, MemoryTokens(), settings), doorways), listens.set, doorways)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         assert listens.wait(10)

@@ -22,6 +22,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from tests.broker.world import DataCluster
+from tests.serving import serving
 from tocsin.balance.registry import placement, planner
 from tocsin.balance.thresholds import Thresholds
 from tocsin.broker import actions as broker_actions
@@ -88,9 +89,8 @@ class Town:
         self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
-        server = await asyncio.start_server(self._call, "127.0.0.1", 0)
-        await self._stack.enter_async_context(server)
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        port = await self._stack.enter_async_context(serving(self._call))
+        self.url = f"http://127.0.0.1:{port}"
         for name in self._names:
             await self.start(name)
         return self
@@ -108,10 +108,10 @@ class Town:
     async def start(self, name: str) -> None:
         """Starts a broker, with nothing in its memory."""
 
-        async def serving(socket: ServerConnection) -> None:
+        async def served(socket: ServerConnection) -> None:
             await self._serve(node, socket)
 
-        server = await serve(serving, "127.0.0.1", 0, compression=None, ping_interval=None, close_timeout=1)
+        server = await serve(served, "127.0.0.1", 0, compression=None, ping_interval=None, close_timeout=1)
         url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
         core = Broker(name, url, lambda token: Bearer(self._name(name, token)), limits=self._limits)
         node = self.nodes[name] = Node(name, core, next(self._numbers), server, url)
@@ -292,22 +292,15 @@ class Town:
 
     async def _call(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One HTTP call, and the end of its connection."""
-        try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            length = next(
-                (int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")), 0
-            )
-            body = await reader.readexactly(length)
-            status, answer = await self._answer_call(head, body)
-            if not self.away:
-                content = msgspec.json.encode(answer)
-                cors = "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Headers: *\r\n"
-                lead = f"HTTP/1.1 {status} .\r\n{cors}Connection: close\r\nContent-Length: {len(content)}\r\n\r\n"
-                writer.write(lead.encode() + content)
-        except (OSError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = next((int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")), 0)
+        body = await reader.readexactly(length)
+        status, answer = await self._answer_call(head, body)
+        if not self.away:
+            content = msgspec.json.encode(answer)
+            cors = "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Headers: *\r\n"
+            lead = f"HTTP/1.1 {status} .\r\n{cors}Connection: close\r\nContent-Length: {len(content)}\r\n\r\n"
+            writer.write(lead.encode() + content)
 
     async def _answer_call(self, head: str, body: bytes) -> tuple[int, Any]:
         method, target, _ = head.split("\r\n")[0].split(" ")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.network.proxy import Conditions, Hold, Proxy, proxy
+from tests.serving import serving
 
 HEAD = b"GET / HTTP/1.1\r\n\r\n"
 
@@ -22,24 +23,17 @@ class Echo:
     heard: bytes = b""
 
     async def serve(self, reader: StreamReader, writer: StreamWriter) -> None:
-        try:
-            while chunk := await reader.read(1 << 16):
-                self.heard += chunk
-                writer.write(chunk)
-                await writer.drain()
-        except ConnectionError:
-            pass
-        finally:
-            writer.close()
+        while chunk := await reader.read(1 << 16):
+            self.heard += chunk
+            writer.write(chunk)
+            await writer.drain()
 
 
 @pytest.fixture
 async def echo() -> AsyncIterator[Echo]:
     made = Echo()
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
-    yield made
-    server.close()
+    async with serving(made.serve) as made.port:
+        yield made
 
 
 @pytest.fixture

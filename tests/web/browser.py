@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from tests.serving import serving
 from tocsin.web import client
 
 FLAGS: Final = [
@@ -49,10 +51,10 @@ class Browser:
     def __init__(self, script: str, profile: Path) -> None:
         self._page, self._profile = (_PAGE % script).encode(), profile
         self._reports: asyncio.Queue[Any] = asyncio.Queue()
+        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
+        port = await self._stack.enter_async_context(serving(self.answer))
         program = shutil.which("chromium")
         assert program
         arguments = [*FLAGS, f"--user-data-dir={self._profile}", "--remote-debugging-port=0"]
@@ -67,14 +69,15 @@ class Browser:
     ) -> None:
         self._process.terminate()
         await self._process.wait()
-        self._server.close()
+        await self._stack.aclose()
 
     async def report(self) -> Any:
         """What the script reports next."""
         async with asyncio.timeout(30):
             return await self._reports.get()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One call of the page."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         kind, body = "text/html", self._page
         if head.startswith("get /tocsin.js"):
@@ -85,4 +88,3 @@ class Browser:
             body = b""
         lead = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         writer.write(lead.encode() + body)
-        writer.close()

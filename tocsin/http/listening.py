@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import resource
 import signal
 import socket
+import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +18,20 @@ from typing import Any, Final
 import uvicorn
 
 from tocsin.errors import StorageError, UnavailableError
+from tocsin.http.accepting import Acceptor
+from tocsin.http.doorway import HEAD_SECONDS, Doorways
 from tocsin.http.websocket import WebSocket
+from tocsin.log import get_logger
+
+log = get_logger(__name__)
 
 ADDRESS: Final = "address"
 # How long calls under way may take to end once the server stops.
 STOP_SECONDS: Final = 10
+# TLS handshakes under way at the same time.
+HANDSHAKES: Final = 1000
+# What a process needs beyond one file per connection.
+_SPARE_FILES: Final = 100
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -61,10 +73,24 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def config(app: Any, **more: Any) -> uvicorn.Config:
+def allow_files(section: str, connections: int) -> None:
+    """Lets the process have a file per connection, as far as the system allows."""
+    wanted = connections + _SPARE_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        message = f"fewer files may be open than {section}.connections needs"
+        log.warning(message, files=soft, connections=connections)
+
+
+def config(app: Any, doorways: Doorways, **more: Any) -> uvicorn.Config:
     """How Uvicorn serves an application here; ``more`` are further settings of Uvicorn's."""
     settings: dict[str, Any] = {
-        "http": "httptools",
+        "http": doorways.protocol,
         "ws": WebSocket,
         # Results are compressible, but brokers are near and there is no core to spare for it.
         "ws_per_message_deflate": False,
@@ -91,16 +117,51 @@ def note_address(directory: Path, url: str) -> None:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that says when it listens, and leaves the process alive when a signal stops it."""
+    """Uvicorn that says when it listens, bounds what strangers may do, and leaves the process alive when a signal stops
+    it. ``stopping`` is awaited before anything is closed."""
 
-    def __init__(self, config: uvicorn.Config, listens: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        listens: Callable[[], None],
+        doorways: Doorways,
+        stopping: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         super().__init__(config)
-        self._listens = listens
+        self._listens, self._doorways, self._stopping = listens, doorways, stopping
+        self._sweep: asyncio.Task[None] | None = None
+        self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to listen."""
-        await super().startup(sockets)
+        self._sweep = asyncio.create_task(self._doorways.end_late_ones())
+        context, self.config.ssl = self.config.ssl, None
+        if context is None:
+            await super().startup(sockets)
+        else:
+            await super().startup([])
+            self._acceptors = [self._acceptor(listener, context) for listener in sockets or []]
         self._listens()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stops."""
+        if self._stopping:
+            await self._stopping()
+        self._doorways.stop()
+        if self._sweep:
+            self._sweep.cancel()
+        for acceptor in self._acceptors:
+            acceptor.close()
+            await acceptor.wait_closed()
+        await super().shutdown(sockets)
+
+    def _acceptor(self, listener: socket.socket, context: ssl.SSLContext) -> Acceptor:
+        def make() -> asyncio.Protocol:
+            return self._doorways.protocol(config=self.config, server_state=self.server_state, app_state={})
+
+        acceptor = Acceptor(make, context, HEAD_SECONDS, HANDSHAKES)
+        acceptor.start(listener, self.config.backlog)
+        return acceptor
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from tocsin.balance.thresholds import Thresholds
 from tocsin.coordinator.limits import Limits
-from tocsin.settings.section import MIB, Port, Seconds, Section, Size, TlsCertificate, TlsKey
+from tocsin.settings.section import MIB, Connections, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 _LIMITS: Final = Limits()
 _THRESHOLDS: Final = Thresholds()
@@ -41,6 +41,7 @@ class Coordinator(Section, frozen=True, kw_only=True):
     ] = ""
     tls_certificate: TlsCertificate = ""
     tls_key: TlsKey = ""
+    connections: Connections = 10_000
     registration: Annotated[
         Registration,
         Meta(description="Who may register subscribers: operators, or anybody for names that are not taken."),

@@ -13,6 +13,17 @@ Size = Annotated[int, Meta(ge=KIB)]
 # The upper bound is there to refuse infinity.
 Seconds = Annotated[float, Meta(gt=0, le=1_000_000_000)]
 Port = Annotated[int, Meta(ge=0, le=65_535)]
+Connections = Annotated[
+    int,
+    Meta(
+        ge=100,
+        le=1_000_000,
+        description=(
+            "Connections for HTTP calls at the same time; with more, the one that has asked for nothing for longest is "
+            "ended."
+        ),
+    ),
+]
 TlsCertificate = Annotated[
     str,
     Meta(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -157,6 +157,18 @@ async def test_a_first_message_without_a_good_token_is_refused(dial: Connect, fi
     async with dial(token=None, first=first) as socket:
         assert (await received(socket))["type"] == "error"
         assert await closed(socket) == code
+
+
+async def test_only_so_many_tokens_are_waited_for_and_brokers_who_show_theirs_at_once_are_served(
+    dial: Connect,
+) -> None:
+    async with AsyncExitStack() as stack:
+        for _ in range(control.MOST_UNNAMED):
+            await stack.enter_async_context(dial(token=None))
+        with pytest.raises(InvalidStatus) as refused:
+            await stack.enter_async_context(dial(token=None))
+        assert refused.value.response.status_code == 503
+        await stack.enter_async_context(dial())
 
 
 async def test_a_broker_that_sends_no_token_in_time_is_refused(dial: Connect, monkeypatch: pytest.MonkeyPatch) -> None:

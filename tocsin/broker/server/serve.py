@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import resource
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-
-import uvicorn
+from collections.abc import Callable
 
 from tocsin.broker.server.app import create_app
 from tocsin.broker.server.entrance import PATH
 from tocsin.broker.server.server import BrokerServer
 from tocsin.errors import SettingsError
 from tocsin.http import listening as sockets
-from tocsin.http.listening import Server, address, config
+from tocsin.http.listening import Server, address, allow_files, config
 from tocsin.http.tls import tls
 from tocsin.log import get_logger
 from tocsin.settings import Broker
 
 log = get_logger(__name__)
-
-# What a process needs beyond one file per connection.
-_SPARE_FILES = 100
 
 
 def bind(section: Broker) -> socket.socket:
@@ -43,17 +36,18 @@ async def run(
     listener = listener or bind(section)
     url = address(listener, "https" if section.tls_certificate else "http")
     server = BrokerServer(section, public_url(section, listener))
-    allow_files(section.connections)
+    allow_files("broker", section.connections)
 
     def listens() -> None:
         log.info("broker listens", broker=section.name, url=url, subscribers=server.url)
         if listening:
             listening(url)
 
-    options = {"http": server.doorways.protocol, "ws": server.doorways.connection, **files}
+    doorways = server.doorways
+    options = config(create_app(server), doorways, ws=doorways.connection, **files)
     server.start()
     try:
-        await _Server(config(create_app(server), **options), listens, server.stop).serve([listener])
+        await Server(options, listens, doorways, server.stop).serve([listener])
     finally:
         await server.stop()
 
@@ -85,31 +79,3 @@ def public_url(section: Broker, listener: socket.socket) -> str:
     if section.host in ("0.0.0.0", "::"):
         log.warning("broker.url is not set, so subscribers are sent to this machine's loopback address")
     return address(listener, "wss" if section.tls_certificate else "ws") + PATH
-
-
-def allow_files(connections: int) -> None:
-    """Lets the process have a file per connection, as far as the system allows."""
-    wanted = connections + _SPARE_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            soft = most
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        log.warning("fewer files may be open than broker.connections needs", files=soft, connections=connections)
-
-
-class _Server(Server):
-    """Lets its subscribers go before the HTTP side stops."""
-
-    def __init__(
-        self, config: uvicorn.Config, listens: Callable[[], None], stopping: Callable[[], Awaitable[None]]
-    ) -> None:
-        super().__init__(config, listens)
-        self._stopping = stopping
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops."""
-        await self._stopping()
-        await super().shutdown(sockets)

@@ -53,7 +53,7 @@ class BrokerServer:
             waiting_bytes=limits.waiting_bytes,
             burst=limits.message_burst,
         )
-        self.doorways = Doorways(lambda: Connection(self.sessions), limits.login_seconds, section.connections)
+        self.doorways = Doorways(lambda: Connection(self.sessions), section.connections, limits.login_seconds)
         self._client = _client(section)
         self._publications = Publications(self._client, self._driver.feed)
         self._coordinator = CoordinatorLink(self._driver, section.coordinator, section.token)
@@ -72,7 +72,6 @@ class BrokerServer:
             self._data.keep(),
             self.sessions.sweep(self._ping_seconds),
             self.sessions.end_late_ones(),
-            self.doorways.end_late_ones(),
             self._expiry.watch(),
         )
         self._tasks = [asyncio.create_task(part) for part in parts]
@@ -83,7 +82,6 @@ class BrokerServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.sessions.stop()
-        self.doorways.stop()
         await self._publications.stop()
         self._driver.stop()
         await self._client.aclose()

@@ -20,7 +20,8 @@ from tocsin.coordinator.store import Store
 from tocsin.coordinator.store.opening import open_store
 from tocsin.http import listening as sockets
 from tocsin.http.demo import DEMO_TOKEN, check_demo
-from tocsin.http.listening import ADDRESS, Server, address, config, note_address
+from tocsin.http.doorway import Doorways
+from tocsin.http.listening import ADDRESS, Server, address, allow_files, config, note_address
 from tocsin.http.tls import tls
 from tocsin.log import get_logger
 from tocsin.settings.coordinator import Coordinator as Settings
@@ -95,9 +96,11 @@ async def _serve(
         if listening:
             listening(url)
 
+    doorways = Doorways(settings.connections)
+    allow_files("coordinator", settings.connections)
     options = {"ws_max_size": _MESSAGE_BYTES, "ws_ping_interval": 5, "ws_ping_timeout": 10, **files}
     try:
-        await Server(config(app, **options), listens).serve([listener])
+        await Server(config(app, doorways, **options), listens, doorways).serve([listener])
     finally:
         with suppress(OSError):
             (settings.directory / ADDRESS).unlink()

@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster, Notices
 from tocsin.data.server.pending import Pending
-from tocsin.errors import InvalidError, UnauthorizedError
+from tocsin.errors import InvalidError, UnauthorizedError, UnavailableError
 from tocsin.http import failures
 from tocsin.http.body import UNDECODABLE, decoded, undecodable
 from tocsin.log import get_logger
@@ -29,6 +29,7 @@ from tocsin.tasks import until_one_ends
 log = get_logger(__name__)
 
 TOKEN_SECONDS: Final = 10.0
+MOST_UNNAMED: Final = 16
 UNSUPPORTED: Final = 1003
 
 _REQUEST: Final[msgspec.json.Decoder[control.Request]] = msgspec.json.Decoder(control.Request)
@@ -43,6 +44,7 @@ class Control:
 
     def __init__(self, cluster: DataCluster, gate: Gate) -> None:
         self._cluster, self._gate = cluster, gate
+        self._unnamed = 0
 
     async def endpoint(self, websocket: WebSocket) -> None:
         """One connection, from its handshake to its end."""
@@ -56,7 +58,7 @@ class Control:
             await websocket.accept()
             try:
                 if not named:
-                    self._gate.holder(await _token(websocket)).require(Access.BROKER)
+                    self._gate.holder(await self._token(websocket)).require(Access.BROKER)
                 await Conversation(websocket, self._cluster, broker).hold()
             except WebSocketDisconnect:
                 raise
@@ -68,7 +70,17 @@ class Control:
         authorization = websocket.headers.get("authorization")
         if authorization:
             self._gate.caller(authorization).require(Access.BROKER)
+        elif self._unnamed >= MOST_UNNAMED:
+            raise UnavailableError("too many connections have not sent their token yet; send it with the handshake")
         return bool(authorization)
+
+    async def _token(self, websocket: WebSocket) -> str:
+        """The token in the first message. Only so many may be waited for, for anybody can connect without."""
+        self._unnamed += 1
+        try:
+            return await _token(websocket)
+        finally:
+            self._unnamed -= 1
 
 
 class Conversation:

@@ -10,7 +10,9 @@ from tocsin.data.server import uploads
 from tocsin.data.server.app import create_app
 from tocsin.data.server.cluster import DataCluster, Tokens
 from tocsin.http import listening as sockets
-from tocsin.http.listening import ADDRESS, Server, address, config, note_address
+from tocsin.http.doorway import Doorways
+from tocsin.http.listening import ADDRESS, Server, address, allow_files, config, note_address
+from tocsin.http.tls import tls
 from tocsin.log import get_logger
 from tocsin.settings import Settings
 
@@ -37,10 +39,11 @@ async def run(
     ``listening``. ``listener`` is a socket from :func:`bind`, made here unless given.
     """
     directory = settings.data.directory
+    files = tls("data", settings.data.tls_certificate, settings.data.tls_key)
     app = create_app(cluster, tokens, settings, demo_token)
     uploads.clear(directory)
     listener = listener or bind(settings)
-    url = address(listener)
+    url = address(listener, "https" if files else "http")
 
     def listens() -> None:
         note_address(directory, url)
@@ -48,9 +51,11 @@ async def run(
         if listening:
             listening(url)
 
-    options = {"ws_max_size": settings.data.max_request_bytes, "ws_ping_interval": 10, "ws_ping_timeout": 30}
+    doorways = Doorways(settings.data.connections)
+    allow_files("data", settings.data.connections)
+    options = {"ws_max_size": settings.data.max_request_bytes, "ws_ping_interval": 10, "ws_ping_timeout": 30, **files}
     try:
-        await Server(config(app, **options), listens).serve([listener])
+        await Server(config(app, doorways, **options), listens, doorways).serve([listener])
     finally:
         with suppress(OSError):
             (directory / ADDRESS).unlink()
