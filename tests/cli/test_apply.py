@@ -64,10 +64,11 @@ def test_a_mistake_is_shown_with_its_line_and_a_caret_before_anything_is_sent(
     Path("bad.sql").write_text("CREATE DATASET A (id STRING);\n\tCREATE TABLE x;\n", encoding="utf-8")
     refused = tocsin("apply", "bad.sql")
     assert refused.status == 1
-    head, line, caret = refused.err.splitlines()
+    head, line, caret, left_at = refused.err.splitlines()
     assert head.startswith("bad.sql:2:9: expected DATASET")
     assert line.strip() == "CREATE TABLE x;"
     assert caret.index("^") == line.index("TABLE")
+    assert left_at == "nothing was changed"
     assert cluster.definitions == {}
 
 
@@ -79,6 +80,8 @@ def test_what_the_server_refuses_is_shown_at_its_place_in_the_whole_file(
     assert refused.status == 1
     assert "app/app.sql:6:1: there is no dataset Nowhere" in refused.err
     assert "CREATE FEED f INTO Nowhere;" in refused.err
+    assert refused.err.endswith("nothing was changed\n")
+    assert (cluster.definitions, cluster.loaded) == ({}, {}), "the whole file is checked before its first part is sent"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,36 @@ def test_a_file_that_cannot_be_loaded_is_shown_at_its_statement(
     assert refused.status == 1
     assert refused.err.startswith("app/app.sql:2:1: ")
     assert reason in refused.err
-    assert "dataset Shelters" in refused.out, "what was done before is still told"
+    assert (refused.out, cluster.definitions) == ("", {})
+
+
+def test_what_was_carried_out_before_something_fails_is_told_together_with_the_failure(
+    tocsin: Program, cluster: MemoryCluster, application: Path
+) -> None:
+    cluster.full_at = "Of"
+    failed = tocsin("apply", "app/app.sql")
+    assert failed.status == 1
+    assert [line.split()[:3] for line in failed.out.splitlines()[1:]] == [
+        ["dataset", "Shelters", "created"],
+        ["dataset", "Shelters", "loaded"],
+    ]
+    assert failed.err == "error: the disk is full\n"
+    application.write_text("CREATE DATASET A (id STRING); DROP DATASET A; " + APPLICATION, encoding="utf-8")
+    cluster.full_at = "Shelters"
+    failed = tocsin("apply", "app/app.sql")
+    assert [line.split()[:3] for line in failed.out.splitlines()[1:]] == [
+        ["dataset", "A", "created"],
+        ["dataset", "A", "dropped"],
+    ]
+
+
+def test_a_dry_run_says_what_would_happen_and_changes_nothing(
+    tocsin: Program, cluster: MemoryCluster, application: Path
+) -> None:
+    dry = tocsin("apply", "app/app.sql", "--dry-run")
+    assert (dry.status, cluster.definitions, cluster.loaded) == (0, {}, {})
+    assert "what would happen" in dry.out
+    assert ["channel", "Of", "created"] in [line.split() for line in dry.out.splitlines()]
 
 
 def test_a_refused_load_is_shown_at_its_statement(tocsin: Program, cluster: MemoryCluster, application: Path) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.data.world import DATASETS, FEED, World
-from tocsin.errors import StatementError
+from tocsin.data.applying import Applier
+from tocsin.errors import StatementError, StorageError
+from tocsin.model.messages import Outcome
 
 pytestmark = pytest.mark.spark
 
@@ -135,9 +137,8 @@ CREATE CONTINUOUS CHANNEL OfType(event STRING) AS
     assert lines[error.line - 1].strip() == "WHERE r.etyp = event;"
     assert lines[error.line - 1][error.column - 1 :].startswith(("r.etyp", "etyp"))
     assert "etyp" in error.reason
-    # What came before it is there, and the corrected file does the rest.
-    assert set(world.shown("DATASETS")) == {"Reports", "People"}
-    assert world.actions(text.replace("r.etyp ", "r.etype ")) == ["unchanged", "unchanged", "created"]
+    assert world.shown("DATASETS") == {}
+    assert world.actions(text.replace("r.etyp ", "r.etype ")) == ["created"] * 3
 
 
 def test_an_error_on_the_line_where_the_body_begins_is_placed_behind_what_is_before_it(world: World) -> None:
@@ -158,7 +159,8 @@ def test_refusals_are_placed_at_their_statements(world: World) -> None:
     assert (error.line, error.column) == (6, 3)
     assert "dataset Reports is filled by feed reports already" in error.reason
     assert (
-        "needs the records of a key in one slice" in refused(world, "CREATE FEED p INTO People SLICED BY likes").reason
+        "needs the records of a key in one slice"
+        in refused(world, DATASETS + "CREATE FEED p INTO People SLICED BY likes").reason
     )
 
 
@@ -181,3 +183,58 @@ def test_what_there_is_can_be_shown_and_described_as_the_statements_that_make_it
     assert set(world.shown("BROKERS")) == {"b"}
     [be] = world.attach("OfType", {"event": "fire"})
     assert world.shown("SUBSCRIPTIONS")[str(be)]["parameters"] == {"event": "fire"}
+
+
+def test_a_file_with_a_mistake_anywhere_changes_nothing(world: World, tmp_path: Path) -> None:
+    world.apply(DATASETS + FEED)
+    before = {what: world.shown(what) for what in ("DATASETS", "FEEDS", "CHANNELS")}
+    first = "DROP FEED reports; CREATE DATASET More (id STRING);\n"
+    for mistake in (
+        "DROP CHANNEL Nix;",
+        "DESCRIBE CHANNEL Nix;",
+        "CREATE FEED other INTO Nowhere;",
+        "CREATE FEED people INTO People SLICED BY likes;",
+        "CREATE CONTINUOUS CHANNEL C(event STRING) AS SELECT r.nix FROM Reports r WHERE r.etype = event;",
+        "CREATE CONTINUOUS CHANNEL C(event STRING) AS SELECT r.id FROM Reports r WHERE r.etype = event;"
+        "DROP DATASET Reports;",
+        "DROP DATASET More; CREATE FEED more INTO More;",
+        "CREATE DATASET mORE (id STRING);",
+        "LOAD DATASET More FROM 'x.csv';",
+        "CREATE REFERENCE DATASET Places (id STRING); LOAD DATASET Places FROM 'none.csv';",
+    ):
+        assert refused(world, first + mistake, tmp_path).line == 2, mistake
+        assert {what: world.shown(what) for what in before} == before, mistake
+
+
+def test_statements_may_build_on_each_other_and_take_back_what_was_there(world: World) -> None:
+    world.apply(DATASETS + FEED + CHANNEL)
+    away = "DROP CHANNEL oftype; DROP FEED reports; DROP DATASET Reports;"
+    assert world.actions(f"{away} {DATASETS} {FEED} {CHANNEL} DESCRIBE FEED reports") == [
+        *["dropped"] * 3,
+        "created",
+        "unchanged",
+        "created",
+        "created",
+        "shown",
+    ]
+
+
+def test_what_is_carried_out_before_a_failure_has_been_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: object) -> None:
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(world.catalog, "create_feed", full)
+    told: list[Outcome] = []
+    with pytest.raises(StorageError):
+        Applier(world.catalog, 4).apply(DATASETS + FEED + CHANNEL, None, told.append)
+    assert [(outcome.statement, outcome.action) for outcome in told] == [
+        ("dataset Reports", "created"),
+        ("dataset People", "created"),
+    ]
+    assert world.shown("CHANNELS") == {}
+
+
+def test_checking_tells_what_would_happen_and_changes_nothing(world: World) -> None:
+    checked = Applier(world.catalog, 4).check(DATASETS + FEED + CHANNEL)
+    assert [outcome.action for outcome in checked] == ["created"] * 4
+    assert world.shown("DATASETS") == {}

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
-from tocsin.cli.connection import Server, ServerOption, TokenOption, connect
+from tocsin.cli.connection import RefusedStatementError, RemoteError, Server, ServerOption, TokenOption, connect
 from tocsin.cli.show import STATEMENT, rows
 from tocsin.errors import InvalidError, NotFoundError, StatementError
 
@@ -35,30 +35,56 @@ def apply(
     file: Annotated[Path, typer.Argument(help="The application file; - for standard input.")],
     server: ServerOption = None,
     token: TokenOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")] = False,
 ) -> None:
     """Apply an application file: create what is new, say what differs, load the files it names.
 
-    The status is 1 when a statement is refused, or a definition differs from the existing one without OR REPLACE.
+    All of it is checked before the first statement is carried out: a file with a mistake changes nothing. The status is
+    1 when a statement is refused, or a definition differs from the existing one without OR REPLACE.
     """
-    from tocsin.cli.parts import parts
-
     text = read(file)
     outcomes: list[Outcome] = []
     refused: StatementError | None = None
     try:
         with connect(invocation(context).settings, server, token) as data:
-            for part in parts(text):
-                outcomes += _carried_out(part, data, file.parent)
+            _apply(text, data, file.parent, outcomes, dry_run)
     except StatementError as error:
         refused = error
     finally:
-        _print(outcomes)
+        _print(outcomes, "what would happen" if dry_run else "what happened")
     if refused:
         messages.print(_pointed(refused, text, str(file)), soft_wrap=True)
+        messages.print(_left_at(outcomes), soft_wrap=True)
         raise typer.Exit(1)
     if any(outcome.action == "changed" for outcome in outcomes):
         messages.print("some definitions differ and were left as they are; say CREATE OR REPLACE to replace them")
         raise typer.Exit(1)
+
+
+def _apply(text: str, data: Server, directory: Path, outcomes: list[Outcome], dry_run: bool) -> None:
+    """Adds what each statement did to ``outcomes``, also when a later one fails."""
+    from tocsin.cli.parts import parts
+
+    pieces = list(parts(text))
+    would = _checked(text, data) if pieces else []
+    for piece in pieces:
+        if not isinstance(piece, str):
+            _check_file(piece, directory)
+    if dry_run:
+        outcomes += would
+        return
+    try:
+        for piece in pieces:
+            outcomes += _carried_out(piece, data, directory)
+    except (RefusedStatementError, RemoteError) as error:
+        outcomes += error.problem.outcomes or []
+        raise
+
+
+def _left_at(outcomes: list[Outcome]) -> str:
+    if any(outcome.action not in ("shown", "unchanged", "changed") for outcome in outcomes):
+        return "the statements above were carried out, the others were not; correct the file and apply it again"
+    return "nothing was changed"
 
 
 def read(file: Path) -> str:
@@ -81,20 +107,35 @@ def _carried_out(part: Part, data: Server, directory: Path) -> list[Outcome]:
     return [_loaded(part, data, directory)]
 
 
+def _checked(text: str, data: Server) -> list[Outcome]:
+    """What the whole file would do. Its parts go one by one, and the first must not be done if the last cannot be."""
+    import msgspec
+
+    from tocsin.model.messages import Applied
+
+    return msgspec.json.decode(data.post("/check", text.encode(), "text/sql"), type=Applied).outcomes
+
+
+def _check_file(statement: LoadDataset, directory: Path) -> None:
+    path = directory / statement.path
+    if path.suffix.lower() not in _MEDIA:
+        raise statement.error(f"cannot load '{path}': the name must end in {', '.join(_MEDIA)}")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise statement.error(f"'{path}' cannot be read: {error.strerror}") from None
+
+
 def _loaded(statement: LoadDataset, data: Server, directory: Path) -> Outcome:
     """Sends the file along: the server may run elsewhere, and reads no paths."""
     import msgspec
 
-    from tocsin.cli.connection import RemoteError
     from tocsin.model.messages import Loaded, Outcome
 
     path = directory / statement.path
-    media = _MEDIA.get(path.suffix.lower())
-    if media is None:
-        raise statement.error(f"cannot load '{path}': the name must end in {', '.join(_MEDIA)}")
     try:
         with path.open("rb") as file:
-            answer = data.post(f"/datasets/{statement.dataset}/load", file, media)
+            answer = data.post(f"/datasets/{statement.dataset}/load", file, _MEDIA[path.suffix.lower()])
     except OSError as error:
         raise statement.error(f"'{path}' cannot be read: {error.strerror}") from None
     except RemoteError as error:
@@ -106,10 +147,10 @@ def _loaded(statement: LoadDataset, data: Server, directory: Path) -> Outcome:
     return Outcome(title, "loaded", f"{loaded.rows:,} rows from {statement.path}")
 
 
-def _print(outcomes: list[Outcome]) -> None:
+def _print(outcomes: list[Outcome], heading: str) -> None:
     if not outcomes:
         return
-    table = Table("statement", "what happened", "", box=None, header_style="bold", pad_edge=False)
+    table = Table("statement", heading, "", box=None, header_style="bold", pad_edge=False)
     for outcome in outcomes:
         style = _STYLES.get(outcome.action, "dim")
         table.add_row(Text(outcome.statement), Text(outcome.action, style=style), Text(outcome.detail))

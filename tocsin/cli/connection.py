@@ -42,6 +42,14 @@ class RemoteError(TocsinError):
         super().__init__(problem.message)
 
 
+class RefusedStatementError(StatementError):
+    """A statement that the server refused, with all it said of it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem.message, line=problem.line or 0, column=problem.column or 0)
+
+
 class Server(AbstractContextManager["Server"]):
     """The server at ``url``. Every call gives the body of a success, or raises a TocsinError.
 
@@ -155,7 +163,7 @@ def _error(response: httpx.Response, tokens: str) -> TocsinError:
             f"{where} answered with status {response.status_code}, but not as a server of Tocsin does"
         )
     if problem.code == StatementError.code:
-        return StatementError(problem.message, line=problem.line or 0, column=problem.column or 0)
+        return RefusedStatementError(problem)
     if problem.code == BusyError.code:
         return BusyError(problem.message, retry_after=problem.retry_after or 1.0)
     if problem.code == UnauthorizedError.code:

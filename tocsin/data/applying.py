@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
 from tocsin.data.catalog import Catalog
+from tocsin.data.conflicts import Known, find
+from tocsin.data.draft import Draft
 from tocsin.data.listing import described, listed
 from tocsin.data.sql.forms import (
     CreateChannel,
@@ -23,24 +26,113 @@ from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementE
 from tocsin.model.definitions import Channel, Dataset, Definition, Feed
 from tocsin.model.messages import Action, Outcome
 
+Told = Callable[[Outcome], None]
+
 
 class Applier:
-    """Carries statements out on a catalog.
+    """Carries statements out on a catalog: all of a file, or nothing where that can be known beforehand.
 
-    A file is parsed as a whole first, so that one with a syntax error changes nothing. After that each statement stands
-    for itself: those before a refused one have been carried out, and applying the corrected file again does the rest.
+    A file is read as a whole and tried on a draft of the catalog first: syntax, names, what uses what, and the bodies
+    of channels, which Spark checks. Only then is the first statement carried out.
+
+    What can go wrong after that: the disk is full, a feed does not come to its end. Those before have been carried out,
+    and were told; applying the corrected file again does the rest.
     """
 
     def __init__(self, catalog: Catalog, default_slices: int) -> None:
         self._catalog, self._default_slices = catalog, default_slices
 
-    def apply(self, text: str, directory: Path | None) -> list[Outcome]:
-        """Carries out a file; paths in it are relative to ``directory``, without which nothing is loaded."""
-        statements = parse(text)
-        with self._catalog.changing:
-            return [self._carried_out(statement, directory) for statement in statements]
+    def apply(self, text: str, directory: Path | None, told: Told = lambda _: None) -> list[Outcome]:
+        """Carries out a file, and has each outcome ``told`` as soon as there is one.
 
-    def _carried_out(self, statement: Statement, directory: Path | None) -> Outcome:
+        Paths in it are relative to ``directory``, without which nothing is loaded.
+        """
+        statements = parse(text)
+        if directory is None:
+            _refuse_loads(statements)
+        with self._catalog.changing:
+            self._tried(statements, directory)
+            carrying = _Statements(_Live(self._catalog), self._default_slices)
+            outcomes = []
+            for statement in statements:
+                outcomes.append(carrying.outcome(statement, directory))
+                told(outcomes[-1])
+            return outcomes
+
+    def check(self, text: str) -> list[Outcome]:
+        """What applying a file would do, as far as can be known without the files it loads; nothing is changed."""
+        with self._catalog.changing:
+            return self._tried(parse(text), None)
+
+    def _tried(self, statements: list[Statement], directory: Path | None) -> list[Outcome]:
+        trying = _Statements(Draft(self._catalog), self._default_slices)
+        return [trying.outcome(statement, directory) for statement in statements]
+
+
+def _refuse_loads(statements: list[Statement]) -> None:
+    for statement in statements:
+        if isinstance(statement, LoadDataset):
+            raise statement.error(
+                "LOAD names a file of yours, which the server does not read: use tocsin apply, or send the file to "
+                f"POST /datasets/{statement.dataset}/load"
+            )
+
+
+class _Target(Known, Protocol):
+    """What statements are carried out on."""
+
+    def create_dataset(self, dataset: Dataset) -> None: ...
+    def create_feed(self, feed: Feed) -> None: ...
+    def create_channel(self, channel: Channel) -> None: ...
+    def drop_dataset(self, name: str) -> None: ...
+    def drop_feed(self, name: str) -> None: ...
+    def drop_channel(self, name: str) -> None: ...
+    def load(self, name: str, path: Path | None) -> int | None: ...
+    def listed(self, what: str) -> list[dict[str, Any]]: ...
+    def described(self, what: Thing, name: str) -> list[dict[str, Any]]: ...
+
+
+class _Live:
+    """The catalog itself."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self.uses, self.has_records = catalog.uses, catalog.has_records
+        self.create_dataset, self.drop_dataset = catalog.create_dataset, catalog.drop_dataset
+        self.create_feed, self.drop_feed = catalog.create_feed, catalog.drop_feed
+        self.create_channel, self.drop_channel = catalog.create_channel, catalog.drop_channel
+
+    @property
+    def datasets(self) -> Mapping[str, Dataset]:
+        return self._catalog.datasets
+
+    @property
+    def feeds(self) -> Mapping[str, Feed]:
+        return self._catalog.feeds
+
+    @property
+    def channels(self) -> Mapping[str, Channel]:
+        return self._catalog.channels
+
+    def load(self, name: str, path: Path | None) -> int | None:
+        assert path is not None
+        return self._catalog.load(name, path)
+
+    def listed(self, what: str) -> list[dict[str, Any]]:
+        return listed(self._catalog, what)
+
+    def described(self, what: Thing, name: str) -> list[dict[str, Any]]:
+        return described(self._catalog, what, name)
+
+
+class _Statements:
+    """What each statement does to a target."""
+
+    def __init__(self, target: _Target, default_slices: int) -> None:
+        self._target, self._default_slices = target, default_slices
+
+    def outcome(self, statement: Statement, directory: Path | None) -> Outcome:
+        """Carries a statement out; one that is refused is refused at its place in the file."""
         try:
             return self._outcome(statement, directory)
         except StatementError:
@@ -57,9 +149,9 @@ class Applier:
             case Drop():
                 return self._drop(statement)
             case Show():
-                return Outcome(f"show {statement.what}", "shown", rows=listed(self._catalog, statement.what))
+                return Outcome(f"show {statement.what}", "shown", rows=self._target.listed(statement.what))
             case Describe():
-                rows = described(self._catalog, statement.what, statement.name)
+                rows = self._target.described(statement.what, statement.name)
                 return Outcome(f"{statement.what} {statement.name}", "shown", rows=rows)
 
     def _create(self, statement: CreateDataset | CreateFeed | CreateChannel) -> Outcome:
@@ -81,41 +173,35 @@ class Applier:
 
     def _definition(self, statement: CreateDataset | CreateFeed | CreateChannel) -> Definition:
         if isinstance(statement, CreateFeed):
-            return statement.feed(self._catalog.dataset(statement.dataset), self._default_slices)
+            return statement.feed(find(self._target.datasets, statement.dataset, "dataset"), self._default_slices)
         return statement.definition
 
     def _existing(self, definition: Definition) -> Definition | None:
-        catalog = self._catalog
-        feeds = {name: pipeline.feed for name, pipeline in catalog.pipelines.items()}
+        target = self._target
         known: dict[str, Mapping[str, Definition]]
-        known = {"dataset": catalog.datasets, "feed": feeds, "channel": catalog.channels}
+        known = {"dataset": target.datasets, "feed": target.feeds, "channel": target.channels}
         folded = definition.name.casefold()
         return next((d for name, d in known[_word(definition)].items() if name.casefold() == folded), None)
 
     def _put(self, statement: CreateDataset | CreateFeed | CreateChannel, definition: Definition) -> None:
         match definition:
             case Dataset():
-                self._catalog.create_dataset(definition)
+                self._target.create_dataset(definition)
             case Feed():
-                self._catalog.create_feed(definition)
+                self._target.create_feed(definition)
             case Channel():
                 self._create_channel(statement, definition)
 
     def _create_channel(self, statement: CreateDataset | CreateFeed | CreateChannel, channel: Channel) -> None:
         try:
-            self._catalog.create_channel(channel)
+            self._target.create_channel(channel)
         except StatementError as error:
             assert isinstance(statement, CreateChannel)
             raise _placed(error, statement) from None
 
     def _load(self, statement: LoadDataset, directory: Path | None) -> Outcome:
         title = f"dataset {statement.dataset}"
-        if directory is None:
-            raise statement.error(
-                "LOAD names a file of yours, which the server does not read: use tocsin apply, or send the file to "
-                f"POST /datasets/{statement.dataset}/load"
-            )
-        rows = self._catalog.load(statement.dataset, directory / statement.path)
+        rows = self._target.load(statement.dataset, directory and directory / statement.path)
         if rows is None:
             return Outcome(title, "unchanged", "holds that file already")
         return Outcome(title, "loaded", f"{rows:,} rows")
@@ -123,9 +209,9 @@ class Applier:
     def _drop(self, statement: Drop) -> Outcome:
         title = f"{statement.what} {statement.name}"
         drop = {
-            Thing.DATASET: self._catalog.drop_dataset,
-            Thing.FEED: self._catalog.drop_feed,
-            Thing.CHANNEL: self._catalog.drop_channel,
+            Thing.DATASET: self._target.drop_dataset,
+            Thing.FEED: self._target.drop_feed,
+            Thing.CHANNEL: self._target.drop_channel,
         }[statement.what]
         try:
             drop(statement.name)

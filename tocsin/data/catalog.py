@@ -21,20 +21,21 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tocsin.data import conflicts
 from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.runner import Runner, Status
 from tocsin.data.compiling import Compiler
+from tocsin.data.conflicts import find
 from tocsin.data.lake.table import VERSION, Table
 from tocsin.data.pipeline import Pipeline
 from tocsin.data.results import Cache, Results
 from tocsin.data.store import Store
 from tocsin.data.store.brokers import Broker
 from tocsin.data.subscriptions import Subscriptions
-from tocsin.errors import ConflictError, NotFoundError, StatementError, StorageError, UnavailableError
+from tocsin.errors import StatementError, StorageError, UnavailableError
 from tocsin.log import get_logger
-from tocsin.model import names
-from tocsin.model.definitions import Channel, Dataset, DatasetKind, Definition, Feed
+from tocsin.model.definitions import Channel, Dataset, Definition, Feed
 from tocsin.model.loading import load_file
 from tocsin.model.terms import Asker, admit, fill_in
 from tocsin.model.types import arrow_type
@@ -109,25 +110,27 @@ class Catalog:
         for pipeline in self.pipelines.values():
             pipeline.stop()
 
+    @property
+    def feeds(self) -> dict[str, Feed]:
+        """The feeds by name."""
+        return {name: pipeline.feed for name, pipeline in self.pipelines.items()}
+
     def dataset(self, name: str) -> Dataset:
         """The dataset of that name, in any case."""
-        return _found(self.datasets, name, "dataset")
+        return find(self.datasets, name, "dataset")
 
     def pipeline(self, name: str) -> Pipeline:
         """The feed of that name, in any case."""
-        return _found(self.pipelines, name, "feed")
+        return find(self.pipelines, name, "feed")
 
     def channel(self, name: str) -> Channel:
         """The channel of that name, in any case."""
-        return _found(self.channels, name, "channel")
+        return find(self.channels, name, "channel")
 
     def create_dataset(self, dataset: Dataset) -> None:
         """Makes a dataset, or one anew that holds nothing yet."""
-        existing = self.datasets.get(dataset.name)
-        if existing is not None:
-            self._refuse_use(dataset.name, "replaced")
-            if self.tables[dataset.name].snapshot.files and existing.kind is not DatasetKind.REFERENCE:
-                raise ConflictError(f"dataset {dataset.name} has records; drop it first if they may go")
+        conflicts.check_dataset(self, dataset)
+        if dataset.name in self.datasets:
             for directory in self._directories(dataset.name):
                 _discard(directory)
         self._store.definitions.put(dataset)
@@ -135,15 +138,7 @@ class Catalog:
 
     def create_feed(self, feed: Feed) -> None:
         """Makes a feed, or gives it another assignment once everything in its log is stored."""
-        other = next((p.feed.name for p in self.pipelines.values() if p.feed.dataset == feed.dataset), feed.name)
-        if other != feed.name:
-            raise ConflictError(f"dataset {feed.dataset} is filled by feed {other} already; a dataset has one feed")
-        dataset = self.dataset(feed.dataset)
-        if dataset.kind is DatasetKind.KEYED and feed.sliced_by != dataset.primary_key:
-            raise ConflictError(
-                f"dataset {dataset.name} keeps the newest record per {dataset.primary_key}, which needs the records of "
-                f"a key in one slice: say SLICED BY {dataset.primary_key}"
-            )
+        conflicts.check_feed(self, feed)
         if feed.name in self.pipelines:
             self._end_pipeline(feed.name)
         else:
@@ -173,7 +168,7 @@ class Catalog:
     def drop_dataset(self, name: str) -> None:
         """Removes a dataset and its records."""
         dataset = self.dataset(name)
-        self._refuse_use(dataset.name, "dropped")
+        conflicts.check_unused(self, dataset.name, "dropped")
         with _set_aside(*self._directories(dataset.name)):
             self._store.definitions.remove(Dataset, dataset.name)
         del self.tables[dataset.name], self.datasets[dataset.name]
@@ -203,11 +198,7 @@ class Catalog:
     def load(self, name: str, path: Path) -> int | None:
         """Fills a reference dataset with a file; how many rows, or None if it holds just that already."""
         dataset = self.dataset(name)
-        if dataset.kind is not DatasetKind.REFERENCE:
-            feed = next((p.feed.name for p in self.pipelines.values() if p.feed.dataset == dataset.name), "FEED")
-            raise ConflictError(
-                f"only a REFERENCE dataset is loaded; {dataset.name} is filled by its feed: tocsin publish {feed} FILE"
-            )
+        conflicts.check_loaded(self, dataset)
         rows = load_file(dataset, path)
         digest = int.from_bytes(hashlib.blake2b(path.read_bytes(), digest_size=7).digest())
         table = self.tables[dataset.name]
@@ -324,13 +315,17 @@ class Catalog:
         """What belongs to a dataset; ids of one that is no more would keep records from the next of that name."""
         return [self._directory / "ids" / dataset, self._directory / "datasets" / dataset]
 
-    def _refuse_use(self, dataset: str, what: str) -> None:
-        users = [f"feed {p.feed.name}" for p in self.pipelines.values() if p.feed.dataset == dataset]
-        users += [f"channel {name}" for name in self.channels if self._uses(name, dataset)]
-        if users:
-            raise ConflictError(f"dataset {dataset} cannot be {what}: {', '.join(users)} use it; drop these first")
+    def has_records(self, dataset: str) -> bool:
+        """Whether there are records in a dataset."""
+        return bool(self.tables[dataset].snapshot.files)
 
-    def _uses(self, channel: str, dataset: str) -> bool:
+    def compiling(self, datasets: Mapping[str, Dataset]) -> Callable[[Channel], Compiled]:
+        """What has Spark check channels over ``datasets``, which may change meanwhile."""
+        compiler = Compiler(self._directory / "compiled", datasets)
+        return lambda channel: compiler.compiled(self.spark, channel)
+
+    def uses(self, channel: str, dataset: str) -> bool:
+        """Whether the body of a channel reads a dataset."""
         compiled = self.compiled.get(channel)
         if compiled is not None:
             return dataset in compiled.whole | compiled.fresh
@@ -361,14 +356,6 @@ def _skip(versions: Mapping[str, int], results: Results) -> None:
 
 def _schema(dataset: Dataset) -> pa.Schema:
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in dataset.columns])
-
-
-def _found(known: Mapping[str, T], name: str, what: str) -> T:
-    folded = name.casefold()
-    found = next((value for key, value in known.items() if key.casefold() == folded), None)
-    if found is None:
-        raise NotFoundError(f"there is no {what} {name}{names.suggestion(name, list(known))}")
-    return found
 
 
 def _fresh_directory(place: Path) -> Path:

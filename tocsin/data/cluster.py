@@ -101,8 +101,13 @@ class Cluster:
         await self._in_thread(self._close)
         self._threads.shutdown()
 
-    async def apply(self, text: str, directory: Path | None) -> list[Outcome]:
-        return await self._as_change(self._applier.apply, text, directory)
+    async def apply(
+        self, text: str, directory: Path | None, told: Callable[[Outcome], None] = lambda _: None
+    ) -> list[Outcome]:
+        return await self._as_change(self._applier.apply, text, directory, told)
+
+    async def check(self, text: str) -> list[Outcome]:
+        return await self._as_change(self._applier.check, text)
 
     async def load(self, dataset: str, path: Path) -> Loaded:
         def load() -> Loaded:

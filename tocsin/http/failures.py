@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -12,7 +13,7 @@ from starlette.responses import Response
 from tocsin.errors import BusyError, InvalidError, StatementError, TocsinError, UnauthorizedError
 from tocsin.http.answers import answer
 from tocsin.log import get_logger
-from tocsin.model.messages import Failure, Problem
+from tocsin.model.messages import Failure, Outcome, Problem
 from tocsin.model.records import Refusal
 
 log = get_logger(__name__)
@@ -50,11 +51,12 @@ def status(error: Exception) -> int:
     return error.status if isinstance(error, TocsinError) else 500
 
 
-def failure(error: Exception) -> Response:
-    """The answer to a call that ended in ``error``."""
+def failure(error: Exception, outcomes: list[Outcome] | None = None) -> Response:
+    """The answer to a call that ended in ``error``, and had these ``outcomes`` before."""
     if isinstance(error, ClientDisconnect):
         return Response(status_code=_CLIENT_LEFT)
-    return answer(Failure(problem(error)), status(error), _headers(error))
+    told = msgspec.structs.replace(problem(error), outcomes=outcomes)
+    return answer(Failure(told), status(error), _headers(error))
 
 
 def unrouted(request: Request, error: Exception) -> Response:

@@ -220,7 +220,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
     A refused statement has its line and column; ``retry_after`` is in seconds; ``refused`` are the first records of a
     publication none of which was accepted, and ``unlisted`` counts the others; ``reference`` finds a fault in the
-    server's log.
+    server's log; ``outcomes`` are what the statements did that were carried out before one failed.
     """
 
     code: str
@@ -231,6 +231,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: list[Refusal] | None = None
     unlisted: int = 0
     reference: str | None = None
+    outcomes: list[Outcome] | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +15,7 @@ from tocsin.data.server.cluster import Notices
 from tocsin.data.sql.forms import CreateChannel, CreateDataset, CreateFeed, Drop, LoadDataset, Show, Statement
 from tocsin.data.sql.render import render
 from tocsin.data.sql.statements import parse
-from tocsin.errors import InvalidError, NotFoundError
+from tocsin.errors import InvalidError, NotFoundError, StorageError
 from tocsin.model.control import Executed, Notice
 from tocsin.model.definitions import Channel, Dataset, Definition, Feed
 from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
@@ -31,10 +31,11 @@ class MemoryTokens:
 
 
 class MemoryCluster:
-    """``failing`` is raised by whatever is called next, until it is None again."""
+    """``failing`` is raised by whatever is called next, until it is None again; the disk is ``full_at`` a creation."""
 
     def __init__(self) -> None:
         self.failing: Exception | None = None
+        self.full_at = ""
         self.definitions: dict[str, Definition] = {}
         self.published: dict[str, list[bytes]] = {}
         self.loaded: dict[str, bytes] = {}
@@ -45,9 +46,30 @@ class MemoryCluster:
         self.listeners: dict[str, asyncio.Queue[Notice]] = {}
         self.status = Health("ok", channels=[ChannelHealth("Of", "waiting", 3)])
 
-    async def apply(self, text: str, directory: Path | None) -> list[Outcome]:
+    async def apply(
+        self, text: str, directory: Path | None, told: Callable[[Outcome], None] = lambda _: None
+    ) -> list[Outcome]:
         self._fail()
-        return [await self._outcome(statement) for statement in parse(text)]
+        outcomes = []
+        for statement in parse(text):
+            if self.full_at and f" {self.full_at}" in statement.text:
+                raise StorageError("the disk is full")
+            outcomes.append(await self._outcome(statement))
+            told(outcomes[-1])
+        return outcomes
+
+    async def check(self, text: str) -> list[Outcome]:
+        self._fail()
+        before = dict(self.definitions)
+        try:
+            return [await self._outcome(statement) for statement in parse(text) if not self._is_load(statement)]
+        finally:
+            self.definitions = before
+
+    def _is_load(self, statement: Statement) -> bool:
+        if isinstance(statement, LoadDataset) and statement.dataset not in self.definitions:
+            raise statement.error(f"there is no dataset {statement.dataset}")
+        return isinstance(statement, LoadDataset)
 
     async def _outcome(self, statement: Statement) -> Outcome:
         match statement:

@@ -44,6 +44,31 @@ async def test_a_refused_statement_is_answered_with_its_place(client: httpx.Asyn
     assert (error["code"], error["line"], error["column"]) == ("statement", 2, 10)
 
 
+async def test_a_failure_half_way_says_and_logs_what_was_carried_out(
+    client: httpx.AsyncClient, cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.full_at = "reports"
+    with caplog.at_level("INFO", "tocsin"):
+        failed = await client.post("/apply", content=f"{DATASET}; SHOW DATASETS; {FEED}")
+    error = failed.json()["error"]
+    assert (failed.status_code, error["code"]) == (507, "storage")
+    assert [(each["statement"], each["action"]) for each in error["outcomes"]] == [
+        ("dataset Reports", "created"),
+        ("show datasets", "shown"),
+    ]
+    assert [record.msg for record in caplog.records if record.msg == "statement applied"] == ["statement applied"]
+
+
+async def test_checking_a_file_tells_what_it_would_do_and_does_nothing(
+    client: httpx.AsyncClient, cluster: MemoryCluster
+) -> None:
+    checked = await client.post("/check", content=f"{DATASET}; LOAD DATASET Reports FROM 'x.csv'; {FEED}")
+    assert [each["action"] for each in checked.json()["outcomes"]] == ["created", "created"]
+    assert cluster.definitions == {}
+    assert (await client.post("/check", content=FEED)).status_code == 400
+    assert (await client.post("/check", content="")).status_code == 400
+
+
 async def test_a_path_to_load_is_refused_with_what_to_do_instead(client: httpx.AsyncClient) -> None:
     refused = await client.post("/apply", content=f"{DATASET};\nLOAD DATASET Reports FROM '/etc/passwd'")
     assert (refused.status_code, refused.json()["error"]["line"]) == (400, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,12 +26,20 @@ class DataCluster(Protocol):
     What a client may see is raised as a :class:`~tocsin.errors.TocsinError`; anything else is a fault.
     """
 
-    async def apply(self, text: str, directory: Path | None) -> list[Outcome]:
-        """Carries the statements out, in order. LOAD reads paths relative to ``directory``; None refuses LOAD.
+    async def apply(
+        self, text: str, directory: Path | None, told: Callable[[Outcome], None] = lambda _: None
+    ) -> list[Outcome]:
+        """Carries the statements out, in order, once all of them have been checked.
 
+        Each outcome is ``told``, from any thread, as soon as there is one: also those before a statement that fails.
+        LOAD reads paths relative to ``directory``; None refuses LOAD.
         A definition that differs from the existing one without OR REPLACE is left alone: its outcome is "changed".
         DROP IF EXISTS of what does not exist is "unchanged".
         """
+        ...
+
+    async def check(self, text: str) -> list[Outcome]:
+        """What applying the statements would do. Of LOAD, only whether there is such a dataset."""
         ...
 
     async def load(self, dataset: str, path: Path) -> Loaded:

@@ -73,8 +73,22 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         Access.ADMIN,
         statements.apply,
         "Apply an application file",
-        "Carries the statements out in order and says what each did. A definition that exists differently is reported "
-        "as `changed` and left alone unless its statement says OR REPLACE. LOAD DATASET is refused here.",
+        "Carries the statements out in order and says what each did. All are checked before the first is carried out, "
+        "so that a file with a mistake changes nothing; should one fail all the same, the error's `outcomes` say what "
+        "those before it did. A definition that exists differently is reported as `changed` and left alone unless its "
+        "statement says OR REPLACE. LOAD DATASET is refused here.",
+        group="Definitions",
+        body=Body({"text/sql": _SQL, "application/json": messages.Statement}, "SHOW CHANNELS;"),
+        answers={200: messages.Applied},
+        errors=(400, 409, 413),
+    ),
+    Operation(
+        "POST",
+        "/check",
+        Access.ADMIN,
+        statements.check,
+        "Check an application file",
+        "Says what applying the statements would do, and changes nothing. LOAD DATASET is checked as far as its name.",
         group="Definitions",
         body=Body({"text/sql": _SQL, "application/json": messages.Statement}, "SHOW CHANNELS;"),
         answers={200: messages.Applied},

@@ -15,6 +15,7 @@ from tocsin.data.sql.statements import parse
 from tocsin.errors import ConflictError, InvalidError, NotFoundError
 from tocsin.http import body
 from tocsin.http.answers import answer
+from tocsin.http.failures import failure
 from tocsin.log import get_logger
 from tocsin.model import messages, names
 from tocsin.model.scalars import shortened
@@ -33,12 +34,28 @@ _CREATES: Final = {Thing.DATASET: CreateDataset, Thing.FEED: CreateFeed, Thing.C
 
 
 async def apply(call: Call) -> Response:
-    """Carries out the statements of an application file."""
+    """Carries out the statements of an application file; if one fails, says what those before it did."""
     text = await _text(call)
     await _parsed(text)
-    outcomes = await call.cluster.apply(text, None)
-    _report(call, outcomes)
-    return answer(messages.Applied(outcomes))
+    outcomes: list[messages.Outcome] = []
+
+    def told(outcome: messages.Outcome) -> None:
+        outcomes.append(outcome)
+        _report(call, outcome)
+
+    try:
+        return answer(messages.Applied(await call.cluster.apply(text, None, told)))
+    except Exception as error:
+        if not outcomes:
+            raise
+        return failure(error, outcomes)
+
+
+async def check(call: Call) -> Response:
+    """Says what the statements of an application file would do."""
+    text = await _text(call)
+    await _parsed_loads(text)
+    return answer(messages.Applied(await call.cluster.check(text)))
 
 
 def create(thing: Thing) -> Callable[[Call], Awaitable[Response]]:
@@ -53,7 +70,7 @@ def create(thing: Thing) -> Callable[[Call], Awaitable[Response]]:
                 f"{outcome.statement} exists with another definition; say CREATE OR REPLACE to replace it"
                 + (f" ({outcome.detail})" if outcome.detail else "")
             )
-        _report(call, [outcome])
+        _report(call, outcome)
         return answer(outcome, 201 if outcome.action == "created" else 200)
 
     return created
@@ -67,7 +84,7 @@ def drop(thing: Thing) -> Callable[[Call], Awaitable[Response]]:
         [outcome] = await call.cluster.apply(f"DROP {thing.upper()} IF EXISTS {name}", None)
         if outcome.action != "dropped":
             raise NotFoundError(f"there is no {thing} {name}; GET /{thing}s lists those there are")
-        _report(call, [outcome])
+        _report(call, outcome)
         return answer(outcome)
 
     return dropped
@@ -97,15 +114,21 @@ async def _text(call: Call) -> str:
 
 async def _parsed(text: str) -> list[Statement]:
     """The statements, none of which may read files of the machine the server runs on."""
-    statements = await asyncio.to_thread(parse, text)
-    if not statements:
-        raise InvalidError("there is no statement in the body; send CREATE ..., DROP ... or SHOW ...")
+    statements = await _parsed_loads(text)
     for statement in statements:
         if isinstance(statement, LoadDataset):
             raise statement.error(
                 f"the server does not read files by their path; 'tocsin apply' sends them along, "
                 f"or send the file itself to POST /datasets/{statement.dataset}/load"
             )
+    return statements
+
+
+async def _parsed_loads(text: str) -> list[Statement]:
+    """The statements, LOAD among them."""
+    statements = await asyncio.to_thread(parse, text)
+    if not statements:
+        raise InvalidError("there is no statement in the body; send CREATE ..., DROP ... or SHOW ...")
     return statements
 
 
@@ -123,12 +146,7 @@ def _name(call: Call, thing: Thing) -> str:
     return call.name
 
 
-def _report(call: Call, outcomes: list[messages.Outcome]) -> None:
-    for outcome in outcomes:
-        if outcome.action not in ("shown", "unchanged"):
-            log.info(
-                "statement applied",
-                statement=outcome.statement,
-                action=outcome.action,
-                by=call.caller and call.caller.name,
-            )
+def _report(call: Call, outcome: messages.Outcome) -> None:
+    if outcome.action not in ("shown", "unchanged"):
+        by = call.caller and call.caller.name
+        log.info("statement applied", statement=outcome.statement, action=outcome.action, by=by)
