@@ -61,3 +61,43 @@ def test_too_much_on_its_way_is_refused_until_it_is_answered(bench: Bench) -> No
 
 def test_publishing_nothing_is_answered_at_once(bench: Bench) -> None:
     assert sent(bench.say(1, Publish(1, "places", [])), 1) == [Published(1, 0)]
+
+
+def test_a_deeply_nested_record_is_refused_before_it_travels_with_those_of_others(bench: Bench) -> None:
+    deep = Raw(b'{"x":' + b"[" * 100 + b"]" * 100 + b"}")
+    [error] = sent(bench.say(1, Publish(1, "places", [RECORD, deep])), 1)
+    assert isinstance(error, Error)
+    assert (error.code, "100 levels" in error.message) == ("invalid", True)
+    brackets_in_a_text = Raw(b'{"x":"' + b"[" * 40 + b'\\"' + b"[" * 80 + b'"}')
+    [batch] = batches(bench.say(2, Publish(9, "places", [brackets_in_a_text])))
+    assert [len(share.records) for share in batch.shares] == [1]
+
+
+def test_a_batch_refused_as_a_whole_is_sent_again_share_by_share(bench: Bench) -> None:
+    bench.say(1, Publish(7, "places", [RECORD, RECORD]))
+    bench.say(2, Publish(9, "places", [RECORD]))
+    [batch] = batches(bench.wait(0.05))
+    anns, bobs = batches(bench.do(events.BatchFailed(batch.batch, "invalid", "the body is not JSON")))
+    assert [share.subscriber for one in (anns, bobs) for share in one.shares] == ["ann", "bob"]
+    did = bench.do(events.BatchFailed(anns.batch, "invalid", "the body is not JSON"))
+    assert sent(did, 1) == [Error("invalid", "the body is not JSON", 7)]
+    assert sent(bench.do(events.BatchPublished(bobs.batch)), 2) == [Published(9, 1)]
+    assert len(batches(bench.say(1, Publish(3, "places", [RECORD] * 25)))) == 1, "nothing counts as on its way"
+
+
+def test_a_batch_that_cannot_be_taken_now_is_not_sent_apart(bench: Bench) -> None:
+    bench.say(1, Publish(7, "places", [RECORD]))
+    bench.say(2, Publish(9, "places", [RECORD]))
+    [batch] = batches(bench.wait(0.05))
+    did = bench.do(events.BatchFailed(batch.batch, "busy", "later", 1.0))
+    assert batches(did) == []
+    assert sent(did, 2) == [Error("busy", "later", 9, 1.0)]
+
+
+def test_refusals_that_are_not_listed_are_counted_for_whom_they_concern(bench: Bench) -> None:
+    bench.say(1, Publish(7, "places", [RECORD] * 4))
+    bench.say(2, Publish(9, "places", [RECORD] * 2))
+    [batch] = batches(bench.wait(0.05))
+    did = bench.do(events.BatchPublished(batch.batch, [Refusal(4, "no"), Refusal(0, "no")], {}, {0: 2}))
+    assert sent(did, 1) == [Published(7, 1, [Refusal(0, "no")], 2)]
+    assert sent(did, 2) == [Published(9, 1, [Refusal(0, "no")])]

@@ -278,6 +278,27 @@ def test_a_record_over_the_bound_is_refused_alone() -> None:
     assert list(reasons(batch)) == [1, 2]
 
 
+def test_of_many_bad_records_the_first_are_listed_and_the_others_counted() -> None:
+    bad = [{"id": str(n), "severity": "high"} if n % 3 else {"id": str(n)} for n in range(6000)]
+    batch = DECODER.decode(json.dumps(bad).encode())
+    assert len(batch.lines) == 2000
+    assert [refused.index for refused in batch.refusals] == [n for n in range(1500) if n % 3]
+    assert all("severity" in refused.reason for refused in batch.refusals)
+    assert batch.unlisted == 3000
+    lines = DECODER.decode(b"\n".join(json.dumps(one).encode() for one in bad), NDJSON)
+    assert (lines.lines, lines.refusals, lines.unlisted) == (batch.lines, batch.refusals, batch.unlisted)
+
+
+def test_records_over_the_bound_and_of_others_are_counted_with_the_rest() -> None:
+    decoder = RecordDecoder(REPORTS, bound=["etype"], max_record_bytes=100)
+    large = [{"id": "x" * 200}] * 700
+    others = [{"id": "a", "etype": "bob"}] * 700
+    batch = decoder.decode(json.dumps([*large, *others, {"id": "mine"}]).encode(), publisher="ann")
+    assert len(batch.lines) == 1
+    assert len(batch.refusals) + batch.unlisted == 1400
+    assert len(batch.refusals) == 1000
+
+
 @pytest.mark.parametrize("wrapped", [lambda deep: deep, lambda deep: b'[{"id":"a"},' + deep + b"]"])
 def test_deep_nesting_is_refused_and_crashes_nothing(wrapped: Callable[[bytes], bytes]) -> None:
     for opening, closing in ((b"[", b"]"), (b'{"id":', b"}")):

@@ -71,11 +71,15 @@ class Told(Event, frozen=True):
 
 
 class BatchPublished(Event, frozen=True):
-    """The data cluster has taken a batch, but for those records, and but for shares that were denied, and why."""
+    """The data cluster has taken a batch, but for those records, and but for shares that were denied, and why.
+
+    ``unlisted`` counts the refused records that are not listed, by the number of the share.
+    """
 
     batch: int
     refused: list[Refusal] = []
     denied: dict[int, str] = {}
+    unlisted: dict[int, int] = {}
 
 
 class BatchFailed(Event, frozen=True):

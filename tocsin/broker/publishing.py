@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Final
 
 from tocsin.broker.actions import PublishBatch
 from tocsin.broker.deadlines import Deadlines
@@ -10,9 +13,13 @@ from tocsin.broker.events import BatchFailed, BatchPublished
 from tocsin.broker.holdings import Session
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import Outbox
+from tocsin.model.bounds import DEPTH, too_deep
 from tocsin.model.messages import Share
 from tocsin.model.records import Refusal
 from tocsin.model.subscriber import Publish, Published
+
+# What the data cluster says of a batch that has something in it which it does not take.
+_REFUSED: Final = frozenset({"invalid", "too-large", "refused"})
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,10 @@ class Batch:
 class Publishing:
     """Collects, sends and answers publications.
 
-    What can go wrong: too much is on its way (``busy``), whoever publishes may not (``forbidden``), or a batch fails
-    (each request is told its error, and may be sent again: what was published twice is two records).
+    What can go wrong: too much is on its way (``busy``), a record is nested too deeply (``invalid``), whoever publishes
+    may not (``forbidden``), a batch is refused as a whole (each request of it is sent again by itself, so that only
+    the one at fault is refused), or fails otherwise (each request is told its error, and may be sent again: what was
+    published twice is two records).
     """
 
     def __init__(self, outbox: Outbox, limits: Limits) -> None:
@@ -53,9 +62,12 @@ class Publishing:
 
     def publish(self, session: Session, request: Publish) -> None:
         """Answered with Published when the data cluster has answered."""
-        size = sum(len(bytes(record)) for record in request.records)
+        size = sum(len(memoryview(record)) for record in request.records)
         if not request.records:
             self._outbox.reply(session, Published(request.id, 0))
+        elif any(too_deep(bytes(record)) for record in request.records):
+            message = f"a record is nested more than {DEPTH} levels deep; nothing of this was published"
+            self._outbox.refuse(session, "invalid", message, request.id)
         elif self._bytes + size > self._limits.publishing_bytes:
             message = "too much waits for the data cluster; publish this again later"
             self._outbox.refuse(session, "busy", message, request.id, 1.0)
@@ -64,20 +76,24 @@ class Publishing:
 
     def published(self, event: BatchPublished) -> None:
         """Tells everyone what became of their records."""
+        refusals = sorted(event.refused, key=attrgetter("index"))
         for number, part in enumerate(self._take(event.batch)):
             if reason := event.denied.get(number):
                 self._outbox.refuse(part.session, "forbidden", reason, part.id)
                 continue
-            last = part.first + part.count
-            refused = [
-                Refusal(refusal.index - part.first, refusal.reason)
-                for refusal in event.refused
-                if part.first <= refusal.index < last
-            ]
-            self._outbox.reply(part.session, Published(part.id, part.count - len(refused), refused))
+            start = bisect_left(refusals, part.first, key=attrgetter("index"))
+            end = bisect_left(refusals, part.first + part.count, key=attrgetter("index"))
+            refused = [Refusal(refusal.index - part.first, refusal.reason) for refusal in refusals[start:end]]
+            unlisted = event.unlisted.get(number, 0)
+            accepted = part.count - len(refused) - unlisted
+            self._outbox.reply(part.session, Published(part.id, accepted, refused, unlisted))
 
     def failed(self, event: BatchFailed) -> None:
-        """Tells everyone that nothing was taken."""
+        """Sends what may be refused only for others' sake again by itself, or tells everyone that nothing was taken."""
+        batch = self._sent.get(event.batch)
+        if batch and len(batch.parts) > 1 and event.code in _REFUSED:
+            self._send_apart(event.batch, batch)
+            return
         for part in self._take(event.batch):
             self._outbox.refuse(part.session, event.code, event.message, part.id, event.retry_after)
 
@@ -110,6 +126,17 @@ class Publishing:
         self._last += 1
         batch = self._sent[self._last] = self._open.pop(feed)
         self._outbox.add(PublishBatch(self._last, feed, batch.shares))
+
+    def _send_apart(self, number: int, batch: Batch) -> None:
+        del self._sent[number]
+        self._bytes -= batch.bytes
+        for part, share in zip(batch.parts, batch.shares, strict=True):
+            size = sum(len(memoryview(record)) for record in share.records)
+            self._last += 1
+            alone = Batch(batch.feed, [share], [replace(part, first=0)], part.count, size)
+            self._sent[self._last] = alone
+            self._bytes += size
+            self._outbox.add(PublishBatch(self._last, batch.feed, alone.shares))
 
     def _take(self, number: int) -> list[Part]:
         batch = self._sent.pop(number, None)

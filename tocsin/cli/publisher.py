@@ -51,7 +51,7 @@ class Tally:
     def count(self, batch: Batch, published: Published) -> None:
         """Adds the answer to a batch."""
         self.accepted += published.accepted
-        self.refused += len(published.refused)
+        self.refused += len(published.refused) + published.unlisted
         for refusal in published.refused[: REASONS_KEPT - len(self.reasons)]:
             self.reasons.append((batch[refusal.index].line, refusal.reason))
 
@@ -114,7 +114,7 @@ class Publisher:
         except RemoteError as error:
             if error.problem.refused is None:
                 raise
-            return Published(0, error.problem.refused)
+            return Published(0, error.problem.refused, error.problem.unlisted)
         return msgspec.json.decode(answer, type=Published)
 
     def _pause(self, seconds: float, reason: TocsinError) -> None:

@@ -16,7 +16,8 @@ from tocsin.client.actions import Action, Published, Refused
 from tocsin.client.asks import Asks
 from tocsin.client.rules import Rules
 from tocsin.client.subscriptions import PASSING
-from tocsin.model.records import Refusal
+from tocsin.model.bounds import DEPTH, too_deep
+from tocsin.model.records import LISTED, Refusal
 from tocsin.model.refusals import UNDECODABLE, malformed
 from tocsin.model.subscriber import Error, Publish
 
@@ -118,7 +119,7 @@ class Publisher:
             msgspec.json.decode(record)
         except UNDECODABLE as error:
             return malformed(error)
-        return None
+        return f"nested more than {DEPTH} levels deep" if too_deep(record) else None
 
     def _put(self, now: float, feed: str, record: bytes, owner: tuple[int, int]) -> None:
         batch = self._filling.get(feed)
@@ -131,7 +132,8 @@ class Publisher:
         batch.owners.append(owner)
         batch.bytes += len(record)
         self._kept += len(record)
-        if len(batch.records) >= self._rules.batch_records:
+        # With no more than are listed when refused, each refusal can be told to whom it concerns.
+        if len(batch.records) >= min(self._rules.batch_records, LISTED):
             self._close(batch)
 
     def _close(self, batch: Batch) -> None:

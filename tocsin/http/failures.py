@@ -26,10 +26,10 @@ class RefusedError(InvalidError):
 
     code = "refused"
 
-    def __init__(self, refused: list[Refusal]) -> None:
-        self.refused = refused
-        first = refused[0]
-        super().__init__(f"none of the {len(refused)} records was accepted; record {first.index}: {first.reason}")
+    def __init__(self, refused: list[Refusal], unlisted: int = 0) -> None:
+        self.refused, self.unlisted = refused, unlisted
+        first, count = refused[0], len(refused) + unlisted
+        super().__init__(f"none of the {count} records was accepted; record {first.index}: {first.reason}")
 
 
 def problem(error: Exception) -> Problem:
@@ -40,7 +40,7 @@ def problem(error: Exception) -> Problem:
         case BusyError():
             return Problem(error.code, _safe(error), retry_after=error.retry_after)
         case RefusedError():
-            return Problem(error.code, _safe(error), refused=error.refused)
+            return Problem(error.code, _safe(error), refused=error.refused, unlisted=error.unlisted)
         case TocsinError():
             return Problem(error.code, _safe(error))
     return _fault()

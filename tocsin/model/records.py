@@ -24,9 +24,13 @@ from tocsin.model.refusals import UNDECODABLE, inexact, malformed, refusal
 from tocsin.model.terms import foreign
 
 MAX_RECORD_BYTES: Final = 1 << 20
+LISTED: Final = 1000
+"""So many refusals of one publisher's records are listed, each with its reason, which takes longer to find than a good
+record to take; the others are counted."""
 _LINES_TYPES: Final = frozenset(
     {"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
 )
+_UNLISTED: Final = "not looked at"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -39,12 +43,14 @@ class Refusal(msgspec.Struct, frozen=True):
 
 class Batch(msgspec.Struct, frozen=True):
     """What one request brought: for each accepted record its canonical JSON ``lines[i]``, without a newline, the
-    value of the slicing column ``slicing[i]`` and of the primary key ``keys[i]`` (None where there is none)."""
+    value of the slicing column ``slicing[i]`` and of the primary key ``keys[i]`` (None where there is none). Of the
+    refusals the first are listed, and the others counted."""
 
     lines: list[bytes]
     slicing: list[Any]
     keys: list[Any]
     refusals: list[Refusal]
+    unlisted: int = 0
 
 
 class Decoded(msgspec.Struct, frozen=True):
@@ -53,6 +59,19 @@ class Decoded(msgspec.Struct, frozen=True):
     records: list[Any]
     indexes: Sequence[int]
     refusals: list[Refusal]
+    unlisted: int = 0
+
+    def without(self, faults: Sequence[str | None]) -> Decoded:
+        """The same, but for those of the records that have a fault."""
+        found = list(zip(self.records, self.indexes, faults, strict=True))
+        refused = [Refusal(index, fault) for _, index, fault in found if fault]
+        room = max(0, LISTED - len(self.refusals))
+        return Decoded(
+            [record for record, _, fault in found if not fault],
+            [index for _, index, fault in found if not fault],
+            sorted([*self.refusals, *refused[:room]], key=attrgetter("index")),
+            self.unlisted + len(refused[room:]),
+        )
 
 
 class Binding:
@@ -69,15 +88,7 @@ class Binding:
             self._fill_in(record, publisher(index))
             for record, index in zip(decoded.records, decoded.indexes, strict=True)
         ]
-        if not any(faults):
-            return decoded
-        found = list(zip(decoded.records, decoded.indexes, faults, strict=True))
-        refused = [Refusal(index, fault) for _, index, fault in found if fault]
-        return Decoded(
-            [record for record, _, fault in found if not fault],
-            [index for _, index, fault in found if not fault],
-            sorted([*decoded.refusals, *refused], key=attrgetter("index")),
-        )
+        return decoded.without(faults) if any(faults) else decoded
 
     def _fill_in(self, record: Any, publisher: str | None) -> str | None:
         """Fills a record in, or says why it is refused."""
@@ -133,19 +144,20 @@ class RecordDecoder:
         """
         return self._batch(self._bound.apply(self.read(body, content_type), lambda _: publisher))
 
-    def decode_shares(self, records: Sequence[Raw], publishers: Sequence[str]) -> Batch:
-        """The same of records of several, each with its own publisher."""
-        if not records:
-            return Batch([], [], [], [])
-        decoded = self.read(b"[" + b",".join(map(bytes, records)) + b"]", "application/json")
-        return self._batch(self._bound.apply(decoded, publishers.__getitem__))
+    def decode_flawless(self, records: Sequence[Raw], publishers: Sequence[str]) -> Batch | None:
+        """The same of records of several, each with its own publisher; None unless all of them are good."""
+        body = joined(records)
+        decoded = None if self._lossy and self._lossy(body) else self._all_at_once(body, lined=False)
+        batch = self._batch(self._bound.apply(decoded, publishers.__getitem__)) if decoded else None
+        return None if batch is None or batch.refusals else batch
 
     def _batch(self, decoded: Decoded) -> Batch:
         lines = list(map(self._encode, decoded.records))
         if lines and max(map(len, lines)) > self._max_record_bytes:
             decoded = self._without_oversized(decoded, lines)
             lines = list(map(self._encode, decoded.records))
-        return Batch(lines, self._values(decoded, self._slicing), self._values(decoded, self._key), decoded.refusals)
+        slicing, keys = self._values(decoded, self._slicing), self._values(decoded, self._key)
+        return Batch(lines, slicing, keys, decoded.refusals, decoded.unlisted)
 
     def read(self, body: bytes, content_type: str = "") -> Decoded:
         """As :meth:`decode`, but gives the records themselves, of any size."""
@@ -153,15 +165,18 @@ class RecordDecoder:
         if not body:
             raise InvalidError("the body is empty; send a JSON object, an array of objects, or NDJSON")
         lined = content_type.partition(";")[0].strip().lower() in _LINES_TYPES or _looks_lined(body)
-        if self._lossy and self._lossy(body):
-            return self._one_by_one(_pieces(body, lined))
+        decoded = None if self._lossy and self._lossy(body) else self._all_at_once(body, lined)
+        return decoded or self._one_by_one(_pieces(body, lined))
+
+    def _all_at_once(self, body: bytes, lined: bool) -> Decoded | None:
+        """All records, or None when there is one that is not good."""
         try:
-            records = self._all_at_once(body, lined)
+            records = self._whole(body, lined)
         except (*UNDECODABLE, ValueError):
-            return self._one_by_one(_pieces(body, lined))
+            return None
         return Decoded(records, range(len(records)), [])
 
-    def _all_at_once(self, body: bytes, lined: bool) -> list[Any]:
+    def _whole(self, body: bytes, lined: bool) -> list[Any]:
         if lined:
             records = self._one.decode_lines(body)
             # decode_lines takes any white space between records; here a record is a line.
@@ -175,21 +190,23 @@ class RecordDecoder:
         return records
 
     def _one_by_one(self, pieces: Iterable[bytes | Raw]) -> Decoded:
-        decoded = Decoded([], [], [])
-        indexes: list[int] = []
+        records, indexes = list[Any](), list[int]()
+        refusals, unlisted = list[Refusal](), 0
         for index, piece in enumerate(pieces):
             try:
                 record = self._one.decode(piece)
                 self._normalise([record])
+                reason = self._inexact(piece)
             except (*UNDECODABLE, ValueError):
-                decoded.refusals.append(Refusal(index, refusal(piece, self._columns, self._required)))
-                continue
-            if reason := self._inexact(piece):
-                decoded.refusals.append(Refusal(index, reason))
-            else:
-                decoded.records.append(record)
+                reason = refusal(piece, self._columns, self._required) if len(refusals) < LISTED else _UNLISTED
+            if reason is None:
+                records.append(record)
                 indexes.append(index)
-        return msgspec.structs.replace(decoded, indexes=indexes)
+            elif len(refusals) < LISTED:
+                refusals.append(Refusal(index, reason))
+            else:
+                unlisted += 1
+        return Decoded(records, indexes, refusals, unlisted)
 
     def _inexact(self, piece: bytes | Raw) -> str | None:
         return inexact(piece, self._columns) if self._lossy and self._lossy(bytes(memoryview(piece))) else None
@@ -205,15 +222,8 @@ class RecordDecoder:
 
     def _without_oversized(self, decoded: Decoded, lines: list[bytes]) -> Decoded:
         limit = self._max_record_bytes
-        kept: list[tuple[Any, int]] = []
-        refusals = list(decoded.refusals)
-        for record, index, line in zip(decoded.records, decoded.indexes, lines, strict=True):
-            if len(line) <= limit:
-                kept.append((record, index))
-            else:
-                refusals.append(Refusal(index, f"record of {len(line)} bytes; at most {limit} are taken"))
-        refusals.sort(key=lambda refused: refused.index)
-        return Decoded([record for record, _ in kept], [index for _, index in kept], refusals)
+        said = "record of {} bytes; at most {} are taken"
+        return decoded.without([said.format(len(line), limit) if len(line) > limit else None for line in lines])
 
     @staticmethod
     def _values(decoded: Decoded, position: int | None) -> list[Any]:
@@ -230,6 +240,11 @@ class RecordDecoder:
             hint = names.suggestion(name, [known.name for known in dataset.columns])
             raise InvalidError(f"dataset {dataset.name} has no column '{name}'{hint}")
         return dataset.columns.index(column)
+
+
+def joined(records: Iterable[Raw]) -> bytes:
+    """The body of a request with these records."""
+    return b"[" + b",".join(map(bytes, records)) + b"]"
 
 
 def _looks_lined(body: bytes) -> bool:

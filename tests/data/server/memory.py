@@ -116,10 +116,10 @@ class MemoryCluster:
 
     async def publish_shares(self, feed: str, body: bytes) -> PublishedShares:
         self._fail()
-        decoder, denied = self._decoder(feed), dict[int, str]()
-        batch = decode_shares(decoder, cast(Feed, self.definitions[feed]), body, denied)
-        self.published.setdefault(feed, []).extend(batch.lines)
-        return PublishedShares(len(batch.lines), batch.refusals, denied)
+        shares = decode_shares(self._decoder(feed), cast(Feed, self.definitions[feed]), body)
+        lines = shares.batch.lines
+        self.published.setdefault(feed, []).extend(lines)
+        return PublishedShares(len(lines), shares.batch.refusals, shares.denied, shares.unlisted)
 
     def _decoder(self, feed: str) -> RecordDecoder:
         definition = self.definitions.get(feed)

@@ -77,7 +77,7 @@ def _read(batch: PublishBatch, answer: httpx.Response) -> Outcome:
     try:
         if answer.is_success:
             published = msgspec.json.decode(answer.content, type=PublishedShares)
-            return BatchPublished(batch.batch, published.refused, published.denied)
+            return BatchPublished(batch.batch, published.refused, published.denied, published.unlisted)
         problem = msgspec.json.decode(answer.content, type=Failure).error
     except (msgspec.MsgspecError, UnicodeDecodeError):
         message = f"the data cluster answered with status {answer.status_code}, and not as one does"

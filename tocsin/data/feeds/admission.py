@@ -6,18 +6,22 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tocsin.data.feeds.assignment import assignment
 from tocsin.data.feeds.log import FeedLog
-from tocsin.data.feeds.shares import decode_shares
+from tocsin.data.feeds.shares import Shares, decode_shares
 from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
 from tocsin.model.definitions import Dataset, Feed
 from tocsin.model.messages import Published, PublishedShares
 from tocsin.model.records import Batch, RecordDecoder
 from tocsin.settings import Feeds
 
-# A body of this size takes about a millisecond to decode: below it, a thread would cost more than it frees.
-_LARGE = 128 * 1024
+# A smaller body is decoded in a fraction of a millisecond, and a thread would cost more than it frees. With bad records
+# it takes some milliseconds at most.
+_LARGE = 8 * 1024
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -55,26 +59,30 @@ class Admission:
 
         ``publisher`` is whose records these are; None: of somebody who may publish for others.
         """
-        batch = await self._taken(body, lambda: self._decoder.decode(body, content_type, publisher))
-        return Published(len(batch.lines), batch.refusals)
+        batch, _ = await self._taken(body, lambda: (self._decoder.decode(body, content_type, publisher), None))
+        return Published(len(batch.lines), batch.refusals, batch.unlisted)
 
     async def publish_shares(self, body: bytes) -> PublishedShares:
         """The same of what a broker passes on: records of several subscribers, some of whom may not publish here."""
-        denied: dict[int, str] = {}
-        batch = await self._taken(body, lambda: decode_shares(self._decoder, self._feed, body, denied))
-        return PublishedShares(len(batch.lines), batch.refusals, denied)
 
-    async def _taken(self, body: bytes, decode: Callable[[], Batch]) -> Batch:
+        def decode() -> tuple[Batch, Shares]:
+            shares = decode_shares(self._decoder, self._feed, body)
+            return shares.batch, shares
+
+        batch, shares = await self._taken(body, decode)
+        return PublishedShares(len(batch.lines), batch.refusals, shares.denied, shares.unlisted)
+
+    async def _taken(self, body: bytes, decode: Callable[[], tuple[Batch, T]]) -> tuple[Batch, T]:
         if self._closed:
             raise self._closing()
         self._refuse_when_full()
         if len(body) > _LARGE:
-            batch, slices = await asyncio.to_thread(self._decoded, decode)
+            (batch, more), slices = await asyncio.to_thread(self._decoded, decode)
         else:
-            batch, slices = self._decoded(decode)
+            (batch, more), slices = self._decoded(decode)
         if batch.lines:
             await self._written(batch, slices)
-        return batch
+        return batch, more
 
     def seal(self) -> None:
         """Takes no more: once this returns, nothing is written to the log any more. May be called from any thread."""
@@ -106,9 +114,9 @@ class Admission:
                 retry_after=self._settings.retry_after_seconds,
             )
 
-    def _decoded(self, decode: Callable[[], Batch]) -> tuple[Batch, list[int]]:
-        batch = decode()
-        return batch, [self._assign(value, self._feed.slices) for value in batch.slicing]
+    def _decoded(self, decode: Callable[[], tuple[Batch, T]]) -> tuple[tuple[Batch, T], list[int]]:
+        decoded = decode()
+        return decoded, [self._assign(value, self._feed.slices) for value in decoded[0].slicing]
 
     async def _written(self, batch: Batch, slices: list[int]) -> None:
         group = self._group

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -10,29 +10,55 @@ from msgspec.structs import replace
 from tocsin.errors import ForbiddenError, InvalidError
 from tocsin.model.definitions import Feed
 from tocsin.model.messages import Share
-from tocsin.model.records import Batch, RecordDecoder
+from tocsin.model.records import Batch, RecordDecoder, Refusal, joined
 from tocsin.model.refusals import UNDECODABLE, malformed
 from tocsin.model.terms import Asker, admit
 
 _SHARES: Final = msgspec.json.Decoder(list[Share])
 
 
-def decode_shares(decoder: RecordDecoder, feed: Feed, body: bytes, denied: dict[int, str]) -> Batch:
-    """The records of those who may publish to ``feed``, filled in; why the others may not goes into ``denied``.
+class Shares(msgspec.Struct, frozen=True):
+    """What shares brought: all good records in ``batch``, whose refusals count through all shares, and by the number of
+    a share why it was ``denied``, or how many of its refusals are not listed."""
 
-    The indexes of refused records count through all shares. Raises InvalidError when the body cannot be read.
-    """
+    batch: Batch
+    denied: dict[int, str]
+    unlisted: dict[int, int]
+
+
+def decode_shares(decoder: RecordDecoder, feed: Feed, body: bytes) -> Shares:
+    """The records of those who may publish to ``feed``, filled in. Raises InvalidError when the body cannot be read."""
     shares = _read(body)
-    denied.update(_denied(feed, shares))
-    indexes, first = list[int](), 0
-    for number, share in enumerate(shares):
-        last = first + len(share.records)
-        indexes += range(first, last) if number not in denied else ()
-        first = last
-    admitted = [share for number, share in enumerate(shares) if number not in denied]
+    denied = _denied(feed, shares)
+    admitted = [share for number, share in enumerate(shares) if number not in denied and share.records]
     records = [record for share in admitted for record in share.records]
-    batch = decoder.decode_shares(records, [share.subscriber for share in admitted for _ in share.records])
-    return replace(batch, refusals=[replace(refusal, index=indexes[refusal.index]) for refusal in batch.refusals])
+    flawless = decoder.decode_flawless(records, [share.subscriber for share in admitted for _ in share.records])
+    return Shares(flawless, denied, {}) if flawless else _one_by_one(decoder, shares, denied)
+
+
+def _one_by_one(decoder: RecordDecoder, shares: list[Share], denied: dict[int, str]) -> Shares:
+    """Each share by itself, so that what is wrong with one is no other's business."""
+    whole, unlisted, first = Batch([], [], [], []), dict[int, int](), 0
+    for number, share in enumerate(shares):
+        if number not in denied and share.records:
+            batch = _decoded(decoder, share)
+            for mine, all_ in zip(_columns(batch), _columns(whole), strict=True):
+                all_ += mine
+            whole.refusals.extend(replace(refusal, index=first + refusal.index) for refusal in batch.refusals)
+            unlisted |= {number: batch.unlisted} if batch.unlisted else {}
+        first += len(share.records)
+    return Shares(whole, denied, unlisted)
+
+
+def _decoded(decoder: RecordDecoder, share: Share) -> Batch:
+    try:
+        return decoder.decode(joined(share.records), "application/json", share.subscriber)
+    except InvalidError as error:
+        return Batch([], [], [], [Refusal(0, str(error))], len(share.records) - 1)
+
+
+def _columns(batch: Batch) -> tuple[list[Any], ...]:
+    return batch.lines, batch.slicing, batch.keys
 
 
 def _read(body: bytes) -> list[Share]:

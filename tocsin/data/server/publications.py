@@ -28,5 +28,5 @@ async def publish(call: Call) -> Response:
     publisher = None if call.caller.role == ADMIN else call.caller.name
     published = await call.cluster.publish(call.name, received, call.request.headers.get("content-type", ""), publisher)
     if published.refused and not published.accepted:
-        raise RefusedError(published.refused)
+        raise RefusedError(published.refused, published.unlisted)
     return answer(published)
