@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from tocsin.broker.limits import Limits
-from tocsin.settings.section import Port, Seconds, Section, Size, TlsCertificate, TlsKey
+from tocsin.settings.section import Origins, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 CachePolicy = Literal["least-recently-used", "least-subscribed", "time-to-live"]
 _LIMITS = Limits()
@@ -50,13 +50,7 @@ class Broker(Section, frozen=True, kw_only=True):
     ] = msgspec.field(default_factory=list)
     tls_certificate: TlsCertificate = ""
     tls_key: TlsKey = ""
-    origins: Annotated[
-        list[str],
-        Meta(
-            examples=["https://example.org"],
-            description="The web pages that may connect, by their origin; empty for all. Other programs always may.",
-        ),
-    ] = msgspec.field(default_factory=list)
+    origins: Origins = msgspec.field(default_factory=list)
     connections: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Connections of subscribers; one more is refused with status 503.")
     ] = 16_000

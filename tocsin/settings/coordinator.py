@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
+import msgspec
 from msgspec import Meta
 
 from tocsin.balance.thresholds import Thresholds
 from tocsin.coordinator.limits import Limits
-from tocsin.settings.section import MIB, Connections, Port, Seconds, Section, Size, TlsCertificate, TlsKey
+from tocsin.settings.section import MIB, Connections, Origins, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 _LIMITS: Final = Limits()
 _THRESHOLDS: Final = Thresholds()
@@ -41,6 +42,7 @@ class Coordinator(Section, frozen=True, kw_only=True):
     ] = ""
     tls_certificate: TlsCertificate = ""
     tls_key: TlsKey = ""
+    origins: Origins = msgspec.field(default_factory=list)
     connections: Connections = 10_000
     registration: Annotated[
         Registration,

@@ -24,6 +24,16 @@ Connections = Annotated[
         ),
     ),
 ]
+Origins = Annotated[
+    list[str],
+    Meta(
+        examples=["https://example.org"],
+        description=(
+            "The web pages that may connect, by their origin; empty for all, or with the demo token for those of this "
+            "machine. Other programs always may."
+        ),
+    ),
+]
 TlsCertificate = Annotated[
     str,
     Meta(

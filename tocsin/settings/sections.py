@@ -15,7 +15,7 @@ from msgspec import Meta
 from tocsin.model.bounds import PARAMETER_BYTES
 from tocsin.settings.broker import Broker
 from tocsin.settings.coordinator import Coordinator
-from tocsin.settings.section import GIB, MIB, Connections, Seconds, Section, Size, TlsCertificate, TlsKey
+from tocsin.settings.section import GIB, MIB, Connections, Origins, Seconds, Section, Size, TlsCertificate, TlsKey
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "text", "json"]
@@ -33,6 +33,7 @@ class Data(Section, frozen=True, kw_only=True):
     port: Annotated[int, Meta(ge=0, le=65_535, description="The port to listen on; 0 takes any free one.")] = 8800
     tls_certificate: TlsCertificate = ""
     tls_key: TlsKey = ""
+    origins: Origins = msgspec.field(default_factory=list)
     connections: Connections = 1000
     max_request_bytes: Annotated[Size, Meta(description="A larger request body is refused with status 413.")] = 8 * MIB
 

@@ -19,6 +19,7 @@ from tocsin.broker.server.connection import Connection
 from tocsin.broker.server.driver import Driver
 from tocsin.broker.server.entrance import Entrance
 from tocsin.broker.server.sessions import Sessions
+from tocsin.http.origins import Origins
 from tocsin.model.coordination import Prepare
 from tocsin.model.subscriber import Answer
 
@@ -75,7 +76,7 @@ class Transport(asyncio.Transport):
 async def feed(stream: bytes, cuts: list[int]) -> tuple[Transport, Sessions]:
     """What comes of a stream that arrives in pieces."""
     driver = Driver(Broker("north", "ws://north", verify, limits=Limits(message_bytes=LIMIT)))
-    entrance = Entrance([], 10)
+    entrance = Entrance(Origins("broker", [], demo=False), 10)
     entrance.open = True
     sessions = Sessions(entrance, driver, message_bytes=LIMIT, waiting_bytes=100_000, burst=100)
     driver.start(sessions.get, {}, lambda _: None, lambda _: None)

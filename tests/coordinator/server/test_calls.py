@@ -154,7 +154,7 @@ async def test_pages_of_other_sites_may_call_unless_they_know_the_token(tmp_path
     origin = {"Origin": "https://elsewhere.example.org"}
     async with running(settings(tmp_path / "one")) as coordinator:
         answer = await coordinator.http.get(f"{coordinator.url}/health", headers=origin)
-        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert answer.headers["Access-Control-Allow-Origin"] == origin["Origin"]
     async with running(settings(tmp_path / "two"), demo=True) as coordinator:
         answer = await coordinator.http.get(f"{coordinator.url}/health", headers=origin)
         assert "Access-Control-Allow-Origin" not in answer.headers

@@ -67,7 +67,7 @@ async def test_a_header_that_is_no_bearer_token_is_refused(client: httpx.AsyncCl
 async def test_the_demo_token_is_accepted_only_when_asked_for(cluster: MemoryCluster, settings: Settings) -> None:
     for demo_token, status in ((None, 401), ("demo", 200)):
         transport = httpx.ASGITransport(app=create_app(cluster, MemoryTokens(), settings, demo_token))
-        async with httpx.AsyncClient(transport=transport, base_url="http://tocsin") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             answer = await client.get("/datasets", headers={"Authorization": "Bearer demo"})
             assert answer.status_code == status
 

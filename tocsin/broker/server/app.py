@@ -17,6 +17,7 @@ from tocsin.errors import NotFoundError, UnavailableError
 from tocsin.http.answers import answer
 from tocsin.http.envelope import CALLER, Envelope
 from tocsin.http.failures import failure, unrouted
+from tocsin.http.origins import Guard
 from tocsin.http.script import PATH as SCRIPT
 from tocsin.http.script import script
 from tocsin.model.messages import Failure, Problem
@@ -47,7 +48,7 @@ def create_app(server: BrokerServer) -> Starlette:
     }
     return Starlette(
         routes=[Route(path, _guarded(call)) for path, call in calls.items()],
-        middleware=[Middleware(Envelope)],
+        middleware=[Middleware(Envelope), Middleware(Guard, origins=server.origins)],
         exception_handlers={HTTPException: _unrouted, Exception: lambda _, error: failure(error)},
     )
 

@@ -10,7 +10,8 @@ import msgspec
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from tocsin.errors import ForbiddenError, NotFoundError, TocsinError, UnavailableError
+from tocsin.errors import NotFoundError, TocsinError, UnavailableError
+from tocsin.http.origins import Origins
 from tocsin.model.messages import Failure, Problem
 
 PATH: Final = "/subscriber"
@@ -20,11 +21,11 @@ RETRY_SECONDS: Final = 1
 class Entrance:
     """Checks handshakes: their path, their origin, and whether there is room.
 
-    Without ``origins`` every web page may connect. Programs that are no web pages send no origin, and may always.
+    ``most`` connections are taken.
     """
 
-    def __init__(self, origins: list[str], most: int) -> None:
-        self._origins, self._most = {origin.rstrip("/").lower() for origin in origins}, most
+    def __init__(self, origins: Origins, most: int) -> None:
+        self._origins, self._most = origins, most
         self.open = False
 
     def check(self, request: Request, connected: int) -> Response | None:
@@ -36,11 +37,10 @@ class Entrance:
         return None
 
     def _check(self, request: Request, connected: int) -> None:
-        path, origins = urlsplit(request.path).path, request.headers.get_all("Origin")
+        path, headers = urlsplit(request.path).path, request.headers
         if path != PATH:
             raise NotFoundError(f"there is no WebSocket at {path}; subscribers connect to {PATH}")
-        if self._origins and any(origin.lower() not in self._origins for origin in origins):
-            raise ForbiddenError(f"pages of {origins[0]} may not connect here; broker.origins lists those that may")
+        self._origins.check(headers.get_all("Origin"), headers.get_all("Host"))
         if not self.open:
             raise UnavailableError("the broker has not reached its coordinator yet; try again soon")
         if connected >= self._most:

@@ -25,6 +25,7 @@ from tocsin.broker.server.sessions import Sessions
 from tocsin.broker.server.status import MOST_NAMES, Health, Status, cached, slow
 from tocsin.http.demo import DEMO_TOKEN
 from tocsin.http.listening import is_loopback
+from tocsin.http.origins import Origins
 from tocsin.model import messages
 from tocsin.settings import Broker as Section
 
@@ -34,7 +35,9 @@ class BrokerServer:
 
     def __init__(self, section: Section, url: str) -> None:
         limits = limits_of(section)
-        self.name, self.url, self.access = section.name, url, Access(_demo_token(section))
+        demo_token = _demo_token(section)
+        self.name, self.url, self.access = section.name, url, Access(demo_token)
+        self.origins = Origins("broker", section.origins, demo_token is not None)
         place = (section.place[0], section.place[1]) if section.place else None
         self._core = Broker(
             section.name,
@@ -47,7 +50,7 @@ class BrokerServer:
         )
         self._driver = Driver(self._core)
         self.sessions = Sessions(
-            Entrance(section.origins, section.connections),
+            Entrance(self.origins, section.connections),
             self._driver,
             message_bytes=limits.message_bytes,
             waiting_bytes=limits.waiting_bytes,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -11,6 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp
 
 from tocsin.coordinator.server.access import Gate
 from tocsin.coordinator.server.calls import Calls, guarded
@@ -19,15 +18,15 @@ from tocsin.coordinator.server.links import Links
 from tocsin.errors import NotFoundError
 from tocsin.http.envelope import Envelope
 from tocsin.http.failures import failure, unrouted
+from tocsin.http.origins import Guard, Origins
 from tocsin.http.script import PATH as SCRIPT
 from tocsin.settings.coordinator import Coordinator
-
-_THIS_MACHINE: Final = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
 
 
 def create_app(driver: Driver, gate: Gate, settings: Coordinator, demo: bool = False) -> Starlette:
     """The server of a coordinator, not yet listening."""
     calls = Calls(driver, gate, settings.registration)
+    origins = Origins("coordinator", settings.origins, demo)
     app = Starlette(
         routes=[
             Route("/health", guarded(calls.health)),
@@ -41,18 +40,32 @@ def create_app(driver: Driver, gate: Gate, settings: Coordinator, demo: bool = F
             Route(SCRIPT, guarded(calls.script)),
             WebSocketRoute("/link", Links(driver, gate, settings.link_bytes).endpoint),
         ],
-        middleware=[Middleware(Envelope), Middleware(CORSMiddleware, **_origins(demo))],
+        middleware=[
+            Middleware(Envelope),
+            Middleware(Guard, origins=origins),
+            Middleware(_SharedWith, origins=origins),
+        ],
         exception_handlers={HTTPException: _unrouted, Exception: lambda _, error: failure(error)},
     )
     app.router.redirect_slashes = False
     return app
 
 
-def _origins(demo: bool) -> dict[str, Any]:
-    """Which pages may call. Any, since a page needs a token; with the demo token, which any page knows, only ours."""
-    shared = {"allow_methods": ["GET", "POST", "PUT"], "allow_headers": ["Authorization", "Content-Type"]}
-    whose = {"allow_origin_regex": _THIS_MACHINE} if demo else {"allow_origins": ["*"]}
-    return {**shared, **whose, "expose_headers": ["Retry-After"]}
+class _SharedWith(CORSMiddleware):
+    """Tells browsers that pages of these origins may read the answers."""
+
+    def __init__(self, app: ASGIApp, origins: Origins) -> None:
+        super().__init__(
+            app,
+            allow_methods=["GET", "POST", "PUT"],
+            allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["Retry-After"],
+        )
+        self._origins = origins
+
+    def is_allowed_origin(self, origin: str) -> bool:
+        """Whether pages of this origin may."""
+        return self._origins.allows(origin)
 
 
 def _unrouted(request: Request, error: Exception) -> Response:

@@ -22,6 +22,7 @@ from tocsin.data.server.operations import OPERATIONS
 from tocsin.http.demo import check_demo
 from tocsin.http.envelope import CALLER, Envelope
 from tocsin.http.failures import failure, unrouted
+from tocsin.http.origins import Guard, Origins
 from tocsin.settings import Settings
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -35,12 +36,13 @@ def create_app(cluster: DataCluster, tokens: Tokens, settings: Settings, demo_to
     if demo_token is not None:
         check_demo("data", settings.data.host)
     gate = Gate(tokens, demo_token)
+    origins = Origins("data", settings.data.origins, demo_token is not None)
     app = Starlette(
         routes=[
             *_routes(OPERATIONS, lambda operation: _endpoint(operation, cluster, gate, settings)),
             WebSocketRoute("/control", Control(cluster, gate).endpoint),
         ],
-        middleware=[Middleware(Envelope)],
+        middleware=[Middleware(Envelope), Middleware(Guard, origins=origins)],
         exception_handlers={HTTPException: unrouted, Exception: lambda _, error: failure(error)},
     )
     app.router.redirect_slashes = False
