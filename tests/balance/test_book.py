@@ -13,7 +13,7 @@ from tocsin.balance.instances.kinds import Kind, make
 from tocsin.balance.loads import Loads
 from tocsin.balance.placement.leastloaded import LeastLoaded
 from tocsin.balance.placement.nearest import Nearest
-from tocsin.balance.placement.place import Newcomer
+from tocsin.balance.placement.place import Newcomer, View
 from tocsin.balance.placement.twochoices import TwoChoices
 from tocsin.balance.plan import Moves, Reason
 from tocsin.balance.workload import Int32s, check
@@ -33,6 +33,7 @@ def assert_current(book: Book) -> None:
     assert np.array_equal(kept.outgoing, counted.outgoing)
     assert np.array_equal(kept.loads, counted.utilisation)
     assert np.array_equal(book.population, np.bincount(snapshot.assignment, minlength=len(book.brokers)))
+    assert np.array_equal(book.view().idle[book.brokers], View.of(counted).idle)
 
 
 class Operations(RuleBasedStateMachine):

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from tocsin.balance.idle import Idle
 from tocsin.balance.loads import counted
 from tocsin.balance.placement.place import View
 from tocsin.balance.plan import Figures, Moves
@@ -52,6 +53,7 @@ class Book:
         self._tally = Tally(workload.rates, held, incoming, outgoing)
         self._assignment = np.array(assignment, np.int32)
         self._places = Places(workload.subscriber_places, workload.subscribers)
+        self._idle = Idle()
 
     def add_broker(self, capacity: float = 1.0, place: Place | None = None) -> int:
         """A new and empty broker. Capacities are in any unit; where they differ, load means load ÷ capacity."""
@@ -82,6 +84,7 @@ class Book:
         self._assignment[subscriber] = broker
         self._places.put(subscriber, place)
         self._brokers.population[broker] += 1
+        self._idle.come(subscriber, broker)
         return subscriber
 
     def remove_subscriber(self, subscriber: int) -> None:
@@ -89,6 +92,7 @@ class Book:
         broker = self.broker_of(subscriber)
         self._tally.carry(self._rows[subscriber], broker, NOWHERE)
         self._brokers.population[broker] -= 1
+        self._idle.go(subscriber, broker)
         self._rows.clear(subscriber)
         self._subscribers.release(subscriber)
 
@@ -116,6 +120,8 @@ class Book:
         which, wanted = self._subscriptions.checked(subscriptions), _rates(rates)
         if len(which) != len(wanted):
             raise InvalidError(f"{len(wanted)} rates for {len(which)} BE subscriptions; give one for each")
+        if ((self._tally.rates[which] > 0) != (wanted > 0)).any():
+            self._idle.recount()
         self._tally.rate(which, wanted)
 
     def subscribe(self, subscribers: npt.ArrayLike, subscriptions: npt.ArrayLike) -> None:
@@ -126,6 +132,7 @@ class Book:
             raise InvalidError(f"subscriber {who[held][0]} holds BE subscription {what[held][0]} already")
         self._rows.append(who, what)
         self._tally.enter(self._assignment[who], what)
+        self._idle.enter(who, self._assignment[who], self._tally.rates[what])
 
     def unsubscribe(self, subscribers: npt.ArrayLike, subscriptions: npt.ArrayLike) -> None:
         """``subscribers[n]`` no longer holds ``subscriptions[n]``; one subscriber may be given for all of them."""
@@ -135,6 +142,7 @@ class Book:
             raise InvalidError(f"subscriber {who[~held][0]} does not hold BE subscription {what[~held][0]}")
         self._rows.remove(who, what)
         self._tally.leave(self._assignment[who], what)
+        self._idle.recount()
 
     def _entries(self, subscribers: npt.ArrayLike, subscriptions: npt.ArrayLike) -> tuple[Int64s, Int32s]:
         """Pairs from outside, each once."""
@@ -156,6 +164,7 @@ class Book:
         self._brokers.check(broker)
         self._tally.carry(self._rows[subscriber], source, broker)
         self._assignment[subscriber] = broker
+        self._idle.carry(np.array([subscriber]), np.array([source], np.int32), np.array([broker], np.int32))
         self._brokers.population[source] -= 1
         self._brokers.population[broker] += 1
 
@@ -173,6 +182,7 @@ class Book:
             )
         self._tally.carry_all(self._rows, who, source, destination.astype(np.int32))
         self._assignment[who] = destination
+        self._idle.carry(who, source, destination.astype(np.int32))
         np.subtract.at(self._brokers.population, source, 1)
         np.add.at(self._brokers.population, destination, 1)
 
@@ -239,6 +249,8 @@ class Book:
             places=self._brokers.places.upto(top, self.brokers),
             rates=self._tally.rates,
             held=self._tally.held,
+            population=self._brokers.population[:top].copy(),
+            idle=self._idle.counts(top, self.subscribers, self._assignment, self._rows, self._tally.rates),
         )
 
     def snapshot(self) -> Snapshot:

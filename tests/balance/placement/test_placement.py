@@ -31,6 +31,8 @@ def _view(
     weights: list[float] | None = None,
     rates: list[int] | None = None,
     held: list[list[int]] | None = None,
+    population: list[int] | None = None,
+    idle: list[int] | None = None,
 ) -> View:
     brokers = len(loads)
     return View(
@@ -40,6 +42,8 @@ def _view(
         places=None if places is None else np.array(places),
         rates=np.array(rates or [], np.int64),
         held=np.array(held or [], np.int32).reshape(-1, brokers),
+        population=np.array(population or [1] * brokers),
+        idle=np.array(idle or [0] * brokers),
     )
 
 
@@ -118,6 +122,31 @@ def test_two_choices_spread_those_who_come_together_and_spare_the_most_loaded() 
 def test_two_choices_spread_newcomers_over_brokers_without_any_load() -> None:
     counts = Counter(_placed(TwoChoices(seed=1), _view([0, 0, 0]), 600))
     assert all(abs(counts[j] - 200) < 60 for j in range(3))
+
+
+def _spread(loads: list[float], population: list[int], weights: list[float], newcomers: int) -> list[int]:
+    """How many newcomers each broker gets who come one after the other, and bring no load yet."""
+    placement, came = TwoChoices(seed=2), [0] * len(loads)
+    for _ in range(newcomers):
+        everybody = [before + more for before, more in zip(population, came, strict=True)]
+        view = _view(loads, population=everybody, idle=came, weights=weights)
+        came[placement.place(view, EMPTY)] += 1
+    return came
+
+
+def test_two_choices_spread_newcomers_who_have_no_load_yet() -> None:
+    even = _spread([50, 100, 150], [10, 20, 30], [1, 1, 1], 60)
+    assert all(abs(got - wanted) <= 4 for got, wanted in zip(even, [30, 20, 10], strict=True))
+    quiet = _spread([0, 0, 0], [0, 0, 0], [1, 1, 1], 60)
+    assert all(abs(got - 20) <= 4 for got in quiet)
+    larger = _spread([0, 0, 0], [0, 0, 0], [0.1, 0.1, 0.05], 80)
+    assert all(abs(got - wanted) <= 6 for got, wanted in zip(larger, [20, 20, 40], strict=True))
+
+
+def test_a_view_counts_who_has_no_load_yet() -> None:
+    problem = example([[0], [0, 1], [1], []], [10, 0], 2, [0, 1, 1, 1])
+    view = View.of(Loads(problem.workload, problem.assignment))
+    assert (view.population.tolist(), view.idle.tolist()) == ([1, 3], [0, 2])
 
 
 def test_two_choices_look_at_what_the_newcomer_would_add() -> None:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tocsin.balance.idle import any_load
 from tocsin.balance.loads import Loads
 from tocsin.balance.problem import Rules
 from tocsin.balance.workload import Bools, Floats, Int32s, Int64s
@@ -28,6 +29,8 @@ class View:
         places: x and y of each broker, if known.
         rates: λ of each BE subscription.
         held: how many subscribers hold BE subscription k on broker j, at ``held[k, j]``.
+        population: how many subscribers each broker has.
+        idle: how many of them have no load yet: they hold nothing, or nothing of which a rate was measured.
     """
 
     loads: Floats
@@ -36,11 +39,14 @@ class View:
     places: Floats | None
     rates: Int64s
     held: Int32s
+    population: Int64s
+    idle: Int64s
 
     @classmethod
     def of(cls, loads: Loads, rules: Rules | None = None) -> View:
         """The brokers as they are now; the view shows later moves too in what they hold, but not in their loads."""
-        workload = loads.workload
+        workload, assignment = loads.workload, loads.assignment
+        loaded = any_load(workload.rates, workload.indptr[:-1], np.diff(workload.indptr).astype(np.int32), workload.idx)
         return cls(
             loads=loads.utilisation,
             weights=workload.weights,
@@ -48,6 +54,8 @@ class View:
             places=workload.broker_places,
             rates=workload.rates,
             held=loads.held,
+            population=np.bincount(assignment, minlength=workload.brokers),
+            idle=np.bincount(assignment[~loaded], minlength=workload.brokers),
         )
 
     def choices(self) -> Int64s:
@@ -63,6 +71,17 @@ class View:
         rates = self.rates[wanted]
         fresh = self.held[np.ix_(wanted, brokers)] == 0
         return np.asarray(self.loads[brokers] + (rates.sum() + rates @ fresh) * self.weights[brokers])
+
+    def expected(self, newcomer: Newcomer, brokers: Int64s) -> Floats:
+        """As :meth:`after`, once those who have no load yet have what others have on average."""
+        to_come = self.idle[brokers] + (not self.rates[newcomer.subscriptions].any())
+        return np.asarray(self.after(newcomer, brokers) + self._typical * to_come * self.weights[brokers])
+
+    @property
+    def _typical(self) -> float:
+        """What somebody who has a load adds on average; when nobody has any, all that counts is how many there are."""
+        others = int((self.population - self.idle).sum())
+        return float((self.loads / self.weights).sum() / others) if others else 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,12 @@ from tocsin.balance.placement.place import Newcomer, View
 @dataclass
 class TwoChoices:
     """Draws two open brokers and takes the one whose load (÷ capacity) with the newcomer is lower, of equals the one
-    drawn first: before anything is published all are equal, and newcomers are spread all the same.
+    drawn first.
 
-    What the newcomer adds to a broker is its own load and the incoming load of what the broker does not hold yet; as
-    long as its subscriptions are unknown, that is nothing. Newcomers that come together are spread, since the least
-    loaded broker is drawn for few of them, and the most loaded one still takes none.
+    What the newcomer adds to a broker is its own load and the incoming load of what the broker does not hold yet. As
+    long as no load of it is known, it is taken to bring what others have on average, and so is everybody who was placed
+    and has no load yet. So those who come together are spread: brokers fill up to the same load, and where nothing is
+    published to the same number.
     """
 
     seed: int = 0
@@ -32,4 +33,4 @@ class TwoChoices:
         """The better of two brokers for this newcomer."""
         brokers = view.choices()
         drawn = self._random.choice(brokers, min(2, len(brokers)), replace=False)
-        return int(drawn[np.argmin(view.after(newcomer, drawn))])
+        return int(drawn[np.argmin(view.expected(newcomer, drawn))])

@@ -1,0 +1,82 @@
+"""Who has no load yet: subscribers that hold nothing, or nothing of which a rate was measured.
+
+A placement must count them, since no load tells of them: those who come together would all find the same brokers best.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tocsin.balance.compiled import compiled
+from tocsin.balance.rows import Rows
+from tocsin.balance.slots import grown
+from tocsin.balance.workload import Bools, Int32s, Int64s
+
+
+class Idle:
+    """How many subscribers without load each broker has, kept up to date.
+
+    Each change costs as much as what it touches; only when a rate begins or ends, or something is no longer held, all
+    are counted again, the next time it is asked.
+    """
+
+    def __init__(self) -> None:
+        self._loaded: Bools = np.zeros(0, np.bool_)
+        self._counts: Int64s = np.zeros(0, np.int64)
+        self._stale = True
+
+    def come(self, subscriber: int, broker: int) -> None:
+        """Somebody has come, who holds nothing yet."""
+        self._loaded = grown(self._loaded, subscriber + 1)
+        self._counts = grown(self._counts, broker + 1)
+        self._loaded[subscriber] = False
+        self._counts[broker] += 1
+
+    def go(self, subscriber: int, broker: int) -> None:
+        """Somebody has left."""
+        if not self._stale and not self._loaded[subscriber]:
+            self._counts[broker] -= 1
+
+    def carry(self, who: Int64s, sources: Int32s, destinations: Int32s) -> None:
+        """These have moved."""
+        if self._stale:
+            return
+        idle = ~self._loaded[who]
+        self._counts = grown(self._counts, int(destinations.max(initial=-1)) + 1)
+        np.subtract.at(self._counts, sources[idle], 1)
+        np.add.at(self._counts, destinations[idle], 1)
+
+    def enter(self, who: Int64s, brokers: Int32s, rates: Int64s) -> None:
+        """``who[n]``, on ``brokers[n]``, holds something more, of the rate ``rates[n]``."""
+        if self._stale:
+            return
+        turned = (rates > 0) & ~self._loaded[who]
+        first, at = np.unique(who[turned], return_index=True)
+        self._loaded[first] = True
+        np.subtract.at(self._counts, brokers[turned][at], 1)
+
+    def recount(self) -> None:
+        """Rates have begun or ended, or something is no longer held: it is counted again when next asked."""
+        self._stale = True
+
+    def counts(self, top: int, subscribers: Int64s, assignment: Int32s, rows: Rows, rates: Int64s) -> Int64s:
+        """Of each broker below ``top``."""
+        if self._stale:
+            self._loaded = any_load(rates, rows.start, rows.length, rows.pool)
+            idle = subscribers[~self._loaded[subscribers]]
+            self._counts = np.bincount(assignment[idle], minlength=top).astype(np.int64)
+            self._stale = False
+        self._counts = grown(self._counts, top)
+        return self._counts[:top].copy()
+
+
+@compiled
+def any_load(rates: Int64s, start: Int64s, length: Int32s, pool: Int32s) -> Bools:
+    """Whether a row holds anything that has a rate, for every row."""
+    loaded = np.zeros(len(start), np.bool_)
+    for row in range(len(start)):
+        for at in range(start[row], start[row] + length[row]):
+            if rates[pool[at]] > 0:
+                loaded[row] = True
+                break
+    return loaded
