@@ -27,8 +27,10 @@ from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.runner import Runner, Status
 from tocsin.data.compiling import Compiler
 from tocsin.data.conflicts import find
+from tocsin.data.disk import Disk, sync_directory
 from tocsin.data.lake.table import VERSION, Table
 from tocsin.data.pipeline import Pipeline
+from tocsin.data.removal import aside, discard, finish, put_back, set_aside, unfinished
 from tocsin.data.results import Cache, Results
 from tocsin.data.store import Store
 from tocsin.data.store.brokers import Broker
@@ -79,6 +81,7 @@ class Catalog:
         self._refused: dict[str, str] = {}
         self._compiler = Compiler(self._directory / "compiled", self.datasets)
         self._cache = Cache(settings.results.cache_bytes)
+        self._disk = Disk(settings.lake.sync)
         self.runner: Runner | None = None
         self._open()
         self.subscriptions = Subscriptions(store, self._directory / "subscriptions", settings.channels.parameter_bytes)
@@ -130,23 +133,20 @@ class Catalog:
     def create_dataset(self, dataset: Dataset) -> None:
         """Makes a dataset, or one anew that holds nothing yet."""
         conflicts.check_dataset(self, dataset)
-        if dataset.name in self.datasets:
-            for directory in self._directories(dataset.name):
-                _discard(directory)
-        self._store.definitions.put(dataset)
+        with set_aside(*self._directories(dataset.name) if dataset.name in self.datasets else ()):
+            self._store.definitions.put(dataset)
         self._open_dataset(dataset)
 
     def create_feed(self, feed: Feed) -> None:
         """Makes a feed, or gives it another assignment once everything in its log is stored."""
         conflicts.check_feed(self, feed)
         if feed.name in self.pipelines:
-            self._end_pipeline(feed.name)
+            with self._ended(feed.name):
+                self._store.definitions.put(feed)
         else:
-            _discard(self._directory / "dead-letters" / feed.name)
-        self._store.definitions.put(feed)
-        self._open_feed(feed)
-        if self.runner is not None:
-            self.pipelines[feed.name].start(self.spark, self.scratch)
+            discard(self._directory / "dead-letters" / feed.name)
+            self._store.definitions.put(feed)
+        self._begin_feed(feed)
 
     def create_channel(self, channel: Channel) -> None:
         """Checks a channel and takes it on; what its datasets hold already is not new to it."""
@@ -154,7 +154,7 @@ class Catalog:
         results = self.results.get(channel.name)
         if results is None:
             # Left behind by a creation or a removal that did not come to its end.
-            _discard(self._directory / "results" / channel.name)
+            discard(self._directory / "results" / channel.name)
             results = self._results(channel)
         with self._held(channel.name):
             self._skip_unwatched(compiled, results)
@@ -169,16 +169,15 @@ class Catalog:
         """Removes a dataset and its records."""
         dataset = self.dataset(name)
         conflicts.check_unused(self, dataset.name, "dropped")
-        with _set_aside(*self._directories(dataset.name)):
+        with set_aside(*self._directories(dataset.name)):
             self._store.definitions.remove(Dataset, dataset.name)
         del self.tables[dataset.name], self.datasets[dataset.name]
 
     def drop_feed(self, name: str) -> None:
         """Removes a feed with its dead letters, once everything in its log is stored."""
         feed = self.pipeline(name).feed
-        self._end_pipeline(feed.name)
-        _discard(self._directory / "dead-letters" / feed.name)
-        self._store.definitions.remove(Feed, feed.name)
+        with self._ended(feed.name, self._directory / "dead-letters" / feed.name):
+            self._store.definitions.remove(Feed, feed.name)
 
     def drop_channel(self, name: str) -> None:
         """Removes a channel with its subscriptions and results."""
@@ -193,7 +192,7 @@ class Catalog:
         for known in (self.channels, self.results, self.compiled, self._refused):
             known.pop(channel.name, None)
         self._dropped(channel.name)
-        _discard(self._directory / "results" / channel.name)
+        discard(self._directory / "results" / channel.name)
 
     def load(self, name: str, path: Path) -> int | None:
         """Fills a reference dataset with a file; how many rows, or None if it holds just that already."""
@@ -249,15 +248,40 @@ class Catalog:
 
     def _open(self) -> None:
         self.scratch = _fresh_directory(self._directory / "scratch")
-        for doomed in self._directory.glob("*/.removed-*"):
-            shutil.rmtree(doomed, ignore_errors=True)
+        definitions = [stored.definition for stored in self._store.definitions.all()]
+        self._settle_removals(definitions)
         try:
-            for stored in self._store.definitions.all():
-                self._open_definition(stored.definition)
+            for definition in definitions:
+                self._open_definition(definition)
+            self._pull_back()
+            sync_directory(self._directory)
         except BaseException:
             for pipeline in self.pipelines.values():
                 pipeline.stop()
             raise
+
+    def _settle_removals(self, definitions: list[Definition]) -> None:
+        """Ends the removals that a crash interrupted, or undoes them where what they belong to still exists."""
+        datasets = {definition.name: definition for definition in definitions if isinstance(definition, Dataset)}
+        feeds = {definition.name for definition in definitions if isinstance(definition, Feed)}
+        for place in (path for path in self._directory.iterdir() if path.is_dir()):
+            for directory in unfinished(place):
+                dataset = datasets.get(directory.name) if place.name == "datasets" else None
+                missed = place.name == "dead-letters" and directory.name in feeds
+                # One that was replaced by another with other columns is not missed.
+                missed = missed or (dataset is not None and _fits(aside(directory), dataset))
+                if missed and not directory.exists():
+                    put_back(directory)
+                else:
+                    finish(directory)
+
+    def _pull_back(self) -> None:
+        """A channel has seen no more of a dataset than there is, even if the end of the dataset was set aside."""
+        for name, results in self.results.items():
+            ahead = {n: table.version for n, table in self.tables.items() if results.seen(n) > table.version}
+            if ahead:
+                log.error("a channel had seen more of a dataset than there is", channel=name, datasets=sorted(ahead))
+                results.skip(ahead)
 
     def _open_definition(self, definition: Definition) -> None:
         match definition:
@@ -271,7 +295,7 @@ class Catalog:
 
     def _open_dataset(self, dataset: Dataset) -> None:
         directory = self._directory / "datasets" / dataset.name
-        self.tables[dataset.name] = Table(directory, _schema(dataset), self._settings.lake.recent_bytes)
+        self.tables[dataset.name] = Table(directory, _schema(dataset), self._settings.lake.recent_bytes, self._disk)
         self.datasets[dataset.name] = dataset
 
     def _open_feed(self, feed: Feed) -> None:
@@ -282,11 +306,12 @@ class Catalog:
             self.tables[dataset.name],
             self._directory,
             self._settings.feeds,
+            self._disk,
             lambda: self._stored(dataset.name),
         )
 
     def _results(self, channel: Channel) -> Results:
-        return Results(channel.name, self._directory / "results" / channel.name, self._cache)
+        return Results(channel.name, self._directory / "results" / channel.name, self._cache, self._disk)
 
     def _begin(self, channel: Channel, runner: Runner) -> None:
         """Lets a channel run; one that Spark no longer takes says so, and the others go on."""
@@ -303,13 +328,25 @@ class Catalog:
         if self.runner is not None:
             self.runner.committed(dataset)
 
-    def _end_pipeline(self, name: str) -> None:
+    def _begin_feed(self, feed: Feed) -> None:
+        self._open_feed(feed)
+        if self.runner is not None:
+            self.pipelines[feed.name].start(self.spark, self.scratch)
+
+    @contextmanager
+    def _ended(self, name: str, *others: Path) -> Iterator[None]:
+        """While entered, a feed and its log are no more, everything in it being stored; for good if nothing fails."""
         pipeline = self.pipelines[name]
         # Without Spark nothing would come of waiting.
         pipeline.drain(_DRAIN_SECONDS if self.runner is not None else 0)
         pipeline.stop()
         del self.pipelines[name]
-        _discard(pipeline.log.path)
+        try:
+            with set_aside(pipeline.log.path, *others):
+                yield
+        except Exception:
+            self._begin_feed(pipeline.feed)
+            raise
 
     def _directories(self, dataset: str) -> list[Path]:
         """What belongs to a dataset; ids of one that is no more would keep records from the next of that name."""
@@ -349,13 +386,22 @@ class Catalog:
 
 
 def _skip(versions: Mapping[str, int], results: Results) -> None:
-    behind = {name: version for name, version in versions.items() if version > results.seen(name)}
-    if behind:
-        results.skip(behind)
+    other = {name: version for name, version in versions.items() if version != results.seen(name)}
+    if other:
+        results.skip(other)
 
 
 def _schema(dataset: Dataset) -> pa.Schema:
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in dataset.columns])
+
+
+def _fits(directory: Path, dataset: Dataset) -> bool:
+    """Whether the table in a directory has the columns of a dataset."""
+    try:
+        Table(directory, _schema(dataset))
+    except StorageError:
+        return False
+    return True
 
 
 def _fresh_directory(place: Path) -> Path:
@@ -369,27 +415,3 @@ def _fresh_directory(place: Path) -> Path:
         return Path(mkdtemp(dir=place))
     except OSError as error:
         raise StorageError(f"temporary files cannot be kept in {place}: {error.strerror}") from None
-
-
-def _discard(directory: Path) -> None:
-    """Removes a directory, first under another name, so that a crash leaves nothing half there."""
-    with _set_aside(directory):
-        pass
-
-
-@contextmanager
-def _set_aside(*directories: Path) -> Iterator[None]:
-    """Takes directories away, for good when the block ends; they are put back if it raises an error."""
-    aside = {directory: directory.with_name(f".removed-{directory.name}") for directory in directories}
-    aside = {directory: doomed for directory, doomed in aside.items() if directory.exists()}
-    for directory, doomed in aside.items():
-        shutil.rmtree(doomed, ignore_errors=True)
-        directory.rename(doomed)
-    try:
-        yield
-    except Exception:
-        for directory, doomed in aside.items():
-            doomed.rename(directory)
-        raise
-    for doomed in aside.values():
-        shutil.rmtree(doomed, ignore_errors=True)

@@ -23,6 +23,7 @@ from tocsin.data import session
 from tocsin.data.applying import Applier
 from tocsin.data.catalog import Catalog
 from tocsin.data.channels.execution import Execution
+from tocsin.data.disk import make_directory
 from tocsin.data.listing import listed, total
 from tocsin.data.rates import Rates
 from tocsin.data.store import Store
@@ -172,6 +173,7 @@ class Cluster:
         channels = [self._channel_health(name) for name in list(self._catalog.channels)]
         problems = [self._problem] if self._problem else []
         problems += [feed.error for feed in feeds if feed.error]
+        problems += [damage for table in self._catalog.all_tables() if (damage := table.damage)]
         problems += [f"channel {c.name}: {c.error}" for c in channels if c.error]
         ready = self._beginning.done() and not self._problem
         status = "degraded" if problems else "ok" if ready else "starting"
@@ -267,7 +269,7 @@ class Cluster:
 def _locked(directory: Path) -> int:
     """The lock of a data directory, before anything in it is touched: two processes would ruin each other's files."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory.absolute())
         return take_lock(directory / "lock", "the data directory")
     except OSError as error:
         raise StorageError(

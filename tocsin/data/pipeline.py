@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tocsin.data.disk import Disk
 from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
@@ -38,6 +39,7 @@ class Pipeline:
         table: Table,
         directory: Path,
         settings: Feeds,
+        disk: Disk,
         committed: Callable[[], None],
     ) -> None:
         self.feed, self.dataset, self._table, self._settings = feed, dataset, table, settings
@@ -45,7 +47,7 @@ class Pipeline:
         self._read = positions(table, feed)
         self._progress = threading.Condition()
         self._lag = Lag()
-        self.dead_letters = Table(directory / "dead-letters" / feed.name, DEAD_LETTERS)
+        self.dead_letters = Table(directory / "dead-letters" / feed.name, DEAD_LETTERS, disk=disk)
         self.log = FeedLog(directory / "feeds" / feed.name, feed.slices, settings.segment_bytes, self._read).open()
         self.admission = Admission(feed, dataset, self.log, settings, lambda: self.backlog)
         self._ingestion: Ingestion | None = None
@@ -107,17 +109,10 @@ class Pipeline:
             self._read = positions(self._table, self.feed)
             self._progress.notify_all()
         try:
-            self._release()
+            self.log.release(self._read)
         except StorageError as error:
             log.warning("a part of the feed log that is no longer needed stays", feed=self.feed.name, reason=str(error))
         self._committed()
-
-    def _release(self) -> None:
-        """Lets the log forget what the tables have for good."""
-        if self.log.releasable(self._read):
-            self.dead_letters.harden()
-            self._table.harden()
-            self.log.release(self._read)
 
     def _damage(self) -> str:
         files = sorted((self.log.path / "quarantine").glob("[!.]*"))

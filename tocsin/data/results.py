@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from msgspec import Raw
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from tocsin.data.disk import Disk
 from tocsin.data.lake import frames
 from tocsin.data.lake.table import Table
 from tocsin.data.sql.rewrite import BE
@@ -81,9 +82,9 @@ class Cache:
 class Results:
     """The results of one channel."""
 
-    def __init__(self, channel: str, directory: Path, cache: Cache) -> None:
+    def __init__(self, channel: str, directory: Path, cache: Cache, disk: Disk | None = None) -> None:
         self.channel = channel
-        self._table = Table(directory, SCHEMA)
+        self._table = Table(directory, SCHEMA, disk=disk)
         self._cache = cache
 
     @property
@@ -133,15 +134,11 @@ class Results:
 
     def expire(self, retention: float, now: datetime) -> int:
         """Removes results older than ``retention`` seconds; how many."""
-        oldest = now - timedelta(seconds=retention)
-        if not self._has_older(oldest):
+        older = pc.field("at") < pa.scalar(now - timedelta(seconds=retention), SCHEMA.field("at").type)
+        if not self._table.read(older, ["be"]).num_rows:
             return 0
         self._cache.drop(self.channel)
-        return self._table.delete(f"at < TIMESTAMP '{oldest.astimezone(UTC).isoformat(sep=' ')}'")
-
-    def _has_older(self, oldest: datetime) -> bool:
-        older = self._table.read(pc.field("at") < pa.scalar(oldest, SCHEMA.field("at").type), ["be"])
-        return bool(older.num_rows)
+        return self._table.delete(older)
 
     def _stored(self, first: int, last: int) -> pa.Table:
         execution = pc.field("execution")

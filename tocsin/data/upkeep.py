@@ -1,4 +1,6 @@
-"""Looking after the tables: results past their time removed, small files merged, files nobody needs deleted."""
+"""Looking after the tables: results past their time removed, small files merged, long logs shortened, and files that
+nobody needs deleted.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +70,7 @@ class Upkeep:
     def _look_after(self, table: Table) -> None:
         if len(table.snapshot.files) >= self._settings.lake.compact_files:
             table.compact()
+        table.checkpoint()
         deleted = table.vacuum(self._settings.lake.vacuum_after_seconds)
         if deleted:
             log.debug("files deleted", table=table.path.name, files=deleted)

@@ -149,6 +149,13 @@ class Lake(Section, frozen=True, kw_only=True):
         Size,
         Meta(description="How much of what a dataset got last stays in memory, for channels that ask what is new."),
     ] = 4 * MIB
+    sync: Annotated[
+        bool,
+        Meta(
+            description="Whether a commit counts only once the disk has it. Without, a power cut may undo what brokers "
+            "were told: for throw-away data and measurements."
+        ),
+    ] = True
 
 
 class Rates(Section, frozen=True, kw_only=True):

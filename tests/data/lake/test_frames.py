@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -62,7 +63,7 @@ def test_rows_still_in_memory_are_the_rows_of_the_files(spark: SparkSession, rem
     assert found.schema == frames.whole(spark, table, held).schema
     assert keys(frames.fresh(spark, table, table.snapshot, 0)) == ["a", "b", "c", "d"]
     assert keys(frames.fresh(spark, table, held, held.version)) == []
-    table.delete("key = 'd'")
+    table.delete(pc.field("key") == "d")
     assert keys(frames.fresh(spark, table, table.snapshot, 1)) == ["b", "c"]
 
 

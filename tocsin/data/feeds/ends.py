@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
-from tocsin.data.feeds.layout import write_durably
+from tocsin.data.disk import write_durably
 
 NAME = "ends"
 

@@ -12,10 +12,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import NamedTuple
 
+from tocsin.data.disk import write_durably
 from tocsin.errors import ConflictError, StorageError
 
 _FORMAT = 1
@@ -87,23 +87,3 @@ def _read_meta(meta: Path) -> int:
         f'{meta} is damaged or of another version: restore it as {{"format": {_FORMAT}, "slices": N}}, '
         f"where N is the number of slice directories beside it"
     )
-
-
-def write_durably(file: Path, content: bytes) -> None:
-    """Put ``content`` in place as a whole, on disk when this returns: a reader sees the old file or the new one."""
-    draft = file.with_name(f"{file.name}.{os.getpid()}.draft")
-    with draft.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(file)
-    sync_directory(file.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names of new files in ``directory`` durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,9 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tocsin.data.disk import make_directory, sync_directory
 from tocsin.data.feeds.ends import EndsFile, read_ends
 from tocsin.data.feeds.frame import encode
-from tocsin.data.feeds.layout import settle_slices, slice_directory, sync_directory
+from tocsin.data.feeds.layout import settle_slices, slice_directory
 from tocsin.data.feeds.writer import SliceWriter
 from tocsin.errors import StorageError, UnavailableError
 from tocsin.lock import take_lock
@@ -121,12 +122,6 @@ class FeedLog:
         """How many bytes lie between ``positions`` and the ends."""
         return sum(max(end - position, 0) for position, end in zip(positions, self.ends(), strict=True))
 
-    def releasable(self, positions: Sequence[int]) -> bool:
-        """Whether there are segments that :meth:`release` would remove."""
-        with self._lock:
-            self._require_open()
-            return any(writer.forgettable(position) for writer, position in zip(self._writers, positions, strict=True))
-
     def release(self, positions: Sequence[int]) -> None:
         """Remove the segments that lie wholly below ``positions``; what was not read yet is never touched."""
         with self._lock:
@@ -144,7 +139,7 @@ class FeedLog:
             raise UnavailableError(f"the feed log at {self.path} is closed: try again when its server has started")
 
     def _recover(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_directory(self.path)
         self._held.callback(os.close, take_lock(self.path / "lock", "the feed log"))
         settle_slices(self.path, self._slices)
         writers = [self._recover_slice(index, end) for index, end in enumerate(self._acknowledged())]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tocsin.data.disk import sync_directory
 from tocsin.data.feeds.frame import whole_length
-from tocsin.data.feeds.layout import segment_bases, segment_name, sync_directory
+from tocsin.data.feeds.layout import segment_bases, segment_name
 
 
 class SliceWriter:
@@ -63,10 +64,6 @@ class SliceWriter:
             self._cut()
         except OSError:
             self._dirty = True
-
-    def forgettable(self, position: int) -> bool:
-        """Whether there is a segment wholly below ``position``, and not the newest one."""
-        return len(self._bases) > 1 and self._bases[1] <= position
 
     def forget(self, position: int) -> list[Path]:
         """Segments wholly below ``position``, oldest first, for the caller to remove. Never the newest one."""

@@ -6,21 +6,19 @@ write the files, and only their names come here for the commit.
 
 from __future__ import annotations
 
-import json
-import time
-import uuid
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from tocsin.data.lake.table import VERSION, Snapshot, Table
+from tocsin.data.lake.table import VERSION, File, Snapshot, Table
+from tocsin.data.lake.writer import COMPRESSION, new_file
 from tocsin.data.session import is_local
 
 _SPARK_SCHEMAS: dict[pa.Schema, StructType] = {}
@@ -99,50 +97,46 @@ def append_from_executors(
     stamp = {**(constants or {}), VERSION: pa.scalar(version, pa.int64())}
     writer = _Writer(table.path, table.schema, stamp, summary)
     written = frame.mapInArrow(writer, _WRITTEN).collect()
-    actions = [writer.action(row.path, row.size, row.rows) for row in written]
-    table.adopt(actions, version, markers)
+    table.adopt([File(row.path, version, version, row.size, row.rows) for row in written], version, markers)
     schema = pa.schema([table.schema.field(name) for name in summary])
     parts = [pa.ipc.open_stream(bytes(row.summary)).read_all() for row in written]
     return pa.concat_tables([schema.empty_table(), *parts])
 
 
 class _Writer:
-    """Writes the rows of one partition into one Parquet file; runs in the executors."""
+    """Writes the rows of one partition into one Parquet file, on disk when its name is told; runs in the executors."""
 
     def __init__(self, path: Path, schema: pa.Schema, stamp: Mapping[str, pa.Scalar], summary: list[str]) -> None:
         self._path, self._schema, self._stamp, self._summary = path, schema, dict(stamp), summary
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        name = f"part-{uuid.uuid4()}.parquet"
+        path = new_file(self._path)
         kept: list[pa.Table] = []
         writer = None
         for batch in batches:
             rows = self._stamped(batch)
             if rows.num_rows == 0:
                 continue
-            writer = writer or pq.ParquetWriter(self._path / name, self._schema, compression="snappy")
+            writer = writer or pq.ParquetWriter(path, self._schema, compression=COMPRESSION)
             writer.write_table(rows)
             kept.append(rows.select(self._summary))
         if writer is not None:
             writer.close()
-            yield self._report(name, pa.concat_tables(kept))
-
-    def action(self, name: str, size: int, rows: int) -> AddAction:
-        """What the commit says of a file."""
-        bound = {VERSION: self._stamp[VERSION].as_py()}
-        stats = {"numRecords": rows, "minValues": bound, "maxValues": bound, "nullCount": {VERSION: 0}}
-        return AddAction(name, size, {}, int(time.time() * 1000), True, json.dumps(stats))
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+            yield self._report(path, pa.concat_tables(kept))
 
     def _stamped(self, batch: pa.RecordBatch) -> pa.Table:
         rows = _with(self._stamp, pa.Table.from_batches([batch]))
         return rows.select(self._schema.names).cast(self._schema)
 
-    def _report(self, name: str, kept: pa.Table) -> pa.RecordBatch:
+    def _report(self, path: Path, kept: pa.Table) -> pa.RecordBatch:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, kept.schema) as stream:
             stream.write_table(kept)
-        size = (self._path / name).stat().st_size
-        values = {"path": [name], "size": [size], "rows": [kept.num_rows], "summary": [sink.getvalue().to_pybytes()]}
+        summary = sink.getvalue().to_pybytes()
+        size = path.stat().st_size
+        values = {"path": [str(path)], "size": [size], "rows": [kept.num_rows], "summary": [summary]}
         return pa.RecordBatch.from_pydict(values)
 
 

@@ -1,0 +1,81 @@
+"""Directories that are removed as a whole: after a crash or a power cut each is there, or it is not.
+
+A directory is first renamed, then whatever says that it exists is changed, and then its files are deleted. What is
+found under its other name at a start is put back or deleted, as whoever knows what exists decides.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from tocsin.data.disk import sync_directory
+from tocsin.errors import StorageError
+
+_PREFIX: Final = ".removed-"
+
+
+def discard(directory: Path) -> None:
+    """Removes a directory, if there is one."""
+    with set_aside(directory):
+        pass
+
+
+@contextmanager
+def set_aside(*directories: Path) -> Iterator[None]:
+    """Takes directories away, for good when the block ends; they are put back if it raises an error.
+
+    Raises StorageError, with everything where it was, if the system does not let go of one.
+    """
+    taken: list[Path] = []
+    try:
+        taken.extend(directory for directory in directories if _take(directory))
+        yield
+    except Exception:
+        for directory in taken:
+            put_back(directory)
+        raise
+    for directory in taken:
+        finish(directory)
+
+
+def unfinished(place: Path) -> list[Path]:
+    """The directories in ``place`` of which a removal did not come to its end."""
+    return [found.with_name(found.name.removeprefix(_PREFIX)) for found in place.glob(f"{_PREFIX}*")]
+
+
+def put_back(directory: Path) -> None:
+    """Undoes a removal that did not come to its end."""
+    aside(directory).rename(directory)
+    with suppress(OSError):
+        sync_directory(directory.parent)
+
+
+def finish(directory: Path) -> None:
+    """Ends a removal that did not come to its end."""
+    shutil.rmtree(aside(directory), ignore_errors=True)
+
+
+def aside(directory: Path) -> Path:
+    """Where a directory is while it is being removed."""
+    return directory.with_name(f"{_PREFIX}{directory.name}")
+
+
+def _take(directory: Path) -> bool:
+    if not directory.exists():
+        return False
+    try:
+        shutil.rmtree(aside(directory), ignore_errors=True)
+        directory.rename(aside(directory))
+        sync_directory(directory.parent)
+    except OSError as error:
+        if not directory.exists():
+            put_back(directory)
+        raise StorageError(
+            f"{directory} cannot be removed ({error.strerror or error}): nothing was changed; make {directory.parent} "
+            "writable and try again"
+        ) from error
+    return True
