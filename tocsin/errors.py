@@ -60,6 +60,13 @@ class NotFoundError(TocsinError):
     status = 404
 
 
+class GoneError(NotFoundError):
+    """A name that did exist and was dropped."""
+
+    code = "gone"
+    status = 410
+
+
 class ConflictError(TocsinError):
     """It exists already with another definition, or others depend on it."""
 

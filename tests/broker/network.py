@@ -248,10 +248,10 @@ class Network:
             self.prepare(name)
         self.say(node.name, coordination.Kept(ref))
 
-    def progress(self, name: str, known: dict[int, int]) -> None:
+    def progress(self, name: str, known: subscriber.Cursors) -> None:
         held = self.places[name].held
         for be, cursor in known.items():
-            if be in held and held[be].cursor < cursor:
+            if be in held and isinstance(cursor, int) and held[be].cursor < cursor:
                 held[be] = msgspec.structs.replace(held[be], cursor=cursor)
 
     def dial(self, person: Person, broker: str) -> Connection:

@@ -51,8 +51,8 @@ def test_a_prepare_said_again_is_answered_again_and_brings_what_changed(bench: B
 
 def test_a_prepare_that_cannot_be_done_is_answered_with_the_reason(bench: Bench) -> None:
     [attach] = told(bench.tell(coordination.Prepare("ann", 4, [bench.line()])), control.Attach)
-    did = bench.tell(control.Error("not-found", "no such channel", attach.id))
-    assert told(did, coordination.Unprepared) == [coordination.Unprepared("ann", 4, "no such channel")]
+    did = bench.tell(control.Error("storage", "the disk is full", attach.id))
+    assert told(did, coordination.Unprepared) == [coordination.Unprepared("ann", 4, "the disk is full")]
 
 
 def test_a_subscriber_handed_over_is_told_and_served_until_it_is_released(bench: Bench) -> None:

@@ -88,7 +88,7 @@ class Bench:
 
     def login(self, name: str, session: int, cursors: dict[int, int] | None = None) -> list[actions.Action]:
         self.do(events.Opened(session))
-        did = self.say(session, subscriber.Login(f"token-{name}", cursors=cursors or {}))
+        did = self.say(session, subscriber.Login(f"token-{name}", cursors={**(cursors or {})}))
         return did + self.answer_data(did)
 
     def execute(self, channel: str = "c", chosen: Callable[[int], bool] = lambda be: True) -> list[actions.Action]:

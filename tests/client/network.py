@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from tocsin.client.events import Event, Lost, Opened, Received
+from tocsin.model.histories import meant
 from tocsin.model.subscriber import (
     VERSION,
     Acknowledge,
@@ -138,7 +139,7 @@ class Network:
             case Login():
                 self._login(link, request)
             case Acknowledge(cursors):
-                self._acknowledge(cursors)
+                self._acknowledge({number: meant(cursor, "").execution for number, cursor in cursors.items()})
             # What is asked in an earlier stay is late.
             case _ if link is not self.current:
                 return
@@ -165,7 +166,8 @@ class Network:
         self.current = link
         # A broker that was prepared may not know yet what has changed since.
         stale = self.snapshot if arriving and self.chance(0.5) else self.held
-        link.sent = {number: login.cursors.get(number, self.held.get(number, stale[number])) for number in stale}
+        told = {number: meant(cursor, "").execution for number, cursor in login.cursors.items()}
+        link.sent = {number: told.get(number, self.held.get(number, stale[number])) for number in stale}
         held = [self._shown(number, cursor) for number, cursor in link.sent.items()]
         link.downward.append(Welcome("ann", link.url, VERSION, held))
         return None

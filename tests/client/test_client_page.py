@@ -58,7 +58,7 @@ def test_what_it_says_of_bounds_and_kinds_is_so() -> None:
     assert rules.batch_seconds == 1 / 20
     assert {str(kind) for kind in Kind} <= set(words(PAGE))
     named = {word.removeprefix("note.").removesuffix("()") for word in words(PAGE) if word.startswith("note.")}
-    made = Note(1, "c", 1, b"[]", False, lambda execution: None)
+    made = Note(1, "c", 1, b"[]", False, lambda: None)
     assert all(hasattr(made, name) for name in named)
 
 

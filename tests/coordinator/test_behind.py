@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.coordinator.desk import Desk, held
 from tocsin.coordinator.actions import Action, Reply, Send
@@ -24,6 +25,8 @@ from tocsin.coordinator.store.records import (
 )
 from tocsin.errors import BusyError
 from tocsin.model.coordination import Keep, Kept, Progress, Refused
+from tocsin.model.histories import Cursor
+from tocsin.model.subscriber import Held
 
 
 class _Away:
@@ -73,7 +76,7 @@ def test_cursors_are_taken_however_long_the_store_is_away() -> None:
     waiting = Merged()
     for batch in away.batches:
         waiting.add(batch.changes)
-    assert waiting.changes() == [PutPlace(Place("bob")), PutCursors("ann", {7: 99})]
+    assert waiting.changes() == [PutPlace(Place("bob")), PutCursors("ann", {7: Cursor(99)})]
 
 
 def test_how_things_stand_is_said_without_the_store() -> None:
@@ -86,25 +89,41 @@ def test_how_things_stand_is_said_without_the_store() -> None:
 
 
 _names, _numbers = st.sampled_from(["ann", "bob"]), st.integers(1, 2)
+_incarnations = st.sampled_from(["", "new"])
+
+
+def _put_held(name: str, number: int, cursor: int, incarnation: str) -> PutHeld:
+    return PutHeld(name, replace(held(number, cursor), incarnation=incarnation))
+
+
 _changes = st.one_of(
     st.builds(PutPlace, st.builds(Place, _names, stay=_numbers)),
-    st.builds(lambda name, number, cursor: PutHeld(name, held(number, cursor)), _names, _numbers, st.integers(0, 9)),
+    st.builds(_put_held, _names, _numbers, st.integers(0, 9), _incarnations),
     st.builds(DropHeld, _names, _numbers),
-    st.builds(PutCursors, _names, st.dictionaries(_numbers, st.integers(0, 9))),
+    st.builds(PutCursors, _names, st.dictionaries(_numbers, st.builds(Cursor, st.integers(0, 9), _incarnations))),
     st.builds(SetBalancing, st.booleans()),
 )
 
 
+def _later(held: Held, cursor: Cursor) -> bool:
+    """Whether it is further, or of the incarnation after."""
+    return (cursor.incarnation == "new", cursor.execution) > (held.incarnation == "new", held.cursor)
+
+
 def _honest(changes: list[Change]) -> list[Change]:
-    """As a coordinator makes them: cursors of what is held, and only forward."""
+    """As a coordinator makes them: cursors of what is held, only forward, and never of an incarnation that was left."""
     store, made = MemoryStore("key"), list[Change]()
     for change in changes:
         if isinstance(change, PutCursors):
             mine = store.read().held.get(change.subscriber, {})
-            further = {
-                key: cursor for key, cursor in change.cursors.items() if key in mine and cursor > mine[key].cursor
-            }
-            change = PutCursors(change.subscriber, further)
+            change = PutCursors(
+                change.subscriber,
+                {key: cursor for key, cursor in change.cursors.items() if key in mine and _later(mine[key], cursor)},
+            )
+        elif isinstance(change, PutHeld):
+            before = store.read().held.get(change.subscriber, {}).get(change.held.subscription)
+            incarnation = max(change.held.incarnation, before.incarnation if before else "", key=len)
+            change = PutHeld(change.subscriber, replace(change.held, incarnation=incarnation))
         store.write([change])
         made.append(change)
     return made

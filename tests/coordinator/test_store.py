@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from tests.coordinator.desk import held
 from tests.coordinator.postgresql import PostgresqlServer
@@ -28,6 +29,7 @@ from tocsin.coordinator.store.records import (
 )
 from tocsin.coordinator.store.sqlite import SqliteStore
 from tocsin.errors import BusyError, ConflictError, SettingsError, StorageError
+from tocsin.model.histories import Cursor
 from tocsin.model.subscriber import Held
 from tocsin.settings.coordinator import Coordinator
 
@@ -97,14 +99,24 @@ def test_the_newest_record_counts(open_store: Open) -> None:
 
 def test_cursors_never_go_back(open_store: Open) -> None:
     store = open_store()
-    store.write([PutHeld("ann", held(7, 5)), PutCursors("ann", {7: 9}), PutCursors("ann", {7: 8})])
+    store.write([PutHeld("ann", held(7, 5)), PutCursors("ann", {7: Cursor(9)}), PutCursors("ann", {7: Cursor(8)})])
     store.write([PutHeld("ann", held(7, 6))])
     assert store.read().held["ann"][7].cursor == 9
 
 
+def test_under_another_incarnation_a_cursor_counts_anew(open_store: Open) -> None:
+    store = open_store()
+    store.write([PutHeld("ann", held(7, 9)), PutCursors("ann", {7: Cursor(4, "restored")})])
+    store.write([PutCursors("ann", {7: Cursor(3, "restored")})])
+    assert store.read().held["ann"][7] == replace(held(7, 4), incarnation="restored")
+    store.write([PutHeld("ann", replace(held(7, 2), incarnation="restored again"))])
+    assert store.read().held["ann"][7] == replace(held(7, 2), incarnation="restored again")
+
+
 def test_a_cursor_of_what_is_not_held_is_passed_over(open_store: Open) -> None:
     store = open_store()
-    store.write([PutHeld("ann", held(7)), DropHeld("ann", 7), PutCursors("ann", {7: 9}), PutCursors("bob", {7: 9})])
+    cursors = {7: Cursor(9)}
+    store.write([PutHeld("ann", held(7)), DropHeld("ann", 7), PutCursors("ann", cursors), PutCursors("bob", cursors)])
     assert store.read().held == {}
 
 
@@ -127,7 +139,7 @@ def test_a_large_batch_is_kept_as_a_whole(open_store: Open) -> None:
     changes: list[Change] = []
     for number in range(500):
         changes += [PutPlace(Place(f"s{number}", "a", 1, None, 1)), PutHeld(f"s{number}", held(number, 1))]
-        changes.append(PutCursors(f"s{number}", {number: number}))
+        changes.append(PutCursors(f"s{number}", {number: Cursor(number)}))
     store.write(changes)
     state = store.read()
     assert len(state.places) == 500

@@ -51,9 +51,12 @@ class World:
         self.store.brokers.register("b", "http://b")
         self.spark = Future()
         self.spark.set_result(self._session)
-        self.catalog = Catalog(self.settings, self.store, self.spark, self.executions.append, self.dropped.append)
+        self.catalog = Catalog(self.settings, self.store, self.spark, self.executions.append, self._dropped)
         self._applier = Applier(self.catalog, 4)
         self._open = True
+
+    def _dropped(self, channel: str, incarnation: str) -> None:
+        self.dropped.append(channel)
 
     def start(self) -> World:
         self.catalog.start()
@@ -86,7 +89,7 @@ class World:
         self.catalog._stored(dataset)
 
     def attach(self, channel: str, *values: Mapping[str, object]) -> list[int]:
-        return self.catalog.attach(channel, "b", [dict(value) for value in values])
+        return self.catalog.attach(channel, "b", [dict(value) for value in values]).bes
 
     def found(self, channel: str) -> list[tuple[int, Any]]:
         """The BE subscriptions and rows of all results of a channel, in order."""

@@ -13,7 +13,7 @@ def note(execution: int, *ages: float, subscription: int = 1) -> Note:
     """A note with reports that were made so many seconds ago."""
     reported = [datetime.now(UTC) - timedelta(seconds=age) for age in ages]
     rows: list[dict[str, Any]] = [{"id": str(n), "at": at.isoformat()} for n, at in enumerate(reported)]
-    return Note(subscription, "C", execution, msgspec.json.encode(rows), False, lambda execution: None)
+    return Note(subscription, "C", execution, msgspec.json.encode(rows), False, lambda: None)
 
 
 def test_notes_reports_and_bytes_add_up() -> None:

@@ -142,7 +142,7 @@ def test_a_run_that_delivered_much_less_than_others_is_not_compared() -> None:
 def test_what_was_found_before_somebody_subscribed_is_not_missed() -> None:
     ledger = Ledger({("ann", 7): Received(after=3), ("bob", 7): Received(after=5)})
     for execution in (4, 6):
-        ledger.receive("ann", Note(7, "EmergenciesNearMe", execution, b"[]", False, lambda _: None))
+        ledger.receive("ann", Note(7, "EmergenciesNearMe", execution, b"[]", False, lambda: None))
     found = {7: frozenset({2, 4, 5, 6}), 8: frozenset({1})}
     assert ledger.lost(found) == len({("ann", 5), ("bob", 6)})
     assert (ledger.notes, ledger.repeated) == (2, 0)
@@ -151,7 +151,7 @@ def test_what_was_found_before_somebody_subscribed_is_not_missed() -> None:
 def test_a_note_that_comes_again_or_late_is_counted() -> None:
     ledger = Ledger({("ann", 7): Received(after=0)})
     for execution in (4, 4, 3):
-        ledger.receive("ann", Note(7, "EmergenciesNearMe", execution, b"[]", False, lambda _: None))
+        ledger.receive("ann", Note(7, "EmergenciesNearMe", execution, b"[]", False, lambda: None))
     assert ledger.repeated == 2
 
 

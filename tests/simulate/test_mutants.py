@@ -11,6 +11,8 @@ from tocsin.broker import cache, catchup, delivery, reports, sessions, stays, su
 from tocsin.client import inbox
 from tocsin.client import subscriptions as wishes
 from tocsin.coordinator import arrivals, ledger, loads, moves, places, reminders
+from tocsin.model.histories import Cursor, meant
+from tocsin.model.subscriber import Cursors
 from tocsin.simulate.faults.campaign import outcome
 
 SEEDS = 80
@@ -40,8 +42,9 @@ def says_all_is_here(self: cache.Cache, be: int, execution: int) -> list[tuple[i
     return _after(self, be, execution) or []
 
 
-def ahead_of_its_time(self: places.Places, subscriber: str, cursors: dict[int, int]) -> None:
-    _advance(self, subscriber, {be: cursor + 2 for be, cursor in cursors.items()})
+def ahead_of_its_time(self: places.Places, subscriber: str, cursors: Cursors, broker: str) -> None:
+    ahead = {be: meant(cursor, "") for be, cursor in cursors.items()}
+    _advance(self, subscriber, {be: Cursor(each.execution + 2, each.incarnation) for be, each in ahead.items()}, broker)
 
 
 def too_far(self: reports.Reports, stay: Any, cursors: dict[int, int]) -> None:

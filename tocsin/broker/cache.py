@@ -174,6 +174,14 @@ class Cache:
         self._policy.closed(be)
         self.bytes -= sum(len(note) + OVERHEAD for note in shelf.notes) if shelf else 0
 
+    def cut(self, be: int, execution: int) -> None:
+        """Forgets what is later than an execution, which is no longer what the line's results go on after."""
+        if shelf := self._shelves.get(be):
+            shelf.since = min(shelf.since, execution)
+            while shelf.executions and shelf.executions[-1] > execution:
+                shelf.executions.pop()
+                self.bytes -= len(shelf.notes.pop()) + OVERHEAD
+
     def put(self, now: float, be: int, execution: int, note: bytes) -> None:
         """Keeps the line's newest result; one that is already here, or too old, is left alone."""
         shelf = self._shelves.get(be)

@@ -36,7 +36,8 @@ class Catchup:
         """From now on what is after ``sent`` goes to the subscriber's connection."""
         session = subscription.stay.session
         line = subscription.line
-        if session and not session.slow and subscription not in line.current and subscription not in line.ahead:
+        ready = session and not session.slow and not subscription.doubt
+        if session and ready and subscription not in line.current and subscription not in line.ahead:
             self._advance(subscription, session)
             if self._ready(subscription):
                 self._pull(line.channel)
@@ -122,7 +123,7 @@ class Catchup:
         channel.catching_up = True
         self._data.ask(
             lambda id: control.Pull(id, channel.name, first, last, sorted(line.be for line in lines)),
-            partial(self._pulled, channel, lines, first, last),
+            partial(self._pulled, channel, channel.incarnation, lines, first, last),
         )
 
     def _ready(self, subscription: Subscription) -> bool:
@@ -133,8 +134,17 @@ class Catchup:
     def _full(self, session: Session) -> bool:
         return session.waiting + session.noted > self._limits.waiting_bytes
 
-    def _pulled(self, channel: Channel, lines: list[Line], first: int, last: int, answer: Reply) -> None:
+    def _pulled(
+        self, channel: Channel, incarnation: str, lines: list[Line], first: int, last: int, answer: Reply
+    ) -> None:
         channel.catching_up = False
+        if incarnation != channel.incarnation:
+            # What it was asked for means something else by now.
+            self._pull(channel)
+            return
+        if isinstance(answer, control.Results) and answer.incarnation != incarnation:
+            self._retries[channel] = self._outbox.now + self._limits.retry_seconds
+            return
         if isinstance(answer, control.Error) and to_be_repeated(answer):
             self._retries[channel] = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)
             return

@@ -13,11 +13,13 @@ from tocsin.broker.accounting import Account
 from tocsin.broker.actions import Action, KeyLearned
 from tocsin.broker.cache import Cache, Figures, LeastRecentlyUsed, Policy
 from tocsin.broker.catchup import Catchup
+from tocsin.broker.corrections import Corrections
 from tocsin.broker.delivery import Delivery
-from tocsin.broker.holdings import Holdings, Session, Stay
+from tocsin.broker.holdings import Channel, Holdings, Session, Stay
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, DataLink, Outbox
 from tocsin.broker.publishing import Publishing
+from tocsin.broker.renewals import Renewals
 from tocsin.broker.reports import Rates, Reports
 from tocsin.broker.requests import Requests
 from tocsin.broker.sessions import Sessions, Verify
@@ -75,16 +77,21 @@ class Broker:
         h, o, d, c = self._holdings, self._outbox, self._data, self._coordinator
         self._reports = Reports(h, o, c, self._total, self._rates(), limits)
         self._catchup = Catchup(h, o, d, self._cache, self._total, limits)
-        self._delivery = Delivery(h, o, d, self._cache, self._catchup, self._total, limits)
-        self._attachments = Attachments(h, o, d, self._cache, limits, self._delivery.pull)
-        self._requests = Requests(h, o, c, self._attachments, self._catchup, limits)
-        self._sessions = Sessions(name, h, o, c, self._catchup, self._reports, verify, limits)
-        self._stays = Stays(h, o, c, self._attachments, self._requests, self._catchup, self._sessions)
+        self._corrections = Corrections(o, c, limits)
+        self._renewals = Renewals(h, o, self._cache, self._catchup, self._corrections)
+        self._attachments = Attachments(h, o, d, self._cache, limits, self._renewals, self._heard)
+        self._delivery = Delivery(h, o, d, self._cache, self._catchup, self._total, limits, self._attachments.reattach)
+        self._requests = Requests(h, o, c, self._attachments, self._corrections, self._catchup, limits)
+        self._sessions = Sessions(name, h, o, c, self._attachments, self._catchup, self._reports, verify, limits)
+        self._stays = Stays(
+            h, o, c, self._attachments, self._requests, self._corrections, self._catchup, self._sessions
+        )
         self._publishing = Publishing(o, limits)
         self._rooms: tuple[Room, ...] = (
             self._sessions,
             self._attachments,
             self._requests,
+            self._corrections,
             self._delivery,
             self._catchup,
             self._publishing,
@@ -129,6 +136,9 @@ class Broker:
         """I and O, bytes per second."""
         return self._total.incoming.rate(now), self._total.outgoing.rate(now)
 
+    def _heard(self, channel: Channel) -> None:
+        self._delivery.pull(channel)
+
     def _rates(self) -> Rates:
         return Rates(self._holdings)
 
@@ -171,6 +181,7 @@ class Broker:
         self._stays.connected()
         self._greet()
         self._requests.connected()
+        self._corrections.connected()
         self._reports.connected()
 
     def _greet(self) -> None:
@@ -186,16 +197,21 @@ class Broker:
             self._coordinator.up = False
             return
         self._data.lost()
+        self._attachments.lost()
         self._delivery.lost()
         self._catchup.lost()
 
     def _told(self, message: events.FromData | coordination.FromCoordinator) -> None:
         match message:
             case control.Executed():
+                self._attachments.expect(message.channel)
                 self._delivery.executed(message)
                 self._attachments.strangers(message.channel, message.bes)
             case control.Behind():
+                self._attachments.expect(message.channel)
                 self._delivery.behind(message)
+            case control.Dropped():
+                self._attachments.dropped(message)
             case control.Attached() | control.Detached() | control.Results() | control.Error():
                 self._data.answered(message)
             case coordination.Prepare():
@@ -206,8 +222,10 @@ class Broker:
                 self._stays.release(message)
             case coordination.Kept(ref):
                 self._requests.kept(ref)
+                self._corrections.kept(ref)
             case coordination.Refused(code, text, details):
-                self._requests.refused(details.get("ref", -1), code, text)
+                self._requests.refused(details.get("ref", 0), code, text)
+                self._corrections.refused(details.get("ref", 0), code)
             case coordination.Accepted(key):
                 self._outbox.add(KeyLearned(key))
 

@@ -5,6 +5,7 @@ One pull per channel is under way at a time; what is executed meanwhile is pulle
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import inf
 
@@ -16,6 +17,7 @@ from tocsin.broker.holdings import Channel, Holdings, Line
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
 from tocsin.model import control
+from tocsin.model.histories import Era
 from tocsin.model.messages import Result
 
 
@@ -35,14 +37,17 @@ class Delivery:
         catchup: Catchup,
         total: Account,
         limits: Limits,
+        strange: Callable[[Channel], None],
     ) -> None:
+        """``strange`` is told of a channel whose notices are counted otherwise than is known here."""
         self._holdings, self._outbox, self._data = holdings, outbox, data
         self._cache, self._catchup, self._total, self._limits = cache, catchup, total, limits
+        self._strange = strange
         self._retries: dict[Channel, float] = {}
 
     def executed(self, notice: control.Executed) -> None:
         """Something was found for these lines."""
-        channel = self._holdings.channels.get(notice.channel)
+        channel = self._channel(notice)
         if channel and notice.execution > channel.seen:
             channel.seen = notice.execution
             channel.wanted.update((channel.lines[be], None) for be in notice.bes if be in channel.lines)
@@ -50,11 +55,25 @@ class Delivery:
 
     def behind(self, notice: control.Behind) -> None:
         """Something may have been found for any line."""
-        channel = self._holdings.channels.get(notice.channel)
+        channel = self._channel(notice)
         if channel and notice.last > channel.seen:
             channel.seen = notice.last
             channel.wanted.update(dict.fromkeys(channel.lines.values()))
             self.pull(channel)
+
+    def _channel(self, notice: control.Executed | control.Behind) -> Channel | None:
+        """Whose notice it is; None if it counts under another incarnation than what is held here.
+
+        Then what is held must be asked for again, which brings what was found.
+        """
+        channel = self._holdings.channels.get(notice.channel)
+        if channel is None or channel.incarnation == notice.incarnation:
+            return channel
+        if channel.lines:
+            self._strange(channel)
+            return None
+        channel.history, channel.seen, channel.level = [Era(notice.incarnation, 0)], 0, 0
+        return channel
 
     def pull(self, channel: Channel) -> None:
         """Asks for what is new, unless that is being done."""
@@ -71,7 +90,8 @@ class Delivery:
         channel.pulling = last
         bes = sorted(line.be for line in lines)
         self._data.ask(
-            lambda id: control.Pull(id, channel.name, first, last, bes), partial(self._pulled, channel, lines, last)
+            lambda id: control.Pull(id, channel.name, first, last, bes),
+            partial(self._pulled, channel, channel.incarnation, lines, last),
         )
 
     def lost(self) -> None:
@@ -91,8 +111,15 @@ class Delivery:
         """When something is due."""
         return min(self._retries.values()) if self._retries else inf
 
-    def _pulled(self, channel: Channel, lines: list[Line], last: int, answer: Reply) -> None:
+    def _pulled(self, channel: Channel, incarnation: str, lines: list[Line], last: int, answer: Reply) -> None:
+        if incarnation != channel.incarnation:
+            # What it was asked for means something else by now, and is asked for as that.
+            return
         channel.pulling = 0
+        if isinstance(answer, control.Results) and answer.incarnation != incarnation:
+            channel.wanted.update(dict.fromkeys(line for line in lines if line.be in channel.lines))
+            self._strange(channel)
+            return
         if isinstance(answer, control.Error) and to_be_repeated(answer):
             channel.wanted.update(dict.fromkeys(line for line in lines if line.be in channel.lines))
             self._retries[channel] = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)

@@ -19,6 +19,7 @@ FromData = (
     | control.Error
     | control.Executed
     | control.Behind
+    | control.Dropped
 )
 
 

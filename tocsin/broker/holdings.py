@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tocsin.broker.accounting import Account
+from tocsin.model.histories import Cursor, Era, incarnation
 from tocsin.model.subscriber import Held
 from tocsin.model.terms import Asker, Terms
 
@@ -28,6 +29,7 @@ class Bearer(Asker, frozen=True):
 class Channel:
     """A channel that somebody here wants something of.
 
+    Its name is as the data cluster spells it, and all numbers count under the last incarnation of its ``history``.
     ``terms`` say who may use it, once the data cluster has told. ``seen`` is the last execution heard of. Everything up
     to ``level`` has been pulled for every line and given to those who are current. ``pulling`` is the last execution of
     the pull under way, 0 without one.
@@ -35,6 +37,7 @@ class Channel:
 
     name: str
     terms: Terms | None = None
+    history: list[Era] = field(default_factory=list)
     seen: int = 0
     level: int = 0
     pulling: int = 0
@@ -43,13 +46,24 @@ class Channel:
     behind: dict[Subscription, None] = field(default_factory=dict)
     catching_up: bool = False
 
+    @property
+    def incarnation(self) -> str:
+        """Under which its executions are counted."""
+        return incarnation(self.history)
+
+    def cursor(self, execution: int) -> Cursor:
+        """An execution of the present incarnation, as others are told of it."""
+        return Cursor(execution, self.incarnation)
+
 
 @dataclass(slots=True, eq=False)
 class Line:
     """A BE subscription, held as long as it has subscriptions or is claimed by requests under way.
 
     Of what was executed up to ``attached`` the broker hears nothing. Whatever is pulled next goes to the connections of
-    those who are ``current``, and of those who are ``ahead`` once it is later than what they have had.
+    those who are ``current``, and of those who are ``ahead`` once it is later than what they have had. One that is
+    ``missing`` was held before, but the data cluster has no such channel at present. One that has ``ended`` is held no
+    more, and one with an ``heir`` has turned out to be the same as that.
     """
 
     be: int
@@ -62,6 +76,14 @@ class Line:
     current: dict[Subscription, Session] = field(default_factory=dict)
     ahead: dict[Subscription, Session] = field(default_factory=dict)
     claims: int = 0
+    missing: bool = False
+    ended: str = ""
+    heir: Line | None = None
+
+    @property
+    def present(self) -> Line:
+        """What this line is now."""
+        return self.heir.present if self.heir else self
 
     @property
     def level(self) -> int:
@@ -76,13 +98,23 @@ class Line:
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """An FE subscription: everything up to ``sent`` went to the connection, unless it is current: then more did."""
+    """An FE subscription: everything up to ``sent`` went to the connection, unless it is current: then more did.
+
+    With a ``doubt``, that is how far the subscriber is, counted under an incarnation that this broker has not heard of:
+    nothing is given until it has asked the data cluster.
+    """
 
     stay: Stay
     line: Line
     live: bool
     acknowledged: int
     sent: int = 0
+    doubt: Cursor | None = None
+
+    @property
+    def cursor(self) -> Cursor:
+        """How far the subscriber is known to be."""
+        return self.doubt or self.line.channel.cursor(self.acknowledged)
 
     @property
     def newest(self) -> int:
@@ -92,18 +124,22 @@ class Subscription:
     @property
     def held(self) -> Held:
         """As subscriber and coordinator know it."""
-        line = self.line
-        return Held(line.be, line.channel.name, line.parameters, self.acknowledged, self.live)
+        line, cursor = self.line, self.cursor
+        return Held(line.be, line.channel.name, line.parameters, cursor.execution, self.live, cursor.incarnation)
 
 
 @dataclass(slots=True, eq=False)
 class Stay:
-    """A subscriber on this broker: prepared, and then served from its first login on."""
+    """A subscriber on this broker: prepared, and then served from its first login on.
+
+    ``renumbered`` are numbers that its subscriptions had before, and which they have now.
+    """
 
     subscriber: str
     number: int
     arrived: bool = False
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    renumbered: dict[int, int] = field(default_factory=dict)
     session: Session | None = None
 
 
@@ -127,7 +163,7 @@ class Session:
     unread: int = 0
     slow: bool = False
     closed: bool = False
-    cursors: dict[int, int] = field(default_factory=dict)
+    cursors: dict[int, Cursor] = field(default_factory=dict)
     notes: list[bytes] = field(default_factory=list)
 
 

@@ -32,6 +32,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a BE subscription that nobody wants any more is held."""
     stranger_seconds: float = 300.0
     """How long a BE subscription stays attached that nobody here is known to want, as after a crash."""
+    missing_seconds: float = 5.0
+    """How often the data cluster is asked for a channel that was there before, and that it does not know."""
     retry_seconds: float = 1.0
     """After which time a failed pull is tried again, unless the answer says."""
     pull_executions: int = 1000

@@ -13,7 +13,7 @@ from tocsin.broker.holdings import Session
 from tocsin.model import control, coordination, subscriber
 
 Reply = control.Attached | control.Detached | control.Results | control.Error
-FINAL: Final = frozenset({"not-found", "invalid", "forbidden", "conflict"})
+FINAL: Final = frozenset({"not-found", "gone", "invalid", "forbidden", "conflict"})
 """Errors of the data cluster that asking again would not change."""
 _encode = msgspec.json.Encoder().encode
 

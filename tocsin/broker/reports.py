@@ -6,10 +6,11 @@ from math import inf
 from typing import Final
 
 from tocsin.broker.accounting import LEAST, Account, Changes
-from tocsin.broker.holdings import Holdings, Stay
+from tocsin.broker.holdings import Holdings, Stay, Subscription
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, Outbox
 from tocsin.model.coordination import Load, Presence, Progress
+from tocsin.model.histories import Cursor, knows, meant, resolve, said
 from tocsin.model.parts import parts, with_more
 from tocsin.model.subscriber import Cursors
 
@@ -57,7 +58,7 @@ class Reports:
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
         self._total, self._rates, self._limits = total, rates, limits
-        self._progress: dict[str, dict[int, int]] = {}
+        self._progress: dict[str, Cursors] = {}
         self._presence: dict[str, bool] = {}
         self._progress_at = inf
         self._report_at = 0.0
@@ -65,14 +66,20 @@ class Reports:
     def acknowledged(self, stay: Stay, cursors: Cursors) -> None:
         """The subscriber has had these; what it does not hold or cannot have had is left out."""
         for be, cursor in cursors.items():
-            subscription = stay.subscriptions.get(be)
-            if subscription is None:
-                continue
-            if min(cursor, subscription.newest) > subscription.acknowledged:
-                subscription.acknowledged = min(cursor, subscription.newest)
-                self._progress.setdefault(stay.subscriber, {})[be] = subscription.acknowledged
+            subscription = stay.subscriptions.get(stay.renumbered.get(be, be))
+            if subscription and self._advances(subscription, meant(cursor, subscription.cursor.incarnation)):
+                self._progress.setdefault(stay.subscriber, {})[subscription.line.be] = said(subscription.cursor)
         if self._progress and self._progress_at == inf:
             self._progress_at = self._outbox.now + self._limits.acknowledge_seconds
+
+    def _advances(self, subscription: Subscription, cursor: Cursor) -> bool:
+        """Whether a subscriber is further than was known. What is counted under an unknown incarnation says nothing."""
+        history = subscription.line.channel.history
+        if subscription.doubt or not knows(history, cursor.incarnation):
+            return False
+        before = subscription.acknowledged
+        subscription.acknowledged = max(before, min(resolve(history, cursor), subscription.newest))
+        return subscription.acknowledged > before
 
     def present(self, subscriber: str, online: bool) -> None:
         """A subscriber's connection to this broker has come or gone."""

@@ -11,14 +11,17 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tocsin.broker.catchup import Catchup
+from tocsin.broker.corrections import Corrections
 from tocsin.broker.deadlines import Deadlines
 from tocsin.broker.holdings import Holdings, Line, Session, Stay, Subscription, key
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, Outbox
+from tocsin.broker.renewals import GONE, gone, outdated
 from tocsin.broker.subscriptions import Attachment, Attachments
 from tocsin.errors import InvalidError
 from tocsin.model import control, coordination, subscriber
 from tocsin.model.bounds import check_parameters
+from tocsin.model.histories import Cursor, resolve, since
 from tocsin.model.subscriber import Held
 
 
@@ -40,7 +43,7 @@ class Requests:
     What can go wrong: too many subscriptions (``too-many``), the data cluster refuses (its code), data cluster or
     coordinator do not answer in time (``unavailable``: what the coordinator was told already is still done when it
     answers, so that both always know the same; asking again does no harm), unsubscribing from what is not held
-    (``not-found``), the stay ends (the connection is closed).
+    (``not-found``), the stay ends (the connection is closed), the channel is dropped meanwhile (``gone``).
     """
 
     def __init__(
@@ -49,10 +52,12 @@ class Requests:
         outbox: Outbox,
         coordinator: CoordinatorLink,
         attachments: Attachments,
+        corrections: Corrections,
         catchup: Catchup,
         limits: Limits,
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
+        self._corrections = corrections
         self._attachments, self._catchup, self._limits = attachments, catchup, limits
         self._keepings: dict[int, Keeping] = {}
         self._deadlines: Deadlines[int] = Deadlines(limits.request_seconds)
@@ -70,11 +75,13 @@ class Requests:
             return
         self._asked.setdefault(stay, Counter())[key(request.channel, request.parameters)] += 1
         then = partial(self._attached, session, stay, request)
-        self._attachments.attach(request.channel, [request.parameters], then, session.bearer)
+        known = [request.incarnation]
+        self._attachments.attach(request.channel, [request.parameters], then, session.bearer, known)
 
     def unsubscribe(self, session: Session, stay: Stay, request: subscriber.Unsubscribe) -> None:
         """Answered with Unsubscribed."""
-        subscription = stay.subscriptions.get(request.subscription)
+        number = stay.renumbered.get(request.subscription, request.subscription)
+        subscription = stay.subscriptions.get(number)
         if subscription is None:
             message = f"subscription {request.subscription} is not held; Welcome lists those that are"
             self._outbox.refuse(session, "not-found", message, request.id)
@@ -128,6 +135,7 @@ class Requests:
         for ref in [ref for ref, keeping in self._keepings.items() if keeping.stay is stay]:
             self._deadlines.drop(ref)
             self._attachments.release(self._keepings.pop(ref).line)
+        self._corrections.leave(stay)
 
     def due(self, now: float) -> None:
         """Refuses what was not stored in time."""
@@ -150,18 +158,27 @@ class Requests:
             self._outbox.refuse(session, outcome.code, outcome.message, request.id, outcome.retry_after)
             return
         [line] = outcome.lines
+        if gone(line.channel, [request.incarnation]):
+            message = f"channel {line.channel.name} was dropped, and what is there now is another of that name"
+            self._outbox.refuse(session, GONE, message, request.id)
+            self._attachments.release(line)
+            return
         held = stay.subscriptions.get(line.be)
         if self._holdings.stays.get(stay.subscriber) is not stay:
             self._attachments.release(line)
         else:
-            cursor = held.acknowledged if held else self._first(session, stay, line.be, outcome.execution)
-            wanted = Held(line.be, line.channel.name, line.parameters, cursor, request.live)
+            cursor = held.cursor if held else self._first(session, stay, line, outcome.execution)
+            name, parameters = line.channel.name, line.parameters
+            wanted = Held(line.be, name, parameters, cursor.execution, request.live, cursor.incarnation)
             self._keep(Keeping(stay, line, wanted, False, [(session, request.id)]))
 
-    def _first(self, session: Session, stay: Stay, be: int, execution: int) -> int:
+    def _first(self, session: Session, stay: Stay, line: Line, execution: int) -> Cursor:
         """Where a new subscription begins: the same however often it is asked for before it is stored."""
-        making = [each.held.cursor for each in self._keepings.values() if each.stay is stay and each.line.be == be]
-        return min(session.cursors.get(be, execution), execution, *making)
+        making = [each.held for each in self._keepings.values() if each.stay is stay and each.line is line]
+        said = [Cursor(held.cursor, held.incarnation) for held in making]
+        said += [session.cursors[line.be]] if line.be in session.cursors else []
+        begun = [max(0, resolve(line.channel.history, cursor)) for cursor in said]
+        return line.channel.cursor(min([execution, *begun]))
 
     def _fault(self, stay: Stay, request: subscriber.Subscribe) -> tuple[str, str] | None:
         """Why a subscription cannot be, as far as that is known before anything is asked: a code and a sentence."""
@@ -185,6 +202,7 @@ class Requests:
             del self._asked[stay]
 
     def _keep(self, keeping: Keeping) -> None:
+        self._corrections.forget(keeping.stay, keeping.held.subscription)
         self._last += 1
         self._keepings[self._last] = keeping
         self._deadlines.set(self._outbox.now, self._last)
@@ -196,11 +214,18 @@ class Requests:
         self._coordinator.tell(coordination.Keep(ref, stay.subscriber, stay.number, keeping.held, keeping.gone))
 
     def _begin(self, keeping: Keeping) -> None:
-        held, stay = keeping.held, keeping.stay
-        subscription = stay.subscriptions.get(held.subscription)
+        held, stay, line = keeping.held, keeping.stay, keeping.line.present
+        if line.ended:
+            self._refuse(keeping, GONE, line.ended)
+            self._corrections.replace(stay, held, None)
+            return
+        subscription = stay.subscriptions.get(line.be)
         if subscription is None:
-            subscription = self.add(stay, keeping.line, held.live, held.cursor)
+            cursor = max(0, resolve(line.channel.history, Cursor(held.cursor, held.incarnation)))
+            subscription = self.add(stay, line, held.live, cursor)
         subscription.live = held.live
+        if outdated(line.channel.history, held, subscription.held):
+            self._corrections.replace(stay, held, subscription.held)
         self._answer(subscription, keeping.waiters)
 
     def _answer(self, subscription: Subscription, waiters: list[tuple[Session, int]]) -> None:
@@ -210,14 +235,20 @@ class Requests:
         """
         self._catchup.stop(subscription)
         subscription.sent = subscription.acknowledged
+        held, history = subscription.held, subscription.line.channel.history
         for session, id in waiters:
-            self._outbox.reply(session, subscriber.Subscribed(id, subscription.held))
+            said = session.cursors.get(held.subscription)
+            told = since(history, said.incarnation) if said and said.incarnation != held.incarnation else []
+            self._outbox.reply(session, subscriber.Subscribed(id, held, told))
         self._catchup.start(subscription)
 
     def _end(self, keeping: Keeping) -> None:
         be = keeping.held.subscription
-        if subscription := keeping.stay.subscriptions.get(be):
+        if subscription := keeping.stay.subscriptions.get(keeping.line.present.be):
+            held = subscription.held
             self.remove(subscription)
+            if held.subscription != be:
+                self._corrections.replace(keeping.stay, held, None)
         for session, id in keeping.waiters:
             self._outbox.reply(session, subscriber.Unsubscribed(id, be))
 

@@ -10,8 +10,10 @@ from tocsin.broker.holdings import Bearer, Holdings, Session, Stay, Subscription
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, Outbox
 from tocsin.broker.reports import Reports
+from tocsin.broker.subscriptions import Attachments
 from tocsin.errors import UnauthorizedError
 from tocsin.model.coordination import Arrived
+from tocsin.model.histories import Cursor, Era, knows, meant, resolve, since
 from tocsin.model.parts import parts, size, with_more
 from tocsin.model.subscriber import VERSION, Code, Cursors, Login, Slow, Welcome
 
@@ -33,13 +35,15 @@ class Sessions:
         holdings: Holdings,
         outbox: Outbox,
         coordinator: CoordinatorLink,
+        attachments: Attachments,
         catchup: Catchup,
         reports: Reports,
         verify: Verify,
         limits: Limits,
     ) -> None:
         self._name, self._holdings, self._outbox, self._coordinator = name, holdings, outbox, coordinator
-        self._catchup, self._reports, self._verify, self._limits = catchup, reports, verify, limits
+        self._attachments, self._catchup, self._reports = attachments, catchup, reports
+        self._verify, self._limits = verify, limits
         self._sessions: dict[int, Session] = {}
         self._logins: Deadlines[int] = Deadlines(limits.login_seconds)
 
@@ -130,21 +134,32 @@ class Sessions:
         if stay.session:
             self.end(stay.session, Code.REPLACED, "the same subscriber has connected again")
         for be, subscription in stay.subscriptions.items():
-            _rewind(subscription, cursors.get(be))
+            told = meant(cursors[be], subscription.cursor.incarnation) if be in cursors else subscription.doubt
+            self._judge(subscription, told)
         stay.session, session.stay = session, stay
-        session.cursors = {be: cursor for be, cursor in cursors.items() if be not in stay.subscriptions}
-        self._greet(session, stay)
+        session.cursors = {be: meant(cursor, "") for be, cursor in cursors.items() if be not in stay.subscriptions}
+        self._greet(session, stay, _histories(stay, cursors))
         if not stay.arrived:
             stay.arrived = True
             self._coordinator.tell(Arrived(stay.subscriber, stay.number))
         self._reports.present(stay.subscriber, True)
         self._start(session)
 
-    def _greet(self, session: Session, stay: Stay) -> None:
+    def _greet(self, session: Session, stay: Stay, histories: dict[str, list[Era]]) -> None:
         held = (subscription.held for subscription in stay.subscriptions.values())
         for part, more in with_more(parts(held, size)):
-            newest = {} if more else _newest(stay)
-            self._outbox.reply(session, Welcome(stay.subscriber, self._name, VERSION, part, newest, more=more))
+            rest = ({}, {}) if more else (_newest(stay), histories)
+            self._outbox.reply(session, Welcome(stay.subscriber, self._name, VERSION, part, *rest, more=more))
+
+    def _judge(self, subscription: Subscription, cursor: Cursor | None) -> None:
+        """Where a subscription goes on; what its subscriber knows and this broker does not is asked for first."""
+        channel = subscription.line.channel
+        if cursor is None or knows(channel.history, cursor.incarnation):
+            subscription.doubt = None
+            _rewind(subscription, None if cursor is None else max(0, resolve(channel.history, cursor)))
+            return
+        subscription.doubt, subscription.sent = cursor, subscription.acknowledged
+        self._attachments.reattach(channel, [subscription.line])
 
     def _start(self, session: Session) -> None:
         for subscription in list(session.stay.subscriptions.values()) if session.stay else []:
@@ -172,6 +187,17 @@ def _newest(stay: Stay) -> dict[str, int]:
         channel = subscription.line.channel.name
         newest[channel] = max(newest.get(channel, 0), subscription.newest)
     return newest
+
+
+def _histories(stay: Stay, cursors: Cursors) -> dict[str, list[Era]]:
+    """The histories of those channels whose incarnation is another than that of the subscriber's cursors."""
+    histories: dict[str, list[Era]] = {}
+    for be, subscription in stay.subscriptions.items():
+        channel, cursor = subscription.line.channel, cursors.get(be)
+        if isinstance(cursor, Cursor) and not subscription.doubt and cursor.incarnation != channel.incarnation:
+            history = since(channel.history, cursor.incarnation)
+            histories[channel.name] = max(history, histories.get(channel.name, []), key=len)
+    return histories
 
 
 def _rewind(subscription: Subscription, cursor: int | None) -> None:

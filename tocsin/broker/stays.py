@@ -10,35 +10,41 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.holdings import Holdings, Line, Stay
+from tocsin.broker.corrections import Corrections
+from tocsin.broker.holdings import Holdings, Line, Stay, Subscription
 from tocsin.broker.outbox import CoordinatorLink, Outbox
+from tocsin.broker.renewals import GONE, gone, outdated
 from tocsin.broker.requests import Requests
 from tocsin.broker.sessions import Sessions
 from tocsin.broker.subscriptions import Attachment, Attachments
 from tocsin.model import control, subscriber
 from tocsin.model.coordination import Absent, Arrived, Handover, Prepare, Prepared, Release, Released, Unprepared
+from tocsin.model.histories import Cursor, resolve, said
 from tocsin.model.parts import parts, size
-from tocsin.model.subscriber import Code, Held
+from tocsin.model.subscriber import Code, Cursors, Held
 
 
 @dataclass(eq=False)
 class Preparation:
     """A Prepare under way, with the lines claimed so far.
 
-    ``before`` is what was held when it came: what is made or given up here meanwhile, it does not know of.
+    ``before`` is what was held when it came: what is made or given up here meanwhile, it does not know of. ``missing``
+    answers are yet to come. What has ``ended`` is not to be had any more.
     """
 
     prepare: Prepare
     missing: int
     before: set[int]
     lines: list[tuple[Held, Line]] = field(default_factory=list)
+    ended: list[Held] = field(default_factory=list)
     error: str | None = None
 
 
 class Stays:
     """Prepare, Handover and Release.
 
-    What can go wrong: a line cannot be attached in time (Unprepared), a message is late (a lower stay than the one
+    What can go wrong: a line cannot be attached in time (Unprepared), or not any more (the subscription has ended, and
+    nobody is kept from the others for that), a message is late (a lower stay than the one
     here: a Prepare is ignored, a Release answered with nothing) or said again (answered again; a repeated Prepare
     brings what was subscribed to or given up elsewhere meanwhile), the subscriber is not connected (Absent), an
     earlier stay was never released (it ends when the next is prepared).
@@ -51,12 +57,13 @@ class Stays:
         coordinator: CoordinatorLink,
         attachments: Attachments,
         requests: Requests,
+        corrections: Corrections,
         catchup: Catchup,
         sessions: Sessions,
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
         self._attachments, self._requests, self._catchup = attachments, requests, catchup
-        self._sessions = sessions
+        self._corrections, self._sessions = corrections, sessions
         self._preparing: dict[str, Preparation] = {}
         # What was told so far of those whose Prepare comes in parts.
         self._told: dict[tuple[str, int], list[Held]] = {}
@@ -82,13 +89,12 @@ class Stays:
         channels: dict[str, list[Held]] = {}
         for held in prepare.subscriptions:
             channels.setdefault(held.channel, []).append(held)
-        asked = [(channel, part) for channel, held in channels.items() for part in parts(held, _weight)]
+        asked = [part for held in channels.values() for part in parts(held, _weight)]
         held_now = self._holdings.stays.get(prepare.subscriber)
         before = set(held_now.subscriptions) if held_now else set()
         preparation = self._preparing[prepare.subscriber] = Preparation(prepare, len(asked), before)
-        for channel, wanted in asked:
-            then = partial(self._attached, preparation, wanted)
-            self._attachments.attach(channel, [held.parameters for held in wanted], then)
+        for wanted in asked:
+            self._attach(preparation, wanted)
         if not channels:
             self._settle(preparation)
 
@@ -111,12 +117,27 @@ class Stays:
         else:
             self._coordinator.tell(Released(release.subscriber, release.stay))
 
+    def _attach(self, preparation: Preparation, wanted: list[Held]) -> None:
+        """Asks for subscriptions to one channel."""
+        then = partial(self._attached, preparation, wanted)
+        parameters, known = [held.parameters for held in wanted], {held.incarnation for held in wanted}
+        self._attachments.attach(wanted[0].channel, parameters, then, known=known)
+
     def _attached(self, preparation: Preparation, wanted: list[Held], outcome: Attachment | control.Error) -> None:
         preparation.missing -= 1
-        if isinstance(outcome, control.Error):
-            preparation.error = outcome.message
-        else:
+        if not isinstance(outcome, control.Error):
             preparation.lines += zip(wanted, outcome.lines, strict=True)
+        elif outcome.code == "not-found":
+            preparation.lines += [(held, self._attachments.hold_missing(held)) for held in wanted]
+        elif outcome.code == GONE or (len(wanted) == 1 and outcome.code == "invalid"):
+            preparation.ended += wanted
+        elif outcome.code == "invalid":
+            # One that is refused must not keep the others away.
+            preparation.missing += len(wanted)
+            for held in wanted:
+                self._attach(preparation, [held])
+        else:
+            preparation.error = outcome.message
         if not preparation.missing:
             self._settle(preparation)
 
@@ -134,13 +155,18 @@ class Stays:
 
     def _ready(self, name: str, number: int, preparation: Preparation) -> None:
         stay = self._holdings.stays.setdefault(name, Stay(name, number))
-        wanted = {line.be: (held, line) for held, line in preparation.lines}
+        alive = [(held, line.present) for held, line in preparation.lines if not self._has_ended(held, line.present)]
+        wanted = {line.be: (held, line) for held, line in alive}
         for be in list(stay.subscriptions | wanted):
             # One that is being made or given up here becomes what it is to be when the coordinator has stored it; of
             # all others it knows best.
             known = (be in stay.subscriptions) == (be in preparation.before)
             if known and not self._requests.changing(stay, be):
                 self._adopt(stay, be, *wanted.get(be, (None, None)))
+        for held, line in preparation.lines:
+            self._correct(stay, held, line.present)
+        for held in preparation.ended:
+            self._corrections.replace(stay, held, None)
         self._coordinator.tell(Prepared(name, number))
         if stay.arrived:
             self._coordinator.tell(Arrived(name, number))
@@ -149,14 +175,36 @@ class Stays:
         subscription = stay.subscriptions.get(be)
         if subscription and held:
             subscription.live = held.live
-            subscription.acknowledged = max(subscription.acknowledged, held.cursor)
+            cursor = resolve(subscription.line.channel.history, Cursor(held.cursor, held.incarnation))
+            subscription.acknowledged = max(subscription.acknowledged, min(cursor, subscription.newest))
         elif subscription:
             self._requests.remove(subscription)
         elif held and line:
-            self._catchup.start(self._requests.add(stay, line, held.live, held.cursor))
+            self._catchup.start(self._take(stay, held, line))
+
+    def _take(self, stay: Stay, held: Held, line: Line) -> Subscription:
+        """One that was held elsewhere; if nobody can say what its cursor means at present, that is in doubt."""
+        stored = Cursor(held.cursor, held.incarnation)
+        subscription = self._requests.add(stay, line, held.live, max(0, resolve(line.channel.history, stored)))
+        subscription.doubt = stored if line.missing else None
+        return subscription
+
+    def _has_ended(self, held: Held, line: Line) -> bool:
+        return bool(line.ended) or (not line.missing and gone(line.channel, [held.incarnation]))
+
+    def _correct(self, stay: Stay, held: Held, line: Line) -> None:
+        """Has the coordinator store what turned out to be otherwise than it knows."""
+        if self._has_ended(held, line):
+            self._corrections.replace(stay, held, None)
+            return
+        subscription = stay.subscriptions.get(line.be)
+        if held.subscription != line.be:
+            stay.renumbered[held.subscription] = line.be
+        if subscription and outdated(line.channel.history, held, subscription.held):
+            self._corrections.replace(stay, held, subscription.held)
 
     def _end(self, stay: Stay) -> None:
-        cursors = {be: subscription.acknowledged for be, subscription in stay.subscriptions.items()}
+        cursors: Cursors = {be: said(subscription.cursor) for be, subscription in stay.subscriptions.items()}
         if stay.session:
             self._sessions.end(stay.session, Code.ELSEWHERE, "served by another broker now; ask the coordinator")
         for subscription in list(stay.subscriptions.values()):

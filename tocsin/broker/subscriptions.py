@@ -6,7 +6,7 @@ and must release it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -17,13 +17,20 @@ from tocsin.broker.deadlines import Deadlines
 from tocsin.broker.holdings import Channel, Holdings, Line, key
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
+from tocsin.broker.renewals import GONE, Renewals
 from tocsin.errors import ForbiddenError
 from tocsin.model import control
+from tocsin.model.histories import knows
 from tocsin.model.parts import parts, size
+from tocsin.model.subscriber import Held
 from tocsin.model.terms import Asker, admit, fill_in
 
 # What a line adds to a message beyond its parameters, at most; so there are never more than 8,000 in one.
 _NUMBER_BYTES: Final = 32
+MOST_WORDS: Final = 8
+MOST_NAMES: Final = 1000
+# A data cluster that is being set up does not know its channels yet, or one is just being created anew.
+_UNCERTAIN: Final = frozenset({"not-found", "conflict"})
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,12 @@ class Attachments:
 
     What can go wrong: the link is lost (everything held is attached again, every wish asked again), the data cluster
     refuses or does not answer in time (the wish is told the error), it still counts lines to this broker that nobody
-    wants (they are detached).
+    wants (they are detached), it has other data than before (see :class:`Renewals`), it does not know a channel of
+    which something is held (it is asked again until it does: it may be empty for the moment, and nobody is to lose a
+    subscription for that), it will not have a line again (its subscriptions end).
+
+    Only the data cluster knows how a channel is spelled. What is asked for in other words is asked of it; a few of the
+    words that lead to a line are remembered.
     """
 
     def __init__(
@@ -62,10 +74,13 @@ class Attachments:
         data: DataLink,
         cache: Cache,
         limits: Limits,
+        renewals: Renewals,
         heard: Callable[[Channel], None],
     ) -> None:
         self._holdings, self._outbox, self._data = holdings, outbox, data
-        self._cache, self._limits, self._heard = cache, limits, heard
+        self._cache, self._limits, self._heard, self._renewals = cache, limits, heard, renewals
+        self._names: dict[str, str] = {}
+        self._asking: dict[Channel, None] = {}
         self._wishes: Deadlines[Wish] = Deadlines(limits.request_seconds)
         self._waiting: dict[Wish, None] = {}
         self._lingering: Deadlines[Line] = Deadlines(limits.linger_seconds)
@@ -74,8 +89,15 @@ class Attachments:
         self._strange: dict[int, str] = {}
         self._strangers: Deadlines[int] = Deadlines(limits.stranger_seconds)
 
-    def attach(self, channel: str, parameters: list[dict[str, Any]], then: Then, asker: Asker | None = None) -> None:
-        """Gets lines, at once if all are held.
+    def attach(
+        self,
+        channel: str,
+        parameters: list[dict[str, Any]],
+        then: Then,
+        asker: Asker | None = None,
+        known: Iterable[str] = (),
+    ) -> None:
+        """Gets lines, at once if all are held and the channel's history knows these incarnations.
 
         ``asker`` must be one who may use the channel, and has bound parameters filled in; without, the broker itself
         asks for what somebody holds already.
@@ -85,13 +107,12 @@ class Attachments:
         except ForbiddenError as error:
             then(control.Error(error.code, str(error)))
             return
-        lines = [line for line in held if line]
-        if len(lines) == len(held):
+        lines = [line for line in held if line and not line.missing]
+        if len(lines) == len(held) and all(knows(lines[0].channel.history, one) for one in known if one):
             for line in lines:
                 self.claim(line)
-            then(Attachment(lines, self._holdings.channel(channel).seen))
+            then(Attachment(lines, lines[0].channel.seen))
             return
-        self._holdings.channel(channel)
         wish = Wish(channel, parameters, then, asker)
         self._waiting[wish] = None
         self._wishes.set(self._outbox.now, wish)
@@ -112,6 +133,38 @@ class Attachments:
         if not line.claims and not line.subscriptions:
             self._lingering.set(self._outbox.now, line)
 
+    def reattach(self, channel: Channel, lines: list[Line] | None = None) -> None:
+        """Asks for these lines once more, or for all: the data cluster may have another history than is known here."""
+        wanted = list(channel.lines.values()) if lines is None else lines
+        if channel not in self._asking:
+            for part in parts(wanted, _weight):
+                self._attach_again(channel, part)
+
+    def hold_missing(self, held: Held) -> Line:
+        """A line that was held elsewhere, of a channel that the data cluster does not know at present; claimed."""
+        channel = self._holdings.channel(held.channel)
+        line = self._holdings.lines.get(held.subscription)
+        if line is None:
+            line = self._new_line(channel, held.parameters, held.subscription, 0)
+            line.missing = True
+            self._remember(line, key(held.channel, held.parameters))
+            self._retries.append((self._outbox.now + self._limits.missing_seconds, channel, [line]))
+        self.claim(line)
+        return line
+
+    def expect(self, channel: str) -> None:
+        """Something was executed: that may be what is being asked for, in whatever words."""
+        if self._waiting:
+            self._holdings.channel(channel)
+
+    def dropped(self, notice: control.Dropped) -> None:
+        """A channel is gone; one that was created anew since is another."""
+        channel = self._holdings.channels.get(notice.channel)
+        if channel and channel.incarnation == notice.incarnation:
+            for line in list(channel.lines.values()):
+                self._renewals.end(line, GONE, f"channel {notice.channel} was dropped")
+            self._tidy()
+
     def strangers(self, channel: str, bes: list[int]) -> None:
         """Takes note of what the data cluster counts to this broker though nobody here wants it, after a crash say.
 
@@ -127,11 +180,14 @@ class Attachments:
         self._retries.clear()
         leaving, self._leaving = list(self._leaving), {}
         self._detach([be for be in leaving if be not in self._holdings.lines])
-        for channel in self._holdings.channels.values():
-            for lines in parts(channel.lines.values(), _weight):
-                self._attach_again(channel, lines)
+        for channel in list(self._holdings.channels.values()):
+            self.reattach(channel)
         for wish in self._waiting:
             self._ask(wish)
+
+    def lost(self) -> None:
+        """Whatever was asked is not being answered."""
+        self._asking.clear()
 
     def due(self, now: float) -> None:
         """Refuses what was not answered in time, and detaches what nobody wants."""
@@ -142,7 +198,7 @@ class Attachments:
         retries, self._retries = self._retries, []
         for at, channel, lines in retries:
             if at <= now:
-                self._attach_again(channel, [line for line in lines if line.be in channel.lines])
+                self._attach_again(channel, [line for line in lines if channel.lines.get(line.be) is line])
             else:
                 self._retries.append((at, channel, lines))
 
@@ -153,11 +209,11 @@ class Attachments:
 
     def _held(self, channel: str, parameters: list[dict[str, Any]], asker: Asker | None) -> list[Line | None]:
         """The lines for these parameters, as far as they are held; ForbiddenError when it is known who may not."""
-        known = self._holdings.channels.get(channel)
+        known = self._holdings.channels.get(self._names.get(channel, channel))
         if known is None or known.terms is None:
             return [None] * len(parameters)
         if asker is not None:
-            admit(known.terms, asker, f"channel {channel}")
+            admit(known.terms, asker, f"channel {known.name}")
             parameters = [fill_in(known.terms, asker.name, one) for one in parameters]
         return [self._holdings.keys.get(key(channel, one)) for one in parameters]
 
@@ -170,17 +226,15 @@ class Attachments:
     def _answered(self, wish: Wish, answer: Reply) -> None:
         if wish not in self._waiting:
             if isinstance(answer, control.Attached):
-                self.strangers(wish.channel, answer.bes)
+                self.strangers(answer.channel, answer.bes)
             return
         if isinstance(answer, control.Attached):
-            self._holdings.channel(wish.channel).terms = answer.terms
-            asked = wish.parameters
+            channel, asked = self._learn(answer, {}), wish.parameters
+            self._spelled(wish.channel, channel.name)
             if wish.asker:
                 asked = [fill_in(answer.terms, wish.asker.name, one) for one in asked]
-            lines = [
-                self._line(wish.channel, parameters, be, answer.execution)
-                for be, parameters in zip(answer.bes, asked, strict=True)
-            ]
+            each = zip(answer.bes, asked, answer.parameters, strict=True)
+            lines = [self._line(channel, wish.channel, *one, answer.execution) for one in each]
             for line in lines:
                 self.claim(line)
             self._end(wish, Attachment(lines, answer.execution))
@@ -191,18 +245,42 @@ class Attachments:
         self._waiting.pop(wish, None)
         self._wishes.drop(wish)
         wish.then(outcome)
-        self._tidy(wish.channel)
+        self._tidy()
 
-    def _line(self, name: str, parameters: dict[str, Any], be: int, execution: int) -> Line:
-        line = self._holdings.lines.get(be) or self._new_line(name, parameters, be, execution)
-        words = key(name, parameters)
-        if words not in self._holdings.keys:
-            self._holdings.keys[words] = line
-            line.keys.append(words)
+    def _learn(self, answer: control.Attached, numbers: dict[Line, int]) -> Channel:
+        """The channel that an answer is about, with the history it has now."""
+        channel = self._holdings.channel(answer.channel)
+        channel.terms = answer.terms
+        self._renewals.renew(channel, list(answer.history), numbers)
+        return channel
+
+    def _spelled(self, words: str, name: str) -> None:
+        if len(self._names) >= MOST_NAMES:
+            self._names.clear()
+        self._names[words] = name
+
+    def _line(
+        self,
+        channel: Channel,
+        name: str,
+        be: int,
+        asked: dict[str, Any],
+        parameters: dict[str, Any],
+        execution: int,
+    ) -> Line:
+        line = self._holdings.lines.get(be) or self._new_line(channel, parameters, be, execution)
+        line.missing = False
+        self._remember(line, key(channel.name, parameters))
+        self._remember(line, key(name, asked))
         return line
 
-    def _new_line(self, name: str, parameters: dict[str, Any], be: int, execution: int) -> Line:
-        channel = self._holdings.channel(name)
+    def _remember(self, line: Line, words: bytes) -> None:
+        """Whoever asks in these words gets this line at once."""
+        if words not in self._holdings.keys and len(line.keys) < MOST_WORDS:
+            self._holdings.keys[words] = line
+            line.keys.append(words)
+
+    def _new_line(self, channel: Channel, parameters: dict[str, Any], be: int, execution: int) -> Line:
         if not channel.lines:
             channel.seen = max(channel.seen, execution)
             channel.level = channel.seen
@@ -217,27 +295,65 @@ class Attachments:
 
     def _attach_again(self, channel: Channel, lines: list[Line]) -> None:
         parameters = [line.parameters for line in lines]
-        if not lines:
+        if not lines or not self._data.up:
             return
+        self._asking[channel] = None
         self._data.ask(
             lambda id: control.Attach(id, channel.name, parameters), partial(self._attached_again, channel, lines)
         )
 
     def _attached_again(self, channel: Channel, lines: list[Line], answer: Reply) -> None:
+        self._asking.pop(channel, None)
         if isinstance(answer, control.Attached):
-            channel.terms = answer.terms
-            # Also for lines attached since: notices up to this execution may still be on their way, and come too late.
-            channel.wanted.update(dict.fromkeys(channel.lines.values()))
-            channel.seen = max(channel.seen, answer.execution)
-            self._heard(channel)
-        elif isinstance(answer, control.Error) and to_be_repeated(answer):
-            at = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)
-            self._retries.append((at, channel, lines))
+            self._again(channel, lines, answer)
+        elif isinstance(answer, control.Error) and answer.code == GONE:
+            for line in lines:
+                self._renewals.end(line, GONE, answer.message)
+            self._tidy()
+        elif isinstance(answer, control.Error) and (to_be_repeated(answer) or answer.code in _UNCERTAIN):
+            self._later(channel, lines, answer)
         elif len(lines) > 1:
             # One that is refused must not keep the others away.
             middle = len(lines) // 2
             self._attach_again(channel, lines[:middle])
             self._attach_again(channel, lines[middle:])
+        elif isinstance(answer, control.Error):
+            self._renewals.end(lines[0], answer.code, answer.message)
+            self._tidy()
+
+    def _again(self, channel: Channel, lines: list[Line], answer: control.Attached) -> None:
+        """These lines are held, though perhaps not as they were."""
+        held = {line: be for line, be in zip(lines, answer.bes, strict=True) if channel.lines.get(line.be) is line}
+        for line, parameters in zip(lines, answer.parameters, strict=True):
+            line.missing, line.parameters = False, parameters
+        if channel.name != answer.channel:
+            self._rename(channel, answer.channel)
+        channel = self._learn(answer, held)
+        # Also for lines attached since: notices up to this execution may still be on their way, and come too late.
+        channel.wanted.update(dict.fromkeys(channel.lines.values()))
+        channel.seen = max(channel.seen, answer.execution)
+        self._heard(channel)
+        self._detach([be for be in answer.bes if be not in self._holdings.lines])
+        self._tidy()
+
+    def _rename(self, channel: Channel, name: str) -> None:
+        """A channel was known in a spelling that is not the data cluster's."""
+        del self._holdings.channels[channel.name]
+        channel.name = name
+        other = self._holdings.channels.setdefault(name, channel)
+        if other is not channel:
+            for line in channel.lines.values():
+                line.channel = other
+            other.lines.update(channel.lines)
+            channel.lines.clear()
+
+    def _later(self, channel: Channel, lines: list[Line], error: control.Error) -> None:
+        wait = error.retry_after or self._limits.retry_seconds
+        if error.code in _UNCERTAIN:
+            wait = self._limits.missing_seconds
+            for line in lines:
+                line.missing = True
+        self._retries.append((self._outbox.now + wait, channel, lines))
 
     def _forgotten(self, line: Line) -> bool:
         """Lets a line go, unless it is wanted or may be the answer to a wish in other words."""
@@ -246,28 +362,33 @@ class Attachments:
         if self._wished(line.channel.name):
             self._lingering.set(self._outbox.now, line)
             return False
+        known = self._holdings.lines.get(line.be) is line
         self._forget(line)
-        return True
+        return known
 
     def _unknown(self, be: int) -> bool:
         """Whether a stranger still is one; should it be the answer to a wish, it will be known or noticed again."""
         return not self._wished(self._strange.pop(be)) and be not in self._holdings.lines
 
     def _wished(self, channel: str) -> bool:
-        return any(wish.channel == channel for wish in self._waiting)
+        """Whether a wish may be for this channel: one in words never heard before may be for any."""
+        return any(self._names.get(wish.channel, channel) == channel for wish in self._waiting)
 
     def _forget(self, line: Line) -> None:
+        if self._holdings.lines.get(line.be) is not line:
+            return
         del self._holdings.lines[line.be], line.channel.lines[line.be]
         for words in line.keys:
             del self._holdings.keys[words]
         line.channel.wanted.pop(line, None)
         self._cache.close(line.be)
-        self._tidy(line.channel.name)
+        self._tidy()
 
-    def _tidy(self, name: str) -> None:
-        channel = self._holdings.channels.get(name)
-        if channel and not channel.lines and not self._wished(name):
-            del self._holdings.channels[name]
+    def _tidy(self) -> None:
+        idle = [name for name, channel in self._holdings.channels.items() if not channel.lines]
+        for name in idle:
+            if not self._wished(name):
+                del self._holdings.channels[name]
 
     def _detach(self, bes: list[int]) -> None:
         self._leaving.update(dict.fromkeys(bes))

@@ -130,12 +130,14 @@ class Unsubscribed:
 class Deliver:
     """A note for the application, of each subscription in order and each once.
 
-    ``recovered``: it was found before the subscriber last came back. It counts as waiting until it is Taken.
+    ``recovered``: it was found before the subscriber last came back. It counts as waiting until it is Taken. ``epoch``
+    is to be said with that: executions are counted anew when the data cluster has other data than before.
     """
 
     subscription: int
     note: Note
     recovered: bool = False
+    epoch: int = 0
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ class Missed:
     subscription: int
     first: int
     last: int
+    epoch: int = 0
 
 
 @dataclass(frozen=True)

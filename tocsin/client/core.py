@@ -18,6 +18,7 @@ from tocsin.errors import InvalidError
 from tocsin.model.subscriber import (
     VERSION,
     Answer,
+    Ended,
     Error,
     Gap,
     Held,
@@ -26,6 +27,7 @@ from tocsin.model.subscriber import (
     Moved,
     Notes,
     Published,
+    Renewed,
     Request,
     Slow,
     Subscribed,
@@ -89,8 +91,8 @@ class Core:
         match event:
             case events.Received(connection, text):
                 return self._received(now, connection, text)
-            case events.Taken(subscription, execution):
-                self._inbox.take(now, subscription, execution)
+            case events.Taken(subscription, execution, epoch):
+                self._inbox.take(now, subscription, execution, epoch)
             case events.Publish(ref, feed, records):
                 return self._publisher.publish(now, ref, feed, list(records))
             case events.Subscribe():
@@ -143,8 +145,16 @@ class Core:
                 return [*self._inbox.skip(connection, answer)]
             case Welcome():
                 return self._welcomed(now, connection, answer)
-            case Subscribed(id, held):
-                return self._subscriptions.subscribed(id, held)
+            case Subscribed(id, held, history):
+                actions = self._subscriptions.subscribed(id, held)
+                self._inbox.told(connection, held, history)
+                return actions
+            case Renewed(was, held, history):
+                actions = self._subscriptions.renewed(was, held)
+                self._inbox.told(connection, held, history)
+                return actions
+            case Ended(number, code, message):
+                return self._subscriptions.ended(number, code, message)
             case Unsubscribed(id):
                 return self._subscriptions.unsubscribed(id)
             case Published(id, _, refused):
@@ -165,6 +175,8 @@ class Core:
         away = self._connection.serving is None
         actions = self._connection.welcomed(now, connection)
         actions += self._subscriptions.welcomed(held)
+        for each in held:
+            self._inbox.told(connection, each, welcome.histories.get(each.channel, []))
         self._inbox.welcomed(now, held, welcome.newest if away else {})
         self._publisher.again()
         return actions

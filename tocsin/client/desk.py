@@ -14,7 +14,7 @@ import msgspec
 
 from tocsin.client.actions import Deliver, Missed
 from tocsin.client.events import Event, Subscribe, Taken, Unsubscribe
-from tocsin.client.subscription import Acknowledge, Box, OnGap, Subscription
+from tocsin.client.subscription import Acknowledge, Box, Mark, OnGap, Subscription
 from tocsin.errors import InvalidError
 from tocsin.model.subscriber import Held
 
@@ -26,6 +26,7 @@ class Wish:
     key: bytes
     ref: int
     box: asyncio.Future[Box]
+    held: Held | None = None
     waiting: int = 0
     readers: dict[Subscription, None] = field(default_factory=dict)
 
@@ -72,6 +73,9 @@ class Desk:
             box = await asyncio.shield(wish.box)
         finally:
             wish.waiting -= 1
+        held = wish.held
+        if held is not None:
+            channel, parameters = held.channel, held.parameters
         reader = Subscription(channel, parameters, acknowledge, self.leave, on_gap)
         wish.readers[reader] = None
         box.join(reader)
@@ -98,6 +102,9 @@ class Desk:
         if wish is None:
             return
         box = self.resumed(held)
+        for reader in wish.readers:
+            reader.channel, reader.parameters = held.channel, held.parameters
+        wish.held = held
         if wish.box.done():
             wish.box = asyncio.get_running_loop().create_future()
         wish.box.set_result(box)
@@ -151,8 +158,9 @@ class Desk:
     def _forget(self, wish: Wish) -> None:
         del self._wishes[wish.key], self._by_ref[wish.ref]
 
-    def _take(self, number: int, execution: int) -> None:
-        self._tell(Taken(number, execution))
+    def _take(self, number: int, mark: Mark) -> None:
+        epoch, execution = mark
+        self._tell(Taken(number, execution, epoch))
 
 
 def _key(channel: str, parameters: dict[str, Any], live: bool) -> bytes:

@@ -84,10 +84,14 @@ class Unsubscribe:
 
 @dataclass(frozen=True)
 class Taken:
-    """The application has had the notes of a subscription up to this execution, and needs none of them again."""
+    """The application has had the notes of a subscription up to this execution, and needs none of them again.
+
+    ``epoch`` is that of the note.
+    """
 
     subscription: int
     execution: int
+    epoch: int = 0
 
 
 @dataclass(frozen=True)

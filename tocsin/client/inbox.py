@@ -7,26 +7,55 @@ new exactly when its execution is later than the last one delivered, whichever c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from tocsin.client.actions import Deliver, Missed
 from tocsin.client.rules import Rules
-from tocsin.model.subscriber import Acknowledge, Gap, Held, Note
+from tocsin.model.histories import Cursor, Era, said, shared
+from tocsin.model.subscriber import Acknowledge, Cursors, Gap, Held, Note
+
+_CONNECTIONS: Final = 4
 
 
 @dataclass(slots=True)
 class Stream:
     """One subscription's notes: up to ``last`` delivered, up to ``taken`` had by the application, between them
     ``backlog``. What was found up to ``missed`` was found before the subscriber last came back. What connections up to
-    number ``deaf`` bring is not taken in: they have brought too much."""
+    number ``deaf`` bring is not taken in: they have brought too much.
+
+    All that is counted under ``incarnation``, those in ``left`` were before it, and ``heard`` is the one that each
+    connection last named. ``cuts`` are the executions after which what had been delivered turned out to count no more;
+    there have been so many ``epochs``.
+    """
 
     last: int
     taken: int
+    incarnation: str = ""
+    left: set[str] = field(default_factory=set)
+    heard: dict[int, str] = field(default_factory=dict)
+    cuts: list[int] = field(default_factory=list)
     missed: int = 0
     deaf: int = -1
     bytes: int = 0
     backlog: deque[tuple[int, int]] = field(default_factory=deque)
+
+    @property
+    def cursor(self) -> int | Cursor:
+        """What the application has taken, as brokers are told."""
+        return said(Cursor(self.taken, self.incarnation))
+
+    def go_on(self, incarnation: str, common: int) -> None:
+        """Counts under another incarnation, with which the one of before shares what is up to ``common``."""
+        self.left.add(self.incarnation)
+        self.incarnation = incarnation
+        if common >= self.last:
+            return
+        self.cuts.append(common)
+        self.last, self.taken, self.missed = common, min(self.taken, common), min(self.missed, common)
+        while self.backlog and self.backlog[-1][0] > common:
+            self.bytes -= self.backlog.pop()[1]
 
 
 class Inbox:
@@ -46,14 +75,40 @@ class Inbox:
         self._count = 0
         self._since = 0.0
 
-    def enter(self, connection: int) -> dict[int, int]:
+    def enter(self, connection: int) -> Cursors:
         """The cursors for a login on this connection: what the application has taken of each subscription."""
         self._newest = connection
-        return {number: stream.taken for number, stream in self._streams.items()}
+        return {number: stream.cursor for number, stream in self._streams.items()}
 
     def admit(self, held: Held) -> None:
         """Takes notes of a subscription from now on, those after its cursor."""
-        self._streams.setdefault(held.subscription, Stream(held.cursor, held.cursor))
+        if held.subscription not in self._streams:
+            self._streams[held.subscription] = Stream(held.cursor, held.cursor, held.incarnation)
+
+    def renumber(self, was: int, held: Held) -> None:
+        """A subscription has another number, unless that is known already."""
+        stream = self._streams.get(was)
+        if stream is None:
+            self.admit(held)
+        else:
+            self._streams.setdefault(held.subscription, stream)
+
+    def told(self, connection: int, held: Held, history: Sequence[Era]) -> None:
+        """A broker has said under which incarnation it counts, with the history since that of before."""
+        stream = self._streams.get(held.subscription)
+        if stream is None:
+            return
+        stream.heard[connection] = held.incarnation
+        if len(stream.heard) > _CONNECTIONS:
+            del stream.heard[min(stream.heard)]
+        # Of two brokers one may know less than the other.
+        if held.incarnation != stream.incarnation and held.incarnation not in stream.left:
+            stream.go_on(held.incarnation, max(0, shared(history, stream.incarnation)))
+
+    def incarnation(self, number: int) -> str:
+        """Under which a subscription is counted."""
+        stream = self._streams.get(number)
+        return stream.incarnation if stream else ""
 
     def forget(self, number: int) -> None:
         """Takes no more notes of a subscription."""
@@ -77,7 +132,7 @@ class Inbox:
     def receive(self, connection: int, notes: Iterable[Note]) -> list[Deliver]:
         """What of one message's notes is new to the application."""
         return [
-            Deliver(note.s, note, note.e <= stream.missed)
+            Deliver(note.s, note, note.e <= stream.missed, len(stream.cuts))
             for note in notes
             if (stream := self._streams.get(note.s))
             and self._takes(connection, stream, note.s, note.e, len(memoryview(note.payload)))
@@ -89,11 +144,13 @@ class Inbox:
         first = max(gap.first, stream.last + 1) if stream else gap.first
         if stream is None or not self._takes(connection, stream, gap.subscription, gap.last, 0):
             return []
-        return [Missed(gap.subscription, first, gap.last)]
+        return [Missed(gap.subscription, first, gap.last, len(stream.cuts))]
 
-    def take(self, now: float, number: int, execution: int) -> None:
-        """The application has had the notes of a subscription up to this one."""
+    def take(self, now: float, number: int, execution: int, epoch: int = 0) -> None:
+        """The application has had the notes of a subscription up to this one, which was delivered in that epoch."""
         stream = self._streams.get(number)
+        if stream is not None:
+            execution = min([execution, *stream.cuts[epoch:]])
         if stream is None or min(execution, stream.last) <= stream.taken:
             return
         stream.taken = min(execution, stream.last)
@@ -114,7 +171,7 @@ class Inbox:
 
     def flush(self) -> list[Acknowledge]:
         """The acknowledgement of everything taken and not yet acknowledged."""
-        cursors = {number: self._streams[number].taken for number in sorted(self._unsaid)}
+        cursors: Cursors = {number: self._streams[number].cursor for number in sorted(self._unsaid)}
         self._unsaid.clear()
         self._count = 0
         return [Acknowledge(cursors)] if cursors else []
@@ -129,6 +186,8 @@ class Inbox:
         self._unsaid.add(number)
 
     def _takes(self, connection: int, stream: Stream, number: int, execution: int, size: int) -> bool:
+        if stream.heard.get(connection, "") != stream.incarnation:
+            return False
         if execution <= stream.last or connection <= stream.deaf:
             return False
         if self._overfull(stream, size):

@@ -24,7 +24,7 @@ class Note:
         execution: int,
         payload: bytes,
         recovered: bool,
-        done: Callable[[int], None],
+        done: Callable[[], None],
     ) -> None:
         self.subscription, self.channel, self.execution = subscription, channel, execution
         self.payload, self.recovered, self._done = payload, recovered, done
@@ -37,7 +37,7 @@ class Note:
 
     def done(self) -> None:
         """Acknowledges it: it will not come again, not even to the next run of this program."""
-        self._done(self.execution)
+        self._done()
 
     def __repr__(self) -> str:
         mark = " recovered" if self.recovered else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Literal
 
 from tocsin.client.actions import Deliver, Missed
@@ -12,6 +13,8 @@ from tocsin.client.tray import Tray
 
 Acknowledge = Literal["auto", "manual"]
 OnGap = Callable[[Gap], None]
+Mark = tuple[int, int]
+"""The epoch and the execution of a note: in this order they grow, also when executions are counted anew."""
 
 
 class Subscription:
@@ -39,10 +42,10 @@ class Subscription:
         self._automatic = acknowledge == "auto"
         self._leave, self._on_gap = leave, on_gap
         self._box: Box | None = None
-        self._tray: Tray[Note | Gap] = Tray()
-        self._given: deque[int] = deque()
-        self._done: set[int] = set()
-        self.taken = 0
+        self._tray: Tray[tuple[Mark, Note | Gap]] = Tray()
+        self._given: deque[Mark] = deque()
+        self._done: set[Mark] = set()
+        self.mark: Mark = (0, 0)
 
     @property
     def number(self) -> int:
@@ -50,17 +53,22 @@ class Subscription:
         assert self._box
         return self._box.number
 
+    @property
+    def taken(self) -> int:
+        """Up to which execution the application is done with the notes."""
+        return self.mark[1]
+
     def __aiter__(self) -> Subscription:
         return self
 
     async def __anext__(self) -> Note:
         if self._automatic and self._given:
             self.done(self._given[-1])
-        item = await anext(self._tray)
+        mark, item = await anext(self._tray)
         while isinstance(item, Gap):
-            self._skip(item)
-            item = await anext(self._tray)
-        self._given.append(item.execution)
+            self._skip(mark, item)
+            mark, item = await anext(self._tray)
+        self._given.append(mark)
         return item
 
     async def close(self) -> None:
@@ -71,39 +79,41 @@ class Subscription:
         self._tray.clear()
         await self._leave(self)
 
-    def done(self, execution: int) -> None:
+    def done(self, mark: Mark) -> None:
         """The application is done with a note. What is acknowledged is everything before the first that is not."""
-        if self._given and execution >= self._given[0]:
-            self._done.add(execution)
+        if self._given and mark >= self._given[0]:
+            self._done.add(mark)
         while self._given and self._given[0] in self._done:
-            self.taken = self._given.popleft()
-            self._done.discard(self.taken)
+            self.mark = self._given.popleft()
+            self._done.discard(self.mark)
         if self._box:
             self._box.advance()
 
-    def join(self, box: Box, taken: int) -> None:
+    def join(self, box: Box, taken: Mark) -> None:
         """Gets its notes from ``box``, those after ``taken``; another than before when the broker renumbered it."""
-        self._box, self.taken = box, taken
+        self._box, self.mark = box, taken
         self._given.clear()
         self._done.clear()
 
     def put(self, deliver: Deliver | Missed) -> None:
         """A note has come, or word that some will not."""
+        mark = mark_of(deliver)
         if isinstance(deliver, Missed):
-            self._tray.put(Gap(deliver.subscription, self.channel, deliver.first, deliver.last))
+            self._tray.put((mark, Gap(deliver.subscription, self.channel, deliver.first, deliver.last)))
             return
         note, payload = deliver.note, bytes(deliver.note.payload)
-        self._tray.put(Note(note.s, self.channel, note.e, payload, deliver.recovered, self.done))
+        done = partial(self.done, mark)
+        self._tray.put((mark, Note(note.s, self.channel, note.e, payload, deliver.recovered, done)))
 
     def end(self, error: Exception | None) -> None:
         """No more notes come."""
         self._tray.end(error)
 
-    def _skip(self, gap: Gap) -> None:
+    def _skip(self, mark: Mark, gap: Gap) -> None:
         if self._on_gap:
             self._on_gap(gap)
-        self._given.append(gap.last)
-        self.done(gap.last)
+        self._given.append(mark)
+        self.done(mark)
 
     def __repr__(self) -> str:
         return f"<Subscription {self.channel} {self.parameters}>"
@@ -116,16 +126,16 @@ class Box:
     missed while the program was not running. Only what all have taken is told as taken.
     """
 
-    def __init__(self, number: int, cursor: int, take: Callable[[int, int], None]) -> None:
+    def __init__(self, number: int, cursor: int, take: Callable[[int, Mark], None]) -> None:
         self.number = number
         self._take = take
-        self._last = self._taken = cursor
+        self._last = self._taken = (0, cursor)
         self._kept: list[Deliver | Missed] = []
         self._readers: dict[Subscription, None] = {}
 
     def put(self, deliver: Deliver | Missed) -> None:
         """A note has come, or word that some will not."""
-        self._last = deliver.note.e if isinstance(deliver, Deliver) else deliver.last
+        self._last = mark_of(deliver)
         if not self._readers:
             self._kept.append(deliver)
         for reader in self._readers:
@@ -146,7 +156,12 @@ class Box:
 
     def advance(self) -> None:
         """Tells what all have taken, if that is more than before."""
-        taken = min((reader.taken for reader in self._readers), default=0)
+        taken = min((reader.mark for reader in self._readers), default=(0, 0))
         if taken > self._taken:
             self._taken = taken
             self._take(self.number, taken)
+
+
+def mark_of(deliver: Deliver | Missed) -> Mark:
+    """Where in its subscription it stands."""
+    return deliver.epoch, deliver.note.e if isinstance(deliver, Deliver) else deliver.last

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from tocsin.client.actions import Action, Confirmed, Ended, Refused, Resumed, Troubled, Unsubscribed
 from tocsin.client.asks import Asks
 from tocsin.client.events import Subscribe as Wish
@@ -50,10 +52,11 @@ class Ask:
 
 @dataclass
 class Leaving:
-    """A subscription that is being given up, by the request ``ask``."""
+    """A subscription that is being given up, by the request ``ask``; ``words`` are what it was to."""
 
     ask: int
     channel: str
+    words: bytes
 
 
 class Subscriptions:
@@ -61,7 +64,8 @@ class Subscriptions:
 
     What can go wrong: an answer is lost with its connection (asked again); a request is refused for a while (asked
     again later) or for good (the application is told, once); the application gives up what is not confirmed yet (its
-    number is awaited, then it is given up); a broker does not know what another had confirmed (asked again).
+    number is awaited, then it is given up); a broker does not know what another had confirmed (asked again, and refused
+    if its channel was dropped since); a subscription gets another number, or ends (the application is told).
     """
 
     def __init__(self, rules: Rules, inbox: Inbox, ids: Iterator[int]) -> None:
@@ -73,7 +77,9 @@ class Subscriptions:
         self._leaving: dict[int, Leaving] = {}
         self._blocked: dict[int, Wanted] = {}
         self._channels: dict[int, str] = {}
-        self._gone: set[int] = set()
+        # With what they are to, since numbers may change.
+        self._words: dict[int, bytes] = {}
+        self._gone: dict[int, bytes] = {}
 
     def subscribe(self, wish: Wish) -> list[Action]:
         """Remembers a wish, unless it is larger than brokers take. Raises TypeError if it cannot be written as JSON."""
@@ -100,6 +106,8 @@ class Subscriptions:
     def welcomed(self, subscriptions: list[Held]) -> list[Action]:
         """A broker has said what it holds; what differs from the wishes is asked for."""
         listed = {held.subscription for held in subscriptions}
+        for held in subscriptions:
+            self._recognise(held, listed)
         left = [self._left(number) for number in list(self._leaving) if number not in listed]
         for ref, wanted in self._wanted.items():
             if wanted.ask is None and wanted.number not in listed and ref not in self._blocked:
@@ -123,12 +131,38 @@ class Subscriptions:
             return []
         before, wanted.number, wanted.ask = wanted.number, held.subscription, None
         if wanted.leaving:
+            self._words[held.subscription] = _words(held)
             return self._leave(wanted, held.subscription)
         self._admit(held)
         if before == held.subscription:
             return []
         ended = self._drop(before) if before is not None and not self._is_wanted(before) else []
         return [*ended, Confirmed(wanted.wish.ref, held)]
+
+    def renewed(self, was: int, held: Held) -> list[Action]:
+        """A subscription goes on, perhaps under another number."""
+        if was in self._leaving and was != held.subscription:
+            self._leave_instead(was, held.subscription)
+            return []
+        if was == held.subscription or was not in self._channels:
+            return []
+        wanted = [each for each in self._wanted.values() if each.number == was]
+        self._inbox.renumber(was, held)
+        self._admit(held)
+        for each in wanted:
+            each.number = held.subscription
+        told: list[Action] = [Confirmed(each.wish.ref, held) for each in wanted]
+        return [*(told or [Resumed(held)]), *self._drop(was)]
+
+    def ended(self, number: int, code: str, message: str) -> list[Action]:
+        """A subscription is no more, though nobody here has given it up."""
+        if number in self._leaving:
+            return self._left(number)
+        wanted = [each for each in self._wanted.values() if each.number == number]
+        for each in wanted:
+            self._forget(each)
+        self._unblock()
+        return [*self._drop(number), *(Refused(each.wish.ref, code, message) for each in wanted)]
 
     def unsubscribed(self, id: int) -> list[Action]:
         """A subscription is given up."""
@@ -158,7 +192,8 @@ class Subscriptions:
 
     def _ask_for(self, wanted: Wanted) -> None:
         wish, wanted.ask = wanted.wish, next(self._ids)
-        request = Subscribe(wanted.ask, wish.channel, wish.parameters, wish.live)
+        known = self._inbox.incarnation(wanted.number) if wanted.number is not None else ""
+        request = Subscribe(wanted.ask, wish.channel, wish.parameters, wish.live, known)
         self._asks.add(wanted.ask, Ask(request, wish.ref))
 
     def _block(self, unsent: list[Wanted]) -> None:
@@ -181,11 +216,14 @@ class Subscriptions:
 
     def _admit(self, held: Held) -> None:
         self._channels[held.subscription] = held.channel.casefold()
-        self._gone.discard(held.subscription)
+        self._words[held.subscription] = words = _words(held)
+        self._gone = {number: gone for number, gone in self._gone.items() if gone != words}
+        self._gone.pop(held.subscription, None)
         self._inbox.admit(held)
 
     def _drop(self, number: int) -> list[Action]:
         self._inbox.forget(number)
+        self._words.pop(number, None)
         return [Ended(number)] if self._channels.pop(number, None) is not None else []
 
     def _is_wanted(self, number: int) -> bool:
@@ -207,25 +245,41 @@ class Subscriptions:
         asked = [wanted for wanted in self._wanted.values() if wanted.number is None and wanted.channel == channel]
         if any(wanted.leaving for wanted in asked):
             return []
-        if number in self._gone and not any(wanted.ask and self._asks.was_sent(wanted.ask) for wanted in asked):
+        gone = number in self._gone or _words(held) in self._gone.values()
+        if gone and not any(wanted.ask and self._asks.was_sent(wanted.ask) for wanted in asked):
             self._block(asked)
-            self._ask_to_leave(number, channel, None)
+            self._ask_to_leave(number, channel, _words(held), None)
             return []
         self._admit(held)
         return [Resumed(held)]
 
-    def _ask_to_leave(self, number: int, channel: str, ref: int | None) -> None:
+    def _ask_to_leave(self, number: int, channel: str, words: bytes, ref: int | None) -> None:
         id = next(self._ids)
-        self._leaving[number] = Leaving(id, channel)
+        self._leaving[number] = Leaving(id, channel, words)
         self._asks.add(id, Ask(Unsubscribe(id, number), ref))
 
     def _leave(self, wanted: Wanted, number: int) -> list[Action]:
         told = self._forget(wanted)
         if self._is_wanted(number):
             return told
-        self._gone.add(number)
-        self._ask_to_leave(number, wanted.channel, wanted.wish.ref)
+        words = self._words[number]
+        self._gone[number] = words
+        self._ask_to_leave(number, wanted.channel, words, wanted.wish.ref)
         return self._drop(number)
+
+    def _recognise(self, held: Held, listed: set[int]) -> None:
+        """What is being given up may be listed under another number than it had."""
+        if held.subscription in self._leaving or held.subscription in self._channels:
+            return
+        for number, leaving in list(self._leaving.items()):
+            if number not in listed and leaving.words == _words(held):
+                self._leave_instead(number, held.subscription)
+
+    def _leave_instead(self, was: int, number: int) -> None:
+        leaving = self._leaving.pop(was)
+        ask = self._asks.get(leaving.ask)
+        self._asks.settle(leaving.ask)
+        self._ask_to_leave(number, leaving.channel, leaving.words, ask.ref if ask else None)
 
     def _left(self, number: int) -> list[Action]:
         ask = self._asks.get(self._leaving[number].ask)
@@ -250,3 +304,8 @@ class Subscriptions:
         ended = self._drop(number) if number is not None and not self._is_wanted(number) else []
         self._unblock()
         return told if wanted.leaving else [*ended, Refused(wanted.wish.ref, error.code, error.message)]
+
+
+def _words(held: Held) -> bytes:
+    """What a subscription is to, as the data cluster spells it: it may get another number, but these stay."""
+    return msgspec.json.encode([held.channel.casefold(), held.parameters], order="deterministic")

@@ -222,9 +222,9 @@ class Coordinator:
                     member.online.pop(subscriber, None)
             case Progress(cursors):
                 for subscriber, theirs in cursors.items():
-                    rooms.places.advance(subscriber, theirs)
+                    rooms.places.advance(subscriber, theirs, member.name)
             case Released(subscriber, _, theirs):
-                rooms.places.advance(subscriber, theirs)
+                rooms.places.advance(subscriber, theirs, member.name)
                 if rooms.places.get(subscriber).broker != member.name:
                     member.online.pop(subscriber, None)
             case Keep():
@@ -247,8 +247,9 @@ class Coordinator:
                 rooms.loads.drop(keep.subscriber, keep.held.subscription)
         elif rooms.places.hold(keep.subscriber, keep.held):
             rooms.loads.hold(keep.subscriber, keep.held.subscription)
-        # Whoever subscribes there has arrived, even if the broker's word of it was lost.
-        rooms.moves.arrived(keep.subscriber, keep.stay)
+        if not keep.unasked:
+            # Whoever subscribes there has arrived, even if the broker's word of it was lost.
+            rooms.moves.arrived(keep.subscriber, keep.stay)
         move = rooms.moves.get(keep.subscriber)
         if move is not None:
             rooms.moves.changed(now, move, link, keep.ref)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tocsin.coordinator.ledger import Ledger
-from tocsin.coordinator.store.records import DropHeld, Place, PutCursors, PutHeld, PutPlace, State
-from tocsin.model.subscriber import Held
+from tocsin.coordinator.store.records import DropHeld, Place, PutCursors, PutHeld, PutPlace, State, further
+from tocsin.model.histories import Cursor, meant
+from tocsin.model.subscriber import Cursors, Held
 
 
 class Places:
-    """All subscribers. Cursors only go forward, whoever reports them and in whatever order."""
+    """All subscribers. Cursors only go forward, whoever reports them and in whatever order, as long as they are counted
+    under one incarnation of the channel."""
 
     def __init__(self, state: State, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -70,7 +72,7 @@ class Places:
         """Notes a subscription; False when it was held before."""
         mine = self._held.setdefault(subscriber, {})
         before = mine.get(held.subscription)
-        mine[held.subscription] = held if before is None else replace(held, cursor=max(held.cursor, before.cursor))
+        mine[held.subscription] = further(before, held)
         if before != mine[held.subscription]:
             self._ledger.write(PutHeld(subscriber, mine[held.subscription]))
         return before is None
@@ -82,15 +84,27 @@ class Places:
         self._ledger.write(DropHeld(subscriber, subscription))
         return True
 
-    def advance(self, subscriber: str, cursors: dict[int, int]) -> None:
-        """Notes how far a subscriber is."""
-        mine = self._held.get(subscriber, {})
-        further = {key: cursor for key, cursor in cursors.items() if key in mine and cursor > mine[key].cursor}
-        for subscription, cursor in further.items():
-            mine[subscription] = replace(mine[subscription], cursor=cursor)
-        if further:
-            self._ledger.write(PutCursors(subscriber, further))
+    def advance(self, subscriber: str, cursors: Cursors, broker: str) -> None:
+        """Notes how far a subscriber is, by the word of a broker.
+
+        Under another incarnation than before only its own broker's word counts: another's may be of long ago.
+        """
+        mine, place = self._held.get(subscriber, {}), self.get(subscriber)
+        own = broker in (place.broker, place.destination)
+        told = {key: meant(cursor, mine[key].incarnation) for key, cursor in cursors.items() if key in mine}
+        news = {key: cursor for key, cursor in told.items() if _is_news(mine[key], cursor, own)}
+        for subscription, cursor in news.items():
+            held = mine[subscription]
+            mine[subscription] = replace(held, cursor=cursor.execution, incarnation=cursor.incarnation)
+        if news:
+            self._ledger.write(PutCursors(subscriber, news))
 
     def _settle(self, place: Place) -> None:
         if place.broker is not None:
             self._on.setdefault(place.broker, {})[place.subscriber] = None
+
+
+def _is_news(held: Held, cursor: Cursor, own: bool) -> bool:
+    if cursor.incarnation == held.incarnation:
+        return cursor.execution > held.cursor
+    return own

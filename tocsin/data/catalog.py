@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final, TypeVar
@@ -22,6 +23,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tocsin.data import conflicts
+from tocsin.data.attachment import Attachment
 from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.runner import Runner, Status
@@ -35,9 +37,10 @@ from tocsin.data.results import Cache, Results
 from tocsin.data.store import Store
 from tocsin.data.store.brokers import Broker
 from tocsin.data.subscriptions import Subscriptions
-from tocsin.errors import StatementError, StorageError, UnavailableError
+from tocsin.errors import GoneError, NotFoundError, StatementError, StorageError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.model.definitions import Channel, Dataset, Definition, Feed
+from tocsin.model.histories import incarnation
 from tocsin.model.loading import load_file
 from tocsin.model.terms import Asker, admit, fill_in
 from tocsin.model.types import arrow_type
@@ -57,7 +60,7 @@ class Catalog:
     Args:
         spark: the session, or the promise of one.
         executed: called after each execution.
-        dropped: called with the name of a channel that is no more.
+        dropped: called with the name and the last incarnation of a channel that is no more.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class Catalog:
         store: Store,
         spark: Future[SparkSession],
         executed: Callable[[Execution], None],
-        dropped: Callable[[str], None],
+        dropped: Callable[[str, str], None],
     ) -> None:
         self._settings, self._store, self._spark = settings, store, spark
         self._executed, self._dropped = executed, dropped
@@ -84,6 +87,9 @@ class Catalog:
         self._disk = Disk(settings.lake.sync)
         self.runner: Runner | None = None
         self._open()
+        store.histories.begin({name: results.execution for name, results in self.results.items()})
+        store.subscriptions.begin(datetime.now(UTC))
+        self.histories = {name: store.histories.of(name) for name in self.channels}
         self.subscriptions = Subscriptions(store, self._directory / "subscriptions", settings.channels.parameter_bytes)
 
     @property
@@ -161,6 +167,7 @@ class Catalog:
             self._store.definitions.put(channel)
         self.channels[channel.name], self.results[channel.name] = channel, results
         self.compiled[channel.name] = compiled
+        self.histories[channel.name] = self._store.histories.of(channel.name)
         self._refused.pop(channel.name, None)
         if self.runner is not None:
             self.runner.add(compiled, results)
@@ -189,9 +196,10 @@ class Catalog:
         self.subscriptions.drop(channel.name)
         self._cache.drop(channel.name)
         self._compiler.forget(channel.name)
-        for known in (self.channels, self.results, self.compiled, self._refused):
+        last = incarnation(self.histories[channel.name])
+        for known in (self.channels, self.results, self.compiled, self._refused, self.histories):
             known.pop(channel.name, None)
-        self._dropped(channel.name)
+        self._dropped(channel.name, last)
         discard(self._directory / "results" / channel.name)
 
     def load(self, name: str, path: Path) -> int | None:
@@ -213,19 +221,34 @@ class Catalog:
 
     def attach(
         self, channel_name: str, broker: str, values: list[dict[str, object]], asker: Asker | None = None
-    ) -> list[int]:
+    ) -> Attachment:
         """Subscribes; the first subscription of a channel sees what comes from now on.
 
         ``asker`` must be one who may use the channel, and has its bound parameters filled in.
         """
-        channel = self.channel(channel_name)
+        channel = self._wanted_channel(channel_name)
         if asker is not None:
             admit(channel.terms, asker, f"channel {channel.name}")
             values = [fill_in(channel.terms, asker.name, value) for value in values]
         if values and not self.subscriptions.count(channel.name):
             with self._held(channel.name):
                 self._skip_to_now(channel.name)
-        return self.subscriptions.attach(channel, broker, values)
+        rows = self.subscriptions.canonical(channel, values)
+        bes = self.subscriptions.attach_rows(channel, broker, rows)
+        results, history = self.results.get(channel.name), self.histories.get(channel.name)
+        if results is None or history is None:
+            raise _gone(channel.name)
+        # Asked for afterwards: of what ended before they were attached, the broker is not told.
+        return Attachment(channel, bes, rows, results.execution, history)
+
+    def _wanted_channel(self, name: str) -> Channel:
+        """The channel of that name; one that was dropped is gone, one that never was is not found."""
+        try:
+            return self.channel(name)
+        except NotFoundError:
+            if self._store.histories.of(name):
+                raise _gone(name) from None
+            raise
 
     def _held(self, channel: str) -> AbstractContextManager[None]:
         """While entered, the channel does not run."""
@@ -383,6 +406,10 @@ class Catalog:
         yield from list(self.tables.values())
         yield from (results.table for results in list(self.results.values()))
         yield from (pipeline.dead_letters for pipeline in list(self.pipelines.values()))
+
+
+def _gone(channel: str) -> GoneError:
+    return GoneError(f"channel {channel} was dropped, and its subscriptions with it")
 
 
 def _skip(versions: Mapping[str, int], results: Results) -> None:

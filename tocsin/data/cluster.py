@@ -16,11 +16,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 from pyspark.sql import SparkSession
 
 from tocsin.data import session
 from tocsin.data.applying import Applier
+from tocsin.data.attachment import Attachment
 from tocsin.data.catalog import Catalog
 from tocsin.data.channels.execution import Execution
 from tocsin.data.disk import make_directory
@@ -32,9 +34,10 @@ from tocsin.errors import InvalidError, NotFoundError, SparkEndedError, StorageE
 from tocsin.lock import take_lock
 from tocsin.log import get_logger
 from tocsin.model import names
-from tocsin.model.control import Executed, Notice
+from tocsin.model.control import Dropped, Executed, Notice
+from tocsin.model.histories import incarnation
 from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
-from tocsin.model.terms import Asker, Terms
+from tocsin.model.terms import Asker
 from tocsin.settings import Settings
 
 log = get_logger(__name__)
@@ -127,21 +130,20 @@ class Cluster:
     async def register_broker(self, name: str, url: str) -> None:
         await self._in_thread(self.store.brokers.register, name, url)
 
-    async def execution(self, channel: str) -> int:
-        return self._catalog.results[self._catalog.channel(channel).name].execution
+    async def attach(
+        self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
+    ) -> Attachment:
+        def attach() -> Attachment:
+            attachment = self._catalog.attach(channel, broker, parameters, asker)
+            self._rates.begin(time.time(), attachment.channel.name, attachment.bes)
+            return attachment
 
-    async def terms(self, channel: str) -> Terms:
-        return self._catalog.channel(channel).terms
+        return await self._in_thread(attach)
 
     async def subscribe(
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
     ) -> list[int]:
-        def attach() -> list[int]:
-            bes = self._catalog.attach(channel, broker, parameters, asker)
-            self._rates.begin(time.time(), channel, bes)
-            return bes
-
-        return await self._in_thread(attach)
+        return (await self.attach(broker, channel, parameters, asker)).bes
 
     async def unsubscribe(self, broker: str, bes: list[int]) -> int:
         def detach() -> int:
@@ -151,6 +153,9 @@ class Cluster:
             return int(held)
 
         return await self._in_thread(detach)
+
+    async def incarnation(self, channel: str) -> str:
+        return incarnation(self._catalog.histories.get(self._catalog.channel(channel).name, []))
 
     async def results(self, channel: str, first: int, last: int, bes: list[int] | None) -> list[Result]:
         if first > last:
@@ -202,7 +207,7 @@ class Cluster:
             self._listeners[broker].remove(notices)
 
     def _open(self) -> Catalog:
-        return Catalog(self._settings, self.store, self._spark, self._executed, self._rates.drop)
+        return Catalog(self._settings, self.store, self._spark, self._executed, self._dropped)
 
     async def _begin(self) -> None:
         try:
@@ -252,12 +257,25 @@ class Cluster:
         holders = self._catalog.subscriptions.holders(execution.bes)
         log.debug("executed", channel=execution.channel, execution=execution.number, found=len(execution.bes))
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._tell, execution, holders)
+            present = incarnation(self._catalog.histories[execution.channel])
+            notice = Executed(execution.channel, execution.number, [], present)
+            self._loop.call_soon_threadsafe(self._tell, notice, holders)
 
-    def _tell(self, execution: Execution, holders: dict[str, Any]) -> None:
+    def _dropped(self, channel: str, incarnation: str) -> None:
+        """Forgets a channel's rates and tells all brokers; called from the thread of changes."""
+        self._rates.drop(channel)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._tell_all, Dropped(channel, incarnation))
+
+    def _tell(self, notice: Executed, holders: dict[str, Any]) -> None:
         for broker, bes in holders.items():
             for notices in self._listeners.get(broker, []):
-                notices.put_nowait(Executed(execution.channel, execution.number, bes.tolist()))
+                notices.put_nowait(msgspec.structs.replace(notice, bes=bes.tolist()))
+
+    def _tell_all(self, notice: Notice) -> None:
+        for listeners in self._listeners.values():
+            for notices in listeners:
+                notices.put_nowait(notice)
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)

@@ -170,4 +170,4 @@ class Dropped(Message, frozen=True, tag="dropped"):
 
 
 Request = Attach | Detach | Pull | Ping
-Notice = Executed | Behind
+Notice = Executed | Behind | Dropped

@@ -43,6 +43,16 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 History = Sequence[Era]
 
 
+def said(cursor: Cursor) -> int | Cursor:
+    """A cursor as it is told: the number alone where there is but one incarnation."""
+    return cursor if cursor.incarnation else cursor.execution
+
+
+def meant(cursor: int | Cursor, incarnation: str) -> Cursor:
+    """A cursor as it was told; a number alone is counted under ``incarnation``."""
+    return cursor if isinstance(cursor, Cursor) else Cursor(cursor, incarnation)
+
+
 def new_incarnation() -> str:
     """One that nobody ever had."""
     return token_urlsafe(8)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Raw
 
-from tocsin.model.histories import Era, Incarnation
+from tocsin.model.histories import Cursor, Era, Incarnation
 from tocsin.model.messages import LARGEST, BeId, ChannelName, Execution
 from tocsin.model.records import Refusal
 
@@ -20,7 +20,7 @@ VERSION: Final = 1
 
 RequestId = Annotated[int, Meta(ge=0, le=LARGEST, description="Chosen by the subscriber; the answer carries it.")]
 Cursors = Annotated[
-    dict[BeId, Execution],
+    dict[BeId, Execution | Cursor],
     Meta(
         description="Per subscription, the last execution whose notification the application has had: its number, or "
         "its number and the incarnation under which it counts."
@@ -44,12 +44,17 @@ class Login(Message, frozen=True, tag="login"):
 
 
 class Subscribe(Message, frozen=True, tag="subscribe"):
-    """Asks for a subscription. With ``live``, what comes while the subscriber is away is not delivered later."""
+    """Asks for a subscription. With ``live``, what comes while the subscriber is away is not delivered later.
+
+    Whoever had it already says under which ``incarnation``: should its channel have been dropped since, it is refused
+    as ``gone``, also if there is another channel of that name.
+    """
 
     id: RequestId
     channel: ChannelName
     parameters: dict[str, Any]
     live: bool = False
+    incarnation: Incarnation = ""
 
 
 class Unsubscribe(Message, frozen=True, tag="unsubscribe"):
@@ -131,10 +136,14 @@ class Ended(Message, frozen=True, tag="ended"):
 
 
 class Subscribed(Message, frozen=True, tag="subscribed"):
-    """The answer to :class:`Subscribe`, also if it was held before."""
+    """The answer to :class:`Subscribe`, also if it was held before.
+
+    ``history`` is that of its channel, if the login had a cursor for it under another incarnation.
+    """
 
     id: int
     held: Held
+    history: list[Era] = []
 
 
 class Unsubscribed(Message, frozen=True, tag="unsubscribed"):
@@ -200,7 +209,7 @@ class Error(Message, frozen=True, tag="error", omit_defaults=True):
 
 
 Request = Login | Subscribe | Unsubscribe | Acknowledge | Publish | Logout
-Answer = Welcome | Subscribed | Unsubscribed | Published | Notes | Gap | Moved | Slow | Error
+Answer = Welcome | Subscribed | Unsubscribed | Published | Notes | Gap | Renewed | Ended | Moved | Slow | Error
 
 
 class Code:

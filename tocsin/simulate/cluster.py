@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 
 from tocsin.errors import ForbiddenError
 from tocsin.model import control
+from tocsin.model.histories import DROPPED, Era, incarnation
 from tocsin.model.messages import Result
 from tocsin.model.terms import Asker, Terms, admit, fill_in
+
+_STORED: Final = ("execution", "bes", "channels", "attached", "found", "lines", "histories", "absent")
 
 
 @dataclass
 class DataCluster:
     """Executes channels when told to, and remembers what each execution found.
+
+    A channel exists once it is asked for, in the spelling in which it was first heard of, unless it was dropped or all
+    data were lost: then it must be created. What outlives a restored copy is only what nobody may be given twice,
+    numbers and incarnations, and ``ever``, what was ever found.
 
     Args:
         size: the bytes of what an execution finds for a BE subscription; a payload is never smaller than its ids.
@@ -34,6 +42,67 @@ class DataCluster:
     found: dict[int, list[int]] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)
     terms: dict[str, Terms] = field(default_factory=dict)
+    histories: dict[str, list[Era]] = field(default_factory=dict)
+    absent: set[str] = field(default_factory=set)
+    given: int = 0
+    lives: int = 0
+    words: dict[int, tuple[str, bytes]] = field(default_factory=dict)
+    ever: dict[int, set[tuple[str, int]]] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Its process has started."""
+        self.lives += 1
+        for channel in sorted({*self.execution, *self.lines} - self.absent):
+            self._append(channel, Era(f"life {self.lives}", self.execution.get(channel, 0)))
+
+    def create(self, channel: str) -> None:
+        """A channel that was dropped or lost is there again: another one."""
+        if channel in self.absent:
+            self.absent.discard(channel)
+            self.lives += 1
+            began = DROPPED if channel in self.histories else 0
+            self.histories.setdefault(channel, []).append(Era(f"creation {self.lives}", began))
+
+    def drop(self, channel: str) -> None:
+        """A channel is gone, with all that was subscribed to and found."""
+        for be in self.lines.pop(channel, []):
+            del self.bes[self.words[be]], self.channels[be], self.attached[be], self.found[be]
+        self.execution.pop(channel, None)
+        if not self.histories.get(channel):
+            self.histories[channel] = [Era("", 0)]
+        self.absent.add(channel)
+
+    def copy(self) -> dict[str, Any]:
+        """All that is on its disk."""
+        return {name: deepcopy(getattr(self, name)) for name in _STORED}
+
+    def restore(self, copy: dict[str, Any]) -> None:
+        """Has what it had when the copy was made."""
+        for name, value in deepcopy(copy).items():
+            setattr(self, name, value)
+
+    def lose(self) -> None:
+        """Has nothing any more, and no channels."""
+        known = {*self.execution, *self.lines, *self.histories}
+        for name in _STORED:
+            getattr(self, name).clear()
+        self.absent.update(known)
+
+    def spelled(self, channel: str) -> str:
+        """A channel's name as it was first written."""
+        folded = channel.casefold()
+        if folded not in self._names:
+            self._names[folded] = next((name for name in self.terms if name.casefold() == folded), channel)
+        return self._names[folded]
+
+    def incarnation(self, channel: str) -> str:
+        """Under which a channel is counted."""
+        return incarnation(self.histories.get(channel, []))
+
+    def present(self, be: int) -> int:
+        """The number that something has now which had another before, as far as it has one."""
+        return self.bes.get(self.words[be], be)
 
     def answer(self, broker: str, request: control.Request) -> control.Message:
         """Acts on a broker's request, at once."""
@@ -42,15 +111,22 @@ class DataCluster:
                 return self._attached(broker, request)
             case control.Detach(id, bes):
                 for be in bes:
-                    self.attached[be].discard(broker)
+                    self.attached.get(be, set()).discard(broker)
                 return control.Detached(id, len(bes))
             case control.Pull(id, channel, first, last, wanted):
-                return control.Results(id, self.results(channel, first, last, wanted or []))
+                if channel in self.absent:
+                    return self._missing(id, channel)
+                return control.Results(
+                    id, self.results(channel, first, last, wanted or []), incarnation=self.incarnation(channel)
+                )
             case control.Ping(id):
                 return control.Pong(id)
 
     def _attached(self, broker: str, request: control.Attach) -> control.Message:
-        channel, parameters, terms = request.channel, request.parameters, self.terms.get(request.channel, Terms())
+        channel = self.spelled(request.channel)
+        if channel in self.absent:
+            return self._missing(request.id, channel)
+        parameters, terms = request.parameters, self.terms.get(channel, Terms())
         if request.subscriber is not None:
             try:
                 admit(terms, Asker(request.subscriber, request.groups), f"channel {channel}")
@@ -58,7 +134,22 @@ class DataCluster:
             except ForbiddenError as error:
                 return control.Error(error.code, str(error), request.id)
         bes = self.attach(broker, channel, parameters)
-        return control.Attached(request.id, bes, self.execution.get(channel, 0), terms)
+        return control.Attached(
+            request.id,
+            bes,
+            self.execution.get(channel, 0),
+            terms,
+            channel=channel,
+            parameters=parameters,
+            history=list(self.histories.get(channel, [])),
+        )
+
+    def _missing(self, id: int, channel: str) -> control.Error:
+        code = "gone" if channel in self.histories else "not-found"
+        return control.Error(code, f"there is no channel {channel}", id)
+
+    def _append(self, channel: str, era: Era) -> None:
+        self.histories.setdefault(channel, [Era("", 0)]).append(era)
 
     def attach(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
         """Counts BE subscriptions to a broker."""
@@ -69,9 +160,12 @@ class DataCluster:
 
     def be(self, channel: str, parameters: dict[str, Any]) -> int:
         """The BE subscription of a channel with these parameters."""
+        channel = self.spelled(channel)
         key = (channel, msgspec.json.encode(parameters, order="deterministic"))
         if key not in self.bes:
-            be = self.bes[key] = len(self.bes) + 1
+            self.given += 1
+            be = self.bes[key] = self.given
+            self.words[be], self.ever[be] = key, set()
             self.channels[be], self.attached[be], self.found[be] = channel, set(), []
             self.lines.setdefault(channel, []).append(be)
         return self.bes[key]
@@ -80,10 +174,18 @@ class DataCluster:
         """What executions ``first`` to ``last`` found, as far as it is kept."""
         oldest, pairs = max(first, self.oldest(channel)), []
         for be in wanted:
-            if self.channels[be] == channel:
+            if self.channels.get(be) == channel:
                 found = self.found[be]
                 pairs += [(each, be) for each in found[bisect_left(found, oldest) : bisect_right(found, last)]]
-        return [result(be, execution, self.size(be, execution)) for execution, be in sorted(pairs)]
+        return [
+            result(be, execution, self.size(be, execution), self.under(channel, execution))
+            for execution, be in sorted(pairs)
+        ]
+
+    def under(self, channel: str, execution: int) -> str:
+        """The incarnation of an execution."""
+        eras = [era.incarnation for era in self.histories.get(channel, []) if era.began < execution]
+        return eras[-1] if eras else ""
 
     def oldest(self, channel: str) -> int:
         """Of executions before this one nothing is kept."""
@@ -92,7 +194,7 @@ class DataCluster:
     def gone(self, channel: str, wanted: list[int]) -> dict[int, int]:
         """Of those BE subscriptions that had something which is not kept any more, the last execution that found it."""
         oldest = self.oldest(channel)
-        ends = {be: bisect_left(self.found[be], oldest) for be in wanted if self.channels[be] == channel}
+        ends = {be: bisect_left(self.found[be], oldest) for be in wanted if self.channels.get(be) == channel}
         return {be: self.found[be][end - 1] for be, end in ends.items() if end}
 
     def execute(self, channel: str, chosen: Callable[[int], bool]) -> dict[str, control.Executed]:
@@ -102,7 +204,8 @@ class DataCluster:
             for broker in sorted(self.attached[be]):
                 told.setdefault(broker, []).append(be)
         number = self.execution[channel]
-        return {broker: control.Executed(channel, number, bes) for broker, bes in told.items()}
+        present = self.incarnation(channel)
+        return {broker: control.Executed(channel, number, bes, present) for broker, bes in told.items()}
 
     def find(self, channel: str, chosen: Callable[[int], bool]) -> list[int]:
         """The same, but nobody is told; for which BE subscriptions something was found."""
@@ -110,12 +213,14 @@ class DataCluster:
         bes = [be for be in self.lines.get(channel, []) if self.attached[be] and chosen(be)]
         for be in bes:
             self.found[be].append(number)
+            self.ever[be].add((self.incarnation(channel), number))
         return bes
 
 
-def result(be: int, execution: int, size: int = 0) -> Result:
+def result(be: int, execution: int, size: int = 0, incarnation: str = "") -> Result:
     """A result whose payload says what it is, filled up to ``size`` bytes."""
-    payload = b'[{"be":%d,"n":%d}]' % (be, execution)
+    under = b',"i":"%b"' % incarnation.encode() if incarnation else b""
+    payload = b'[{"be":%d,"n":%d%b}]' % (be, execution, under)
     if (missing := size - len(payload) - len(b',"fill":""')) >= 0:
-        payload = b'[{"be":%d,"n":%d,"fill":"%b"}]' % (be, execution, b"." * missing)
+        payload = b'[{"be":%d,"n":%d%b,"fill":"%b"}]' % (be, execution, under, b"." * missing)
     return Result(execution, be, 1, len(payload), Raw(payload))

@@ -34,7 +34,7 @@ class DataHost:
 
     def execute(self, channel: str, chosen: Callable[[int], bool]) -> None:
         """Runs a channel once, and tells the brokers that are connected."""
-        if not self.alive:
+        if not self.alive or channel in self._cluster.absent:
             return
         found = self._cluster.find(channel, chosen)
         self._world.trace.event(self._world.clock.now, HOST, found, channel)
@@ -42,6 +42,16 @@ class DataHost:
         untold.append((self._cluster.execution[channel], found))
         if len(untold) == 1:
             self._later(self._tell, channel)
+
+    def drop(self, channel: str) -> None:
+        """Drops a channel, and tells the brokers that are connected."""
+        if not self.alive or channel in self._cluster.absent:
+            return
+        notice = control.Dropped(channel, self._cluster.incarnation(channel))
+        self._cluster.drop(channel)
+        self._untold.pop(channel, None)
+        for link in self._brokers:
+            link.send(1, notice)
 
     def crash(self) -> None:
         """Ends at once; the state stays."""
@@ -64,11 +74,14 @@ class DataHost:
 
     def _tell(self, channel: str) -> None:
         """The notices of the channel's oldest execution that nobody was told of."""
-        untold = self._untold[channel]
+        untold = self._untold.get(channel)
+        if not untold:
+            return
         number, found = untold.popleft()
+        present = self._cluster.incarnation(channel)
         for link, broker in self._brokers.items() if self.alive else ():
-            if held := [be for be in found if broker in self._cluster.attached[be]]:
-                link.send(1, control.Executed(channel, number, held))
+            if held := [be for be in found if broker in self._cluster.attached.get(be, ())]:
+                link.send(1, control.Executed(channel, number, held, present))
         if untold:
             self._later(self._tell, channel)
 

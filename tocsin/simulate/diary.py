@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tocsin.model.histories import DROPPED, Cursor, resolve
 from tocsin.simulate.cluster import DataCluster
 
 
 @dataclass(slots=True)
 class Span:
     """A subscription from when it was confirmed till it ended: ``had`` are the executions delivered, in order, and
-    ``missed`` those of which it was told that nothing is kept any more, first and last."""
+    ``under`` the incarnation of each; ``missed`` those of which it was told that nothing is kept any more, first and
+    last."""
 
     be: int
     since: int
     live: bool
+    incarnation: str = ""
     had: list[int] = field(default_factory=list)
+    under: list[str] = field(default_factory=list)
     missed: list[tuple[int, int]] = field(default_factory=list)
     ended: bool = False
+    renumbered: bool = False
 
     @property
     def reached(self) -> int:
@@ -50,7 +55,7 @@ class Diary:
         """The subscriptions that are held, by number."""
         return self._open
 
-    def begun(self, be: int, since: int, live: bool) -> None:
+    def begun(self, be: int, since: int, live: bool, incarnation: str = "") -> None:
         """A subscription is confirmed, or was resumed; said again it means nothing new, but may be live from now on."""
         if be in self._open:
             self._open[be].live = self._open[be].live or live
@@ -58,7 +63,7 @@ class Diary:
         # A program that has crashed goes on from what it had acknowledged: never from later than what it has had.
         if be in self._reached and since > self._reached[be] and not live:
             self._stray.append(f"{self.name} resumes {be} after {since}, but has had only up to {self._reached[be]}")
-        self._open[be] = Span(be, since, live)
+        self._open[be] = Span(be, since, live, incarnation)
         self.spans.append(self._open[be])
 
     def ended(self, be: int) -> None:
@@ -66,6 +71,16 @@ class Diary:
         self._reached.pop(be, None)
         if span := self._open.pop(be, None):
             span.ended = True
+
+    def renumbered(self, was: int, be: int) -> None:
+        """A subscription goes on under another number, which may be that of another one."""
+        span = self._open.pop(was, None)
+        if span is None:
+            return
+        if be in self._open:
+            span.ended = True
+        else:
+            span.be, span.renumbered, self._open[be] = be, True, span
 
     def leaving(self, ref: int, be: int) -> None:
         """The application gives up what it calls ``ref``."""
@@ -82,10 +97,11 @@ class Diary:
         """The application wants a subscription, whatever became of it before."""
         self.undecided.discard(be)
 
-    def had(self, be: int, execution: int) -> None:
+    def had(self, be: int, execution: int, incarnation: str = "") -> None:
         """The application was given a note."""
         if be in self._open:
             self._open[be].had.append(execution)
+            self._open[be].under.append(incarnation)
         else:
             self._stray.append(f"{self.name} was given execution {execution} of {be}, which it does not hold")
 
@@ -108,9 +124,10 @@ class Diary:
     def wrong(self, cluster: DataCluster) -> list[str]:
         """What should not be: lost without a word, twice or out of order, of something not held, or a gap that is
         none."""
-        decided = [span for span in self.spans if span.ended or span.be not in self.undecided]
-        found = [self._judge(span, cluster.found[span.be]) for span in decided]
-        found += [self._doubt(span, cluster) for span in decided]
+        undecided = {cluster.present(be) for be in self.undecided}
+        decided = [span for span in self.spans if span.ended or cluster.present(span.be) not in undecided]
+        found = [self._judge(span, cluster) for span in decided]
+        found += [self._doubt(span, cluster) for span in decided if span.missed]
         return self._stray + [sentence for sentence in found if sentence]
 
     def _doubt(self, span: Span, cluster: DataCluster) -> str | None:
@@ -121,15 +138,36 @@ class Diary:
             return None
         return f"{self.name} was told of gaps in {span.be} where there are none: {[*lies, *empty]}"
 
-    def _judge(self, span: Span, found: list[int]) -> str | None:
-        due = [execution for execution in found if execution > span.since and not span.told_of(execution)]
+    def _judge(self, span: Span, cluster: DataCluster) -> str | None:
+        """What counts in the present history must be there once and in order; what was had of one that counts no more
+        was had once, too."""
+        due = _due(span, cluster)
+        all_had = list(zip(span.under, span.had, strict=True))
+        found = {*due, *_found(cluster, span.be)}
+        had = [each for each in all_had if each in found]
+        strange = [each for each in all_had if each not in found and each not in cluster.ever[span.be]]
         if span.live:
-            fits = sorted(set(span.had)) == span.had and set(span.had) <= set(due)
+            fits = sorted(set(had), key=had.index) == had and set(had) <= set(due)
         else:
-            fits = span.had == (due[: len(span.had)] if span.ended else due)
-        if fits:
+            fits = had == (due[: len(had)] if span.ended else due)
+        if fits and len(set(all_had)) == len(all_had) and (not strange or span.renumbered):
             return None
-        missing, strange = sorted(set(due) - set(span.had)), sorted(set(span.had) - set(due))
+        missing = [each for each in due if each not in had]
         what = f"lost {missing[:5]}" if missing and not span.ended else "out of order or twice"
         what += f", strange {strange[:5]}" if strange else ""
-        return f"{self.name} of subscription {span.be} after {span.since}: {what}; had {span.had[-10:]}"
+        return f"{self.name} of subscription {span.be} after {span.since}: {what}; had {all_had[-10:]}"
+
+
+def _found(cluster: DataCluster, be: int) -> list[tuple[str, int]]:
+    """What was found for a BE subscription, as the present history has it: incarnation and execution."""
+    present = cluster.present(be)
+    channel = cluster.words[be][0]
+    return [(cluster.under(channel, execution), execution) for execution in cluster.found.get(present, [])]
+
+
+def _due(span: Span, cluster: DataCluster) -> list[tuple[str, int]]:
+    """What of that is for a subscription, and not said to be gone."""
+    history = cluster.histories.get(cluster.words[span.be][0], [])
+    since = resolve(history, Cursor(span.since, span.incarnation))
+    found = _found(cluster, span.be)
+    return [each for each in found if each[1] > since and not span.told_of(each[1])] if since != DROPPED else []

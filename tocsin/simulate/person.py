@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from tocsin.client import actions, events
 from tocsin.client.core import Core
@@ -12,10 +13,13 @@ from tocsin.client.rules import Rules
 from tocsin.coordinator import answers
 from tocsin.coordinator.events import RequestBroker
 from tocsin.errors import TocsinError
+from tocsin.model.subscriber import Held, Note
 from tocsin.simulate.coordinatorhost import Asking
 from tocsin.simulate.diary import Diary
 from tocsin.simulate.network import Link
 from tocsin.simulate.process import Process, World
+
+_INCARNATION: Final = re.compile(rb'"i":"([^"]*)"')
 
 
 class Connection:
@@ -44,8 +48,8 @@ class Connection:
 class Person(Process):
     """A subscriber's program from its start to its end.
 
-    ``moving`` is told when it sets out for another broker, ``slowness`` is how long the application takes with each
-    note, at most.
+    ``moving`` is told when it sets out for another broker, ``refused`` when it is not to have what it wanted,
+    ``slowness`` is how long the application takes with each note, at most.
     """
 
     core: Core
@@ -65,6 +69,8 @@ class Person(Process):
         self.slowness = 0.0
         self.moving: Callable[[Person], None] | None = None
         self.delivered: Callable[[actions.Deliver], None] | None = None
+        self.refused: Callable[[str, int], None] | None = None
+        self._numbers: dict[int, int] = {}
         self._token = token
 
     @property
@@ -87,11 +93,11 @@ class Person(Process):
             case actions.Send(connection, text):
                 if connection in self.links:
                     self.links[connection].send(0, text)
-            case actions.Deliver(subscription, note):
-                self._take(action, subscription, note.e)
-            case actions.Missed(subscription, first, last):
+            case actions.Deliver():
+                self._take(action)
+            case actions.Missed(subscription, first, last, epoch):
                 self.diary.missed(subscription, first, last)
-                self.world.clock.after(0.0, self.tell, events.Taken(subscription, last))
+                self.world.clock.after(0.0, self.tell, events.Taken(subscription, last, epoch))
             case actions.AskBroker():
                 Asking(self.world, self.host, RequestBroker(0, self._token, self.place), self._located)
             case actions.Open(connection, url):
@@ -99,8 +105,13 @@ class Person(Process):
             case actions.Close(connection):
                 if connection in self.links:
                     self.links.pop(connection).close(0)
-            case actions.Confirmed(_, held) | actions.Resumed(held):
-                self.diary.begun(held.subscription, held.cursor, held.live)
+            case actions.Confirmed(ref, held):
+                self._confirmed(ref, held)
+            case actions.Resumed(held):
+                self.diary.begun(held.subscription, held.cursor, held.live, held.incarnation)
+            case actions.Refused(ref):
+                if self.refused:
+                    self.refused(self.host, ref)
             case actions.Ended(subscription):
                 self.diary.ended(subscription)
             case actions.Unsubscribed(ref):
@@ -109,12 +120,20 @@ class Person(Process):
                 if self.moving:
                     self.moving(self)
 
-    def _take(self, action: actions.Deliver, subscription: int, execution: int) -> None:
-        self.diary.had(subscription, execution)
+    def _confirmed(self, ref: int, held: Held) -> None:
+        was = self._numbers.get(ref)
+        if was is not None and was != held.subscription:
+            self.diary.renumbered(was, held.subscription)
+        self._numbers[ref] = held.subscription
+        self.diary.begun(held.subscription, held.cursor, held.live, held.incarnation)
+
+    def _take(self, action: actions.Deliver) -> None:
+        subscription, note = action.subscription, action.note
+        self.diary.had(subscription, note.e, _incarnation(note))
         if self.delivered:
             self.delivered(action)
         seconds = self.world.random.random() * self.slowness if self.slowness else 0.0
-        self.world.clock.after(seconds, self.tell, events.Taken(subscription, execution))
+        self.world.clock.after(seconds, self.tell, events.Taken(subscription, note.e, action.epoch))
 
     def _open(self, connection: int, broker: str) -> None:
         peer = Connection(self, connection)
@@ -124,3 +143,9 @@ class Person(Process):
     def _located(self, answer: answers.Answer | TocsinError) -> None:
         found: Any = answer if isinstance(answer, answers.Located) else None
         self.tell(events.BrokerFound(found.url) if found else events.CoordinatorFailed(str(answer)))
+
+
+def _incarnation(note: Note) -> str:
+    """Under which a note was found, as its payload says."""
+    found = _INCARNATION.search(bytes(note.payload))
+    return found[1].decode() if found else ""

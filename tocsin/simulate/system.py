@@ -125,6 +125,7 @@ class System:
         """Starts the data cluster's process on what it has."""
         if not self.data.alive:
             self.remark("the data cluster starts")
+            self.cluster.begin()
             self.data = DataHost(self.world, self.cluster, self.setup.answer_seconds)
 
     def join(self, name: str, place: tuple[float, float] | None = None) -> Person:
@@ -135,6 +136,7 @@ class System:
         diary = self.diaries.setdefault(name, Diary(name))
         token = sign(_KEY, Claims(name, "subscriber", self.clock.now + self.setup.coordinator.token_life))
         person = self.people[name] = Person(self.world, name, token, diary, self.setup.rules, place)
+        person.refused = self._refused
         if self.on_person:
             self.on_person(person)
         person.start()
@@ -178,6 +180,43 @@ class System:
         if self.coordinator.alive:
             self.remark(repr(request))
             self.coordinator.ask(request, then)
+
+    def drop(self, channel: str) -> None:
+        """Somebody drops a channel: whoever has it is told, and whoever is about to does not want it any more."""
+        if not self.data.alive or channel in self.cluster.absent:
+            return
+        self.remark(f"channel {channel} is dropped")
+        for name, wanted in self.wishes.items():
+            for ref in [ref for ref, wish in wanted.items() if self.cluster.spelled(wish.channel) == channel]:
+                self._lose(name, ref)
+        self.data.drop(channel)
+
+    def create(self, channel: str) -> None:
+        """Somebody creates a channel that is not there."""
+        if channel in self.cluster.absent:
+            self.remark(f"channel {channel} is created")
+            self.cluster.create(channel)
+
+    def restore(self, copy: dict[str, Any] | None) -> None:
+        """The data cluster ends, and its data are as in a copy, or nothing."""
+        self.data.crash()
+        if copy is None:
+            self.remark("all data are lost")
+            self.cluster.lose()
+        else:
+            self.remark("an older copy of the data is restored")
+            self.cluster.restore(copy)
+
+    def _lose(self, name: str, ref: int) -> None:
+        """A subscriber's channel is gone."""
+        wish = self.wishes[name][ref]
+        if not self.people[name].alive:
+            del self.wishes[name][ref]
+        elif self.cluster.be(wish.channel, wish.parameters) not in self.diaries[name].open:
+            self.unsubscribe(name, ref)
+
+    def _refused(self, name: str, ref: int) -> None:
+        self.wishes[name].pop(ref, None)
 
     def _coordinator(self) -> CoordinatorHost:
         core = Coordinator(

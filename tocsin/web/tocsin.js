@@ -92,10 +92,10 @@ export class Subscription {
         if (this.#end) return {done: true, value: undefined};
         await new Promise((resolve) => { this.#reader = resolve; });
       }
-      const item = this.#waiting.shift();
+      const {item, counted} = this.#waiting.shift();
       if (item instanceof Gap) {
         this.#onGap?.(item);
-        this.#done(item.last);
+        this.#done(counted(item.last));
       } else {
         this.#current = item;
         return {done: false, value: item};
@@ -110,9 +110,10 @@ export class Subscription {
     return this.#me.leave(this);
   }
 
-  put(item, recovered) {
-    const note = () => new Note(this.channel, item, recovered, (execution) => this.#done(execution));
-    this.#waiting.push(item instanceof Gap ? item : note());
+  /** `counted` gives the execution as it counts by then: the data cluster may have other data than before. */
+  put(item, recovered, counted) {
+    const note = () => new Note(this.channel, item, recovered, (execution) => this.#done(counted(execution)));
+    this.#waiting.push({item: item instanceof Gap ? item : note(), counted});
     this.#wake();
   }
 
@@ -133,11 +134,40 @@ export class Subscription {
 
 /** One subscription number: what was delivered and taken of it, and who reads it. */
 class Stream {
-  readers = new Set(); kept = []; backlog = []; missed = 0; deaf = -1;
+  readers = new Set(); kept = []; backlog = []; missed = 0; deaf = -1; left = new Set(); heard = new Map(); cuts = [];
 
   constructor(held) {
     this.held = held;
+    this.incarnation = held.incarnation ?? "";
     this.last = this.taken = held.cursor;
+  }
+
+  /** What was taken, as brokers are told. */
+  get cursor() {
+    return this.incarnation ? [this.taken, this.incarnation] : this.taken;
+  }
+
+  /** A broker has said under which incarnation it counts. Of two brokers one may know less than the other. */
+  told(link, {incarnation = ""}, history = []) {
+    this.heard.set(link, incarnation);
+    if (incarnation === this.incarnation || this.left.has(incarnation)) return;
+    this.#goOn(incarnation, shared(history, this.incarnation));
+  }
+
+  #goOn(incarnation, common) {
+    this.left.add(this.incarnation);
+    this.incarnation = incarnation;
+    if (common === null || common >= this.last) return;
+    this.cuts.push(common);
+    this.last = common;
+    for (const each of [this, ...this.readers]) if (each.taken > common) each.taken = common;
+    if (this.missed > common) this.missed = common;
+    while (this.backlog.length && this.backlog.at(-1) > common) this.backlog.pop();
+  }
+
+  /** An execution that was delivered when there were so many cuts, as it counts now. */
+  #counted(execution, epoch) {
+    return this.cuts.slice(epoch).reduce((least, cut) => (cut < least ? cut : least), execution);
   }
 
   /** Takes a note in, unless it is a repetition or there is no room; then none later of the same connection either. */
@@ -155,6 +185,7 @@ class Stream {
   }
 
   #takes(execution, link, newest, most) {
+    if ((this.heard.get(link) ?? "") !== this.incarnation) return false;
     if (execution <= this.last || link <= this.deaf) return false;
     if (this.backlog.length >= most) {
       this.deaf = newest;
@@ -166,14 +197,15 @@ class Stream {
   }
 
   #give(item, recovered) {
-    if (!this.readers.size) this.kept.push([item, recovered]);
-    for (const reader of this.readers) reader.put(item, recovered);
+    const epoch = this.cuts.length, counted = (execution) => this.#counted(execution, epoch);
+    if (!this.readers.size) this.kept.push([item, recovered, counted]);
+    for (const reader of this.readers) reader.put(item, recovered, counted);
   }
 
   join(reader) {
     reader.taken = this.readers.size ? this.last : this.taken;
     this.readers.add(reader);
-    for (const [note, recovered] of this.kept.splice(0)) reader.put(note, recovered);
+    for (const [note, recovered, counted] of this.kept.splice(0)) reader.put(note, recovered, counted);
   }
 
   /** Whether all readers have taken more than was known; gives how many notes. */
@@ -220,7 +252,7 @@ export class Subscriber extends EventTarget {
   async subscribe(channel, parameters = {}, {live = false, onGap} = {}) {
     await this.#leaving.get(channel.toLowerCase());
     const {held} = await this.#ask({type: "subscribe", channel, parameters, live});
-    const stream = this.#admit(held);
+    const stream = this.#streams.get(String(held.subscription)) ?? this.#admit(held);
     const subscription = new Subscription(this, stream.held, onGap);
     stream.join(subscription);
     return subscription;
@@ -279,7 +311,7 @@ export class Subscriber extends EventTarget {
     clearTimeout(this.#ackTimer);
     this.#ackTimer = null;
     if (!this.#main?.welcomed || !this.#unsaid.size) return;
-    const cursors = [...this.#unsaid].map((key) => [key, this.#streams.get(key).taken]);
+    const cursors = [...this.#unsaid].map((key) => [key, this.#streams.get(key).cursor]);
     this.#unsaid.clear();
     this.#untold = 0;
     this.#send({type: "ack", cursors: Object.fromEntries(cursors)});
@@ -368,7 +400,7 @@ export class Subscriber extends EventTarget {
 
   #enter(link) {
     link.entered = true;
-    const cursors = Object.fromEntries([...this.#streams].map(([key, stream]) => [key, stream.taken]));
+    const cursors = Object.fromEntries([...this.#streams].map(([key, stream]) => [key, stream.cursor]));
     link.socket.send(encode({type: "login", token: this.#token, version: VERSION, cursors}));
   }
 
@@ -386,7 +418,10 @@ export class Subscriber extends EventTarget {
       case "gap": return this.#gap(link, message);
       case "moved": return this.#move(message.url);
       case "slow": return this.#tell("slow", `${message.waiting} bytes are under way and not read yet`);
-      case "subscribed": case "unsubscribed": case "published": case "error": return this.#answered(message);
+      case "renewed": return this.#renewed(link, message);
+      case "ended": return this.#ended(message);
+      case "subscribed": this.#confirmed(link, message); // falls through
+      case "unsubscribed": case "published": case "error": return this.#answered(message);
     }
   }
 
@@ -402,7 +437,38 @@ export class Subscriber extends EventTarget {
     if (gap) this.#tell("gap", `what executions ${gap.first} to ${gap.last} of ${gap.channel} found is not kept any more`);
   }
 
-  #welcomed(link, {subscriptions: part, newest = {}, more = false}) {
+  /** Before anything else of it can come. */
+  #confirmed(link, {id, held, history}) {
+    if (this.#asks.has(id)) this.#admit(held).told(link.number, held, history);
+  }
+
+  /** A subscription goes on, perhaps under another number. */
+  #renewed(link, {was, held, history}) {
+    const before = String(was), now = String(held.subscription), stream = this.#streams.get(before);
+    if (this.#gone.has(before)) this.#gone.add(now);
+    if (!stream) return;
+    if (before !== now) {
+      this.#forget(before);
+      if (!this.#streams.has(now)) this.#streams.set(now, stream);
+      const renewed = this.#streams.get(now);
+      for (const reader of stream.readers) {
+        reader.number = held.subscription;
+        if (renewed !== stream) renewed.join(reader);
+      }
+    }
+    const renewed = this.#streams.get(now);
+    renewed.held = held;
+    renewed.told(link.number, held, history);
+    this.#resume(renewed, held, 0);
+  }
+
+  #ended({subscription, code, message}) {
+    const stream = this.#streams.get(String(subscription));
+    this.#forget(String(subscription));
+    for (const reader of stream?.readers ?? []) reader.end(new TocsinError(code, message));
+  }
+
+  #welcomed(link, {subscriptions: part, newest = {}, histories = {}, more = false}) {
     link.listed.push(...part);
     if (more) return;
     clearTimeout(link.deadline);
@@ -413,7 +479,7 @@ export class Subscriber extends EventTarget {
     const away = !before?.welcomed || before === link, moved = link.url !== before.url;
     if (before !== link) this.#release(before);
     this.#url = link.url;
-    this.#reconcile(subscriptions, away ? newest : {});
+    this.#reconcile(link, subscriptions, away ? newest : {}, histories);
     for (const id of this.#asks.keys()) this.#pass(id);
     if (away || moved) this.#tell(away ? "connected" : "moved", `${away ? "connected" : "moved"} to ${link.url}`);
     this.#start.resolve();
@@ -421,12 +487,15 @@ export class Subscriber extends EventTarget {
   }
 
   /** What the broker holds and what is wanted are made the same. */
-  #reconcile(subscriptions, missed) {
+  #reconcile(link, subscriptions, missed, histories) {
     const listed = new Set(subscriptions.map(({subscription}) => String(subscription)));
     for (const held of subscriptions) {
       const key = String(held.subscription);
       if (this.#gone.has(key)) this.#regive(held);
-      else this.#resume(this.#admit(held), held, missed[held.channel] ?? 0);
+      else {
+        this.#admit(held).told(link.number, held, histories[held.channel]);
+        this.#resume(this.#admit(held), held, missed[held.channel] ?? 0);
+      }
     }
     for (const [key, stream] of [...this.#streams]) {
       if (listed.has(key)) continue;
@@ -449,9 +518,9 @@ export class Subscriber extends EventTarget {
 
   /** Asks for what was held and is not known any more; it may get another number. */
   async #again(key, stream) {
-    const {channel, parameters, live} = stream.held;
+    const {channel, parameters, live} = stream.held, {incarnation} = stream;
     try {
-      const {held} = await this.#ask({type: "subscribe", channel, parameters, live});
+      const {held} = await this.#ask({type: "subscribe", channel, parameters, live, incarnation});
       if (String(held.subscription) === key) return;
       this.#forget(key);
       const renewed = this.#admit(held);
@@ -554,6 +623,14 @@ async function call(coordinator, path, token, options = {}) {
   if (answer.ok && body) return body;
   const {code = "unavailable", message = `${coordinator} did not answer as a coordinator does`} = body?.error ?? {};
   throw new TocsinError(code, message);
+}
+
+/** Up to which execution an incarnation and the newest of a history are the same; null: they are one. */
+function shared(history, known) {
+  const place = history.findLastIndex(([incarnation]) => incarnation === known);
+  if (place < 0) return 0;
+  const later = history.slice(place + 1).map(([, began]) => (began < 0 ? 0 : began));
+  return later.length ? later.reduce((least, began) => (began < least ? began : least)) : null;
 }
 
 const encode = (message) => JSON.stringify(message, (_, value) =>

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
+from tocsin.data.attachment import Attachment
 from tocsin.data.feeds.shares import decode_shares
 from tocsin.data.server.cluster import Notices
 from tocsin.data.sql.forms import CreateChannel, CreateDataset, CreateFeed, Drop, LoadDataset, Show, Statement
@@ -137,11 +138,20 @@ class MemoryCluster:
         self._fail()
         self.brokers[name] = url
 
-    async def execution(self, channel: str) -> int:
+    async def incarnation(self, channel: str) -> str:
         self._fail()
-        if channel not in self.definitions:
-            raise NotFoundError(f"there is no channel {channel}")
-        return max((one.execution for one in self.found), default=0)
+        return ""
+
+    async def attach(
+        self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
+    ) -> Attachment:
+        bes = await self.subscribe(broker, channel, parameters, asker)
+        definition = self.definitions[channel]
+        assert isinstance(definition, Channel)
+        if asker is not None:
+            parameters = [fill_in(definition.terms, asker.name, one) for one in parameters]
+        rows = [tuple(one.values()) for one in parameters]
+        return Attachment(definition, bes, rows, max((one.execution for one in self.found), default=0), [])
 
     async def subscribe(
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None

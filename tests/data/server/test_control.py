@@ -73,12 +73,14 @@ async def closed(socket: ClientConnection) -> int | None:
 
 async def test_a_broker_is_told_of_executions(cluster: MemoryCluster, north: ClientConnection) -> None:
     cluster.execute("north", "Of", 1, [4, 7])
-    assert await received(north) == {"type": "executed", "channel": "Of", "execution": 1, "bes": [4, 7]}
+    told = {"type": "executed", "channel": "Of", "execution": 1, "bes": [4, 7], "incarnation": ""}
+    assert await received(north) == told
 
 
 async def test_requests_are_answered_under_their_ids(cluster: MemoryCluster, north: ClientConnection) -> None:
     attach = {"type": "attach", "id": 1, "channel": "Of", "parameters": [{"e": "a"}, {"e": "b"}]}
-    assert await asked(north, **attach) == {"type": "attached", "id": 1, "bes": [0, 1], "execution": 0, "terms": {}}
+    about = {"channel": "Of", "parameters": [{"e": "a"}, {"e": "b"}], "history": [], "terms": {}}
+    assert await asked(north, **attach) == {"type": "attached", "id": 1, "bes": [0, 1], "execution": 0, **about}
     assert await asked(north, type="detach", id=2, bes=[0]) == {"type": "detached", "id": 2, "count": 1}
     assert await asked(north, type="ping", id=3) == {"type": "pong", "id": 3}
 

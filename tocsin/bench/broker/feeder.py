@@ -58,7 +58,7 @@ class Feeder:
             case control.Attach(id, _, parameters):
                 bes = [self._be(one) for one in parameters]
                 attached.update(bes)
-                return control.Attached(id, bes, self.execution)
+                return control.Attached(id, bes, self.execution, channel=CHANNEL, parameters=parameters)
             case control.Detach(id, bes):
                 attached.difference_update(bes)
                 return control.Detached(id, len(bes))

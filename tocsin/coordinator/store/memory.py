@@ -18,7 +18,9 @@ from tocsin.coordinator.store.records import (
     PutPlace,
     SetBalancing,
     State,
+    further,
 )
+from tocsin.model.histories import Cursor
 from tocsin.model.subscriber import Held
 
 
@@ -68,11 +70,11 @@ class MemoryStore:
 
     def _hold(self, subscriber: str, held: Held) -> None:
         mine = self._held.setdefault(subscriber, {})
-        before = mine.get(held.subscription)
-        mine[held.subscription] = held if before is None else replace(held, cursor=max(held.cursor, before.cursor))
+        mine[held.subscription] = further(mine.get(held.subscription), held)
 
-    def _advance(self, subscriber: str, cursors: dict[int, int]) -> None:
+    def _advance(self, subscriber: str, cursors: dict[int, Cursor]) -> None:
         mine = self._held.get(subscriber, {})
         for subscription in cursors.keys() & mine.keys():
-            held = mine[subscription]
-            mine[subscription] = replace(held, cursor=max(held.cursor, cursors[subscription]))
+            held, cursor = mine[subscription], cursors[subscription]
+            said = replace(held, cursor=cursor.execution, incarnation=cursor.incarnation)
+            mine[subscription] = further(held, said)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec.structs import replace
-
 from tocsin.coordinator.store.records import (
     Change,
     DropHeld,
@@ -14,7 +12,9 @@ from tocsin.coordinator.store.records import (
     PutHeld,
     PutPlace,
     SetBalancing,
+    further,
 )
+from tocsin.model.histories import Cursor
 
 Key = tuple[type[Change], str, int]
 
@@ -28,7 +28,7 @@ class Merged:
 
     def __init__(self) -> None:
         self._changes: dict[Key, Change] = {}
-        self._cursors: dict[str, dict[int, int]] = {}
+        self._cursors: dict[str, dict[int, Cursor]] = {}
 
     def __len__(self) -> int:
         return len(self._changes) + len(self._cursors)
@@ -63,16 +63,22 @@ class Merged:
         self._changes[key] = change
 
     def _hold(self, change: PutHeld) -> None:
-        """The further cursor counts, as in the store."""
+        """The further cursor counts, as in the store. One of another incarnation that was told before does not."""
         key = (PutHeld, change.subscriber, change.held.subscription)
         before = self._changes.get(key)
-        if isinstance(before, PutHeld) and before.held.cursor > change.held.cursor:
-            change = PutHeld(change.subscriber, replace(change.held, cursor=before.held.cursor))
+        if isinstance(before, PutHeld):
+            change = PutHeld(change.subscriber, further(before.held, change.held))
+        cursor = self._cursors.get(change.subscriber, {}).get(change.held.subscription)
+        if cursor is not None and cursor.incarnation != change.held.incarnation:
+            self._drop_cursor(change.subscriber, change.held.subscription)
         self._put(key, change)
 
     def _drop(self, subscriber: str, subscription: int) -> None:
         """What was said of a subscription before it was given up no longer matters."""
         self._changes.pop((PutHeld, subscriber, subscription), None)
+        self._drop_cursor(subscriber, subscription)
+
+    def _drop_cursor(self, subscriber: str, subscription: int) -> None:
         cursors = self._cursors.get(subscriber, {})
         cursors.pop(subscription, None)
         if not cursors:

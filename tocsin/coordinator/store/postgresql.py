@@ -132,12 +132,16 @@ class PostgresqlStore:
             )
 
     def _found(self, connection: Connection) -> None:
-        """Makes the tables of a new database, and refuses those of a newer version."""
+        """Makes the tables of a new database, brings old ones up to date, and refuses those of a newer version."""
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_FOUNDING,))
             if _missing(connection, "SELECT to_regclass('tocsin.facts')"):
                 _create(connection)
             facts = _facts(connection)
+            for statement in sql.steps(int(facts["schema"])):
+                connection.execute(statement)
+            if int(facts["schema"]) < sql.SCHEMA:
+                connection.execute(_own(sql.PUT_FACT), ("schema", str(sql.SCHEMA)))
         if int(facts["schema"]) > sql.SCHEMA:
             self.close()
             raise StorageError(

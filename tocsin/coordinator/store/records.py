@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
+from tocsin.model.histories import Cursor
 from tocsin.model.subscriber import Held
 
 
@@ -47,7 +49,7 @@ class PutPlace(msgspec.Struct, frozen=True):
 
 
 class PutHeld(msgspec.Struct, frozen=True):
-    """A subscriber holds a subscription. If it does already, the further cursor counts."""
+    """A subscriber holds a subscription. If it does already under the same incarnation, the further cursor counts."""
 
     subscriber: str
     held: Held
@@ -61,16 +63,23 @@ class DropHeld(msgspec.Struct, frozen=True):
 
 
 class PutCursors(msgspec.Struct, frozen=True):
-    """How far a subscriber is. A cursor never goes back, and one of a subscription that is not held is passed over."""
+    """How far a subscriber is. Under one incarnation a cursor never goes back; that of what is not held is left out."""
 
     subscriber: str
-    cursors: dict[int, int]
+    cursors: dict[int, Cursor]
 
 
 class SetBalancing(msgspec.Struct, frozen=True):
     """Whether the loads are balanced without being asked."""
 
     on: bool
+
+
+def further(before: Held | None, held: Held) -> Held:
+    """What is held if it was held before: cursors go forward as long as they are counted under one incarnation."""
+    if before is None or before.incarnation != held.incarnation or before.cursor < held.cursor:
+        return held
+    return replace(held, cursor=before.cursor)
 
 
 Change = PutBroker | PutPlace | PutHeld | DropHeld | PutCursors | SetBalancing

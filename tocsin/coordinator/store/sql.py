@@ -7,6 +7,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import astuple
 
 from tocsin.coordinator.store.records import (
     Broker,
@@ -22,7 +23,7 @@ from tocsin.coordinator.store.records import (
 )
 from tocsin.model.subscriber import Held
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 TABLES: Final = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE brokers (name TEXT PRIMARY KEY, url TEXT NOT NULL, capacity DOUBLE PRECISION NOT NULL,"
@@ -31,12 +32,14 @@ TABLES: Final = (
     " coming BIGINT NOT NULL)",
     "CREATE TABLE held (subscriber TEXT NOT NULL, subscription BIGINT NOT NULL, channel TEXT NOT NULL,"
     " parameters TEXT NOT NULL, cursor BIGINT NOT NULL, live BIGINT NOT NULL,"
-    " PRIMARY KEY (subscriber, subscription))",
+    " incarnation TEXT NOT NULL DEFAULT '', PRIMARY KEY (subscriber, subscription))",
 )
+MIGRATIONS: Final = {2: ("ALTER TABLE held ADD COLUMN incarnation TEXT NOT NULL DEFAULT ''",)}
+"""What brings tables to each schema from the one before it."""
 READ_FACTS: Final = "SELECT name, value FROM facts"
 READ_BROKERS: Final = "SELECT name, url, capacity, x, y, draining FROM brokers"
 READ_PLACES: Final = "SELECT subscriber, broker, stay, destination, coming FROM places"
-READ_HELD: Final = "SELECT subscriber, subscription, channel, parameters, cursor, live FROM held"
+READ_HELD: Final = "SELECT subscriber, subscription, channel, parameters, cursor, live, incarnation FROM held"
 PUT_FACT: Final = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _PUT_BROKER: Final = (
     "INSERT INTO brokers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET url = excluded.url,"
@@ -47,14 +50,24 @@ _PUT_PLACE: Final = (
     " stay = excluded.stay, destination = excluded.destination, coming = excluded.coming"
 )
 _PUT_HELD: Final = (
-    "INSERT INTO held VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (subscriber, subscription) DO UPDATE SET"
+    "INSERT INTO held (subscriber, subscription, channel, parameters, cursor, live, incarnation)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (subscriber, subscription) DO UPDATE SET"
     " channel = excluded.channel, parameters = excluded.parameters, live = excluded.live,"
-    " cursor = CASE WHEN held.cursor > excluded.cursor THEN held.cursor ELSE excluded.cursor END"
+    " cursor = CASE WHEN held.incarnation = excluded.incarnation AND held.cursor > excluded.cursor"
+    " THEN held.cursor ELSE excluded.cursor END, incarnation = excluded.incarnation"
 )
 _DROP_HELD: Final = "DELETE FROM held WHERE subscriber = ? AND subscription = ?"
-_PUT_CURSOR: Final = "UPDATE held SET cursor = ? WHERE subscriber = ? AND subscription = ? AND cursor < ?"
+_PUT_CURSOR: Final = (
+    "UPDATE held SET cursor = ?, incarnation = ? WHERE subscriber = ? AND subscription = ?"
+    " AND (cursor < ? OR incarnation <> ?)"
+)
 
 Row = tuple[Any, ...]
+
+
+def steps(schema: int) -> list[str]:
+    """What brings tables of an older schema to the present one."""
+    return [statement for number in range(schema + 1, SCHEMA + 1) for statement in MIGRATIONS[number]]
 
 
 def first_facts() -> list[Row]:
@@ -69,15 +82,16 @@ def statements(change: Change) -> Iterator[tuple[str, Row]]:
             x, y = broker.place or (None, None)
             yield _PUT_BROKER, (broker.name, broker.url, broker.capacity, x, y, int(broker.draining))
         case PutPlace(place):
-            yield _PUT_PLACE, msgspec.structs.astuple(place)
+            yield _PUT_PLACE, astuple(place)
         case PutHeld(subscriber, held):
             parameters = msgspec.json.encode(held.parameters).decode()
-            yield _PUT_HELD, (subscriber, held.subscription, held.channel, parameters, held.cursor, int(held.live))
+            row = (subscriber, held.subscription, held.channel, parameters, held.cursor, int(held.live))
+            yield _PUT_HELD, (*row, held.incarnation)
         case DropHeld(subscriber, subscription):
             yield _DROP_HELD, (subscriber, subscription)
         case PutCursors(subscriber, cursors):
-            for subscription, cursor in cursors.items():
-                yield _PUT_CURSOR, (cursor, subscriber, subscription, cursor)
+            for subscription, (execution, incarnation) in ((key, astuple(each)) for key, each in cursors.items()):
+                yield _PUT_CURSOR, (execution, incarnation, subscriber, subscription, execution, incarnation)
         case SetBalancing(on):
             yield PUT_FACT, ("balancing", "on" if on else "off")
 
@@ -98,8 +112,8 @@ def state(
 
 def _held(rows: Iterable[Row]) -> dict[str, dict[int, Held]]:
     held: dict[str, dict[int, Held]] = {}
-    for subscriber, subscription, channel, parameters, cursor, live in rows:
-        one = Held(subscription, channel, msgspec.json.decode(parameters), cursor, bool(live))
+    for subscriber, subscription, channel, parameters, cursor, live, incarnation in rows:
+        one = Held(subscription, channel, msgspec.json.decode(parameters), cursor, bool(live), incarnation)
         held.setdefault(subscriber, {})[subscription] = one
     return held
 

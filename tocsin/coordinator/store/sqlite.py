@@ -67,7 +67,7 @@ class SqliteStore:
             self._lock = None
 
     def _found(self) -> None:
-        """Makes the tables of a new file, and refuses one of a newer version."""
+        """Makes the tables of a new file, brings those of an old one up to date, and refuses one of a newer version."""
         with self._changing():
             (schema,) = self._connection.execute("PRAGMA user_version").fetchone()
             if schema > sql.SCHEMA:
@@ -76,7 +76,10 @@ class SqliteStore:
                 for table in sql.TABLES:
                     self._connection.execute(f"{table} WITHOUT ROWID")
                 self._connection.executemany(sql.PUT_FACT, sql.first_facts())
-                self._connection.execute(f"PRAGMA user_version = {sql.SCHEMA}")
+            else:
+                for statement in sql.steps(schema):
+                    self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {sql.SCHEMA}")
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

@@ -7,9 +7,10 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from tocsin.data.attachment import Attachment
 from tocsin.model.control import Notice
 from tocsin.model.messages import Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
-from tocsin.model.terms import Asker, Terms
+from tocsin.model.terms import Asker
 
 
 class Notices(Protocol):
@@ -58,21 +59,24 @@ class DataCluster(Protocol):
         """Makes a broker known, or its new URL."""
         ...
 
-    async def execution(self, channel: str) -> int:
-        """The number of a channel's last execution, 0 before the first."""
+    async def incarnation(self, channel: str) -> str:
+        """Under which a channel's executions are counted now."""
+        ...
+
+    async def attach(
+        self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
+    ) -> Attachment:
+        """The BE subscriptions for these parameters, in their order, now wanted by the broker, and all about them.
+
+        With an ``asker`` only if that one may use the channel, and bound parameters are filled in. A channel that was
+        dropped is a :class:`~tocsin.errors.GoneError`, one that never was a plain NotFoundError.
+        """
         ...
 
     async def subscribe(
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
     ) -> list[int]:
-        """The BE subscriptions for these parameters, in their order, now wanted by the broker.
-
-        With an ``asker`` only if that one may use the channel, and bound parameters are filled in.
-        """
-        ...
-
-    async def terms(self, channel: str) -> Terms:
-        """Who may use a channel, and which of its parameters are bound."""
+        """As :meth:`attach`, but only the numbers."""
         ...
 
     async def unsubscribe(self, broker: str, bes: list[int]) -> int:

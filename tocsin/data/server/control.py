@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from tocsin.data.attachment import Attachment
 from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster, Notices
 from tocsin.data.server.pending import Pending
@@ -137,19 +138,30 @@ class Conversation:
             case control.Detach(id=id, bes=bes):
                 return control.Detached(id, await self._cluster.unsubscribe(self._broker, bes))
             case control.Pull(id=id, channel=channel, first=first, last=last, bes=bes):
-                return control.Results(id, await self._cluster.results(channel, first, last, bes))
+                incarnation = await self._cluster.incarnation(channel)
+                return control.Results(id, await self._cluster.results(channel, first, last, bes), incarnation)
             case control.Ping(id=id):
                 return control.Pong(id)
 
     async def _attach(self, request: control.Attach) -> control.Attached:
-        channel, asker = request.channel, Asker(request.subscriber, request.groups) if request.subscriber else None
-        bes = await self._cluster.subscribe(self._broker, channel, request.parameters, asker)
-        # Asked for afterwards: of what ended before they were attached, the broker is not told.
-        execution = await self._cluster.execution(channel)
-        return control.Attached(request.id, bes, execution, await self._cluster.terms(channel))
+        asker = Asker(request.subscriber, request.groups) if request.subscriber else None
+        attachment = await self._cluster.attach(self._broker, request.channel, request.parameters, asker)
+        return _attached(request.id, attachment)
 
     async def _send(self, message: control.Message) -> None:
         await self._websocket.send_text(msgspec.json.encode(message).decode())
+
+
+def _attached(id: int, attachment: Attachment) -> control.Attached:
+    return control.Attached(
+        id,
+        attachment.bes,
+        attachment.execution,
+        attachment.channel.terms,
+        channel=attachment.channel.name,
+        parameters=attachment.parameters,
+        history=attachment.history,
+    )
 
 
 async def _refuse(websocket: WebSocket, error: Exception) -> None:

@@ -32,6 +32,7 @@ _CONTROL: Final[tuple[Any, ...]] = (
     control.Error,
     control.Executed,
     control.Behind,
+    control.Dropped,
 )
 _ABOUT: Final = (
     "Subscribe to queries over big data. Every call but those marked open needs the header "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from tocsin.model.control import Behind, Executed, Notice
+from tocsin.model.control import Behind, Dropped, Executed, Notice
 
 MOST_IDS: Final = 100_000
 
@@ -21,7 +21,7 @@ class Pending:
     def __init__(self, most: int = MOST_IDS) -> None:
         self._most = most
         self._size = 0
-        self._waiting: deque[Executed] = deque()
+        self._waiting: deque[Executed | Dropped] = deque()
         self._behind: dict[str, Behind] = {}
 
     def __bool__(self) -> bool:
@@ -33,14 +33,17 @@ class Pending:
         return self._size + len(self._behind)
 
     def add(self, notice: Notice) -> None:
-        """Notes what happened; a channel's executions must come in order."""
+        """Notes what happened; a channel's executions must come in order. Of one that is dropped nothing else waits."""
+        if isinstance(notice, Dropped):
+            self._drop(notice)
+            return
         if isinstance(notice, Behind):
             self._fold_all()
         if isinstance(notice, Behind) or notice.channel in self._behind:
             self._fold(notice)
             return
         self._waiting.append(notice)
-        self._size += 1 + len(notice.bes)
+        self._size += _size(notice)
         if self._size > self._most:
             self._fold_all()
 
@@ -52,18 +55,31 @@ class Pending:
         if not self._waiting:
             return None
         notice = self._waiting.popleft()
-        self._size -= 1 + len(notice.bes)
+        self._size -= _size(notice)
         return notice
 
-    def _fold_all(self) -> None:
-        for notice in self._waiting:
-            self._fold(notice)
-        self._waiting.clear()
-        self._size = 0
+    def _drop(self, notice: Dropped) -> None:
+        """Channels created anew under the same name, each dropped before the broker was told, are told of all."""
+        self._behind.pop(notice.channel, None)
+        kept = [each for each in self._waiting if isinstance(each, Dropped) or each.channel != notice.channel]
+        self._waiting = deque([*kept, notice])
+        self._size = sum(map(_size, self._waiting))
 
-    def _fold(self, notice: Notice) -> None:
+    def _fold_all(self) -> None:
+        dropped = [notice for notice in self._waiting if isinstance(notice, Dropped)]
+        for notice in self._waiting:
+            if not isinstance(notice, Dropped):
+                self._fold(notice)
+        self._waiting = deque(dropped)
+        self._size = len(dropped)
+
+    def _fold(self, notice: Executed | Behind) -> None:
         first, last = (notice.first, notice.last) if isinstance(notice, Behind) else (notice.execution,) * 2
         before = self._behind.get(notice.channel)
         if before:
             first, last = min(first, before.first), max(last, before.last)
-        self._behind[notice.channel] = Behind(notice.channel, first, last)
+        self._behind[notice.channel] = Behind(notice.channel, first, last, notice.incarnation)
+
+
+def _size(notice: Executed | Dropped) -> int:
+    return 1 + len(notice.bes) if isinstance(notice, Executed) else 1

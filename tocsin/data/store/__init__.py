@@ -15,10 +15,22 @@ from typing import Self
 from tocsin.data.store.brokers import Broker, Brokers
 from tocsin.data.store.database import Database
 from tocsin.data.store.definitions import Definitions, Stored
+from tocsin.data.store.histories import Histories
 from tocsin.data.store.subscriptions import SubscriptionTable
 from tocsin.data.store.tokens import Role, Token, Tokens
 
-__all__ = ["Broker", "Brokers", "Definitions", "Role", "Store", "Stored", "SubscriptionTable", "Token", "Tokens"]
+__all__ = [
+    "Broker",
+    "Brokers",
+    "Definitions",
+    "Histories",
+    "Role",
+    "Store",
+    "Stored",
+    "SubscriptionTable",
+    "Token",
+    "Tokens",
+]
 
 
 def _now() -> datetime:
@@ -36,6 +48,7 @@ class Store:
     def __init__(self, directory: Path, clock: Callable[[], datetime] = _now) -> None:
         self._database = Database(directory / "state.sqlite")
         self.definitions = Definitions(self._database, clock)
+        self.histories = Histories(self._database)
         self.brokers = Brokers(self._database, clock)
         self.subscriptions = SubscriptionTable(self._database)
         self.tokens = Tokens(self._database, clock)

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from tocsin.data.store.database import Database
+from tocsin.data.store.histories import create_incarnation
 from tocsin.errors import ConflictError, NotFoundError
 from tocsin.model.definitions import Channel, Dataset, Definition, Feed
 from tocsin.model.scalars import shown
@@ -41,6 +42,8 @@ class Definitions:
         with self._database.changing() as connection:
             if isinstance(definition, Channel):
                 _check_parameters(connection, definition)
+                if _row(connection, Channel, definition.name) is None:
+                    create_incarnation(connection, definition.name)
             connection.execute(
                 "INSERT INTO definitions (kind, name, content, created_at) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (kind, name) DO UPDATE SET content = excluded.content",

@@ -53,4 +53,17 @@ _FIRST: Final = (
     """,
 )
 
-MIGRATIONS: Final = (_FIRST,)
+_INCARNATIONS: Final = (
+    # By the name, not the definition: that a channel was dropped is to be known when there is another of its name.
+    """
+    CREATE TABLE incarnations (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        channel TEXT NOT NULL,
+        incarnation TEXT NOT NULL,
+        began INTEGER NOT NULL
+    )
+    """,
+    "CREATE INDEX incarnations_of ON incarnations (channel, id)",
+)
+
+MIGRATIONS: Final = (_FIRST, _INCARNATIONS)

@@ -1,13 +1,14 @@
 """The BE subscriptions and which brokers hold them, as rows.
 
 The channel is given by name and must have been defined, the broker must have been registered. A subscription exists
-while at least one broker holds it; its id is never used again.
+while at least one broker holds it; its id is never used again, by a copy of the store neither.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Final
 
@@ -20,6 +21,10 @@ from tocsin.data.store.definitions import defined_channel, remove_subscriptions
 from tocsin.model.definitions import Channel
 
 _PAGE: Final = 100_000
+# Each start of the data cluster begins a range of its own: 2^20 ids for every second, faster than they can be made, and
+# below 2^53, so that JavaScript reads them exactly, until the year 2298.
+_EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_IDS_PER_SECOND: Final = 20
 # What a transaction works on at a time waits in memory.
 _CHUNK: Final = 50_000
 
@@ -32,6 +37,16 @@ class SubscriptionTable:
         with database.changing() as connection:
             connection.execute("CREATE TEMP TABLE wanted (position INTEGER PRIMARY KEY, key TEXT NOT NULL)")
             connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY)")
+
+    def begin(self, now: datetime) -> None:
+        """The data cluster has started: ids from now on are above all that any copy of this store has given out."""
+        first = max(0, int((now - _EPOCH).total_seconds())) << _IDS_PER_SECOND
+        with self._database.changing() as connection:
+            connection.execute(
+                "INSERT INTO sqlite_sequence SELECT 'subscriptions', 0 WHERE NOT EXISTS "
+                "(SELECT 1 FROM sqlite_sequence WHERE name = 'subscriptions')"
+            )
+            connection.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'subscriptions'", (first,))
 
     def attach(self, channel: Channel, broker: str, keys: Sequence[str]) -> list[int]:
         """Let the broker hold the subscriptions of these keys, made where missing; their ids in the keys' order.

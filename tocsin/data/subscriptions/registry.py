@@ -16,7 +16,7 @@ from tocsin.data.subscriptions.files import BaseFiles
 from tocsin.data.subscriptions.ids import NONE, IdArray, Ids, ascending, common
 from tocsin.data.subscriptions.live import Live
 from tocsin.data.subscriptions.recovery import recovered
-from tocsin.data.subscriptions.rows import BE, canonical_rows, columns, schema, table
+from tocsin.data.subscriptions.rows import BE, Row, canonical_rows, columns, schema, table
 from tocsin.data.subscriptions.segments import Segments
 from tocsin.errors import NotFoundError, StorageError
 from tocsin.log import get_logger
@@ -61,9 +61,16 @@ class Subscriptions:
         Equal subscriptions are one, and attaching again what is held changes nothing. If one element is invalid,
         nothing is attached and the error names its index.
         """
-        if not values:
+        return self.attach_rows(channel, broker, self.canonical(channel, values))
+
+    def canonical(self, channel: Channel, values: Sequence[Mapping[str, object]]) -> list[Row]:
+        """The values in the form in which equal ones are the same; refused as :meth:`attach` would."""
+        return canonical_rows(channel, values, self._parameter_bytes) if values else []
+
+    def attach_rows(self, channel: Channel, broker: str, rows: Sequence[Row]) -> list[int]:
+        """The same with values that are canonical already."""
+        if not rows:
             return []
-        rows = canonical_rows(channel, values, self._parameter_bytes)
         arrays = columns(channel.parameters, rows)
         with self._changing:
             bes = self._store.subscriptions.attach(channel, broker, [key(row) for row in rows])

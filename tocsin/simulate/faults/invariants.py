@@ -42,7 +42,7 @@ def misheld(system: System, name: str, held: set[int]) -> list[str]:
     diary = system.diaries[name]
     wanted = {system.cluster.be(wish.channel, wish.parameters) for wish in system.wishes[name].values()}
     stored = {each.subscription for each in inspection.held(system.coordinator.core, name)}
-    undecided = diary.undecided - wanted
+    undecided = {system.cluster.present(be) for be in diary.undecided} - wanted
     if held == stored and wanted == held - undecided == set(diary.open) - undecided:
         return []
     return [
@@ -57,12 +57,12 @@ def detached(system: System) -> list[str]:
     for host, broker in system.brokers.items():
         for stay in inspection.stays(broker.core).values():
             for be in stay.subscriptions:
-                needed[be].add(host)
+                needed.setdefault(be, set()).add(host)
     return [
         f"BE subscription {be} is attached to {sorted(attached)}, but needed by {sorted(needed[be])}"
         for be, attached in system.cluster.attached.items()
-        if attached != needed[be]
-    ]
+        if attached != needed.pop(be)
+    ] + [f"BE subscription {be} is needed by {sorted(hosts)}, but there is none" for be, hosts in needed.items()]
 
 
 def misjudged(system: System) -> list[str]:

@@ -11,12 +11,11 @@ from tocsin.coordinator.events import Balance, Drain
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.faults.invariants import broken
 from tocsin.simulate.faults.scales import Scales
-from tocsin.simulate.faults.trouble import Trouble
+from tocsin.simulate.faults.trouble import CHANNELS, Trouble
 from tocsin.simulate.faults.weather import CALM, setup
 from tocsin.simulate.system import System
 
 BROKERS = ("a", "b", "x")
-CHANNELS = ("c", "d")
 PEOPLE = 5
 HEALING, WEIGHING, ARRIVING = 25.0, 5.0, 2.0
 
@@ -63,6 +62,9 @@ class Schedule:
         system, random = self.system, self._random
         system.on_person = lambda person: setattr(person, "moving", self._trouble.on_the_way)
         system.on_broker = self._put_on_scales
+        for channel in CHANNELS:
+            system.cluster.absent.add(channel)
+            system.create(channel)
         for name in BROKERS:
             system.start_broker(name)
         for channel in CHANNELS:
@@ -97,6 +99,8 @@ class Schedule:
         system.data.answer_seconds = system.setup.answer_seconds = CALM.latency
         system.network.mend_all()
         system.start_data()
+        for channel in CHANNELS:
+            system.create(channel)
         system.start_coordinator()
         for name in BROKERS:
             system.start_broker(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from tocsin.client import events as wishes
 from tocsin.client.actions import State
@@ -17,6 +18,7 @@ from tocsin.simulate.process import Process
 from tocsin.simulate.system import System
 
 VALUES = 4
+CHANNELS = ("c", "d")
 _SHORTLY = (0.0, 0.005, 0.02, 0.1, 0.5)
 
 
@@ -27,6 +29,7 @@ class Trouble:
         self._system, self._random = system, random
         self._nasty = random.random()
         self.over = False
+        self._copy: dict[str, Any] | None = None
         self.count = self.moves = 0
         self._kinds = self._weighted()
 
@@ -120,6 +123,31 @@ class Trouble:
     def _start_data(self) -> None:
         self._system.start_data()
 
+    def _copy_data(self) -> None:
+        self._copy = self._system.cluster.copy()
+
+    def _restore_data(self) -> None:
+        if self._copy is not None:
+            self._system.restore(self._copy)
+            self._shortly(self._system.start_data)
+
+    def _lose_data(self) -> None:
+        """Nothing is left, and some time after the start somebody creates the channels again."""
+        self._system.restore(None)
+        self._shortly(self._system.start_data)
+        self._shortly(self._create_channels)
+
+    def _drop_channel(self) -> None:
+        self._system.drop(self._random.choice(CHANNELS))
+        self._shortly(self._create_channels)
+
+    def _create_channels(self) -> None:
+        for channel in CHANNELS:
+            self._system.create(channel)
+
+    def _shortly(self, call: Callable[[], None]) -> None:
+        self._system.clock.after(self._random.choice([0.0, 0.1, 1.0, 6.0]), call)
+
     def _break_uplink(self) -> None:
         broker, other = self._broker().host, self._random.choice([DATA, COORDINATOR])
         self._system.remark(f"the link of {broker} to {other} breaks")
@@ -178,10 +206,10 @@ class Trouble:
         self._system.ask(Balance(0, self._random.random() < 0.8))
 
     def _subscribe(self) -> None:
-        person = self._person()
-        if person.alive:
+        person, channel = self._person(), self._random.choice(CHANNELS)
+        if person.alive and channel not in self._system.cluster.absent:
             live, value = self._random.random() < 0.1, self._random.randrange(VALUES)
-            self._system.subscribe(person.host, self._random.choice("cd"), live, v=value)
+            self._system.subscribe(person.host, self._random.choice([channel, channel.upper()]), live, v=value)
 
     def _unsubscribe(self) -> None:
         person = self._person()

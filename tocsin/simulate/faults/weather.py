@@ -51,6 +51,7 @@ def _brokers(random: Random) -> BrokerLimits:
         linger_seconds=random.choice([0.2, 1.0]),
         request_seconds=random.choice([2.0, 10.0]),
         stranger_seconds=15.0,
+        missing_seconds=random.choice([0.5, 5.0]),
         pull_executions=random.choice([2, 1000]),
         pull_lines=random.choice([1, 256]),
         login_seconds=3.0,

@@ -1,0 +1,29 @@
+"""What a broker has when it has attached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.data.subscriptions.rows import Row
+from tocsin.model.definitions import Channel
+from tocsin.model.histories import Era
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """BE subscriptions ``bes`` to ``channel`` with the canonical values ``rows``, in the same order.
+
+    What is executed after ``execution``, under the last incarnation of ``history``, is for whoever attached.
+    """
+
+    channel: Channel
+    bes: list[int]
+    rows: list[Row]
+    execution: int
+    history: list[Era]
+
+    @property
+    def parameters(self) -> list[dict[str, object]]:
+        """The values by their names."""
+        names = [column.name for column in self.channel.parameters]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
