@@ -5,7 +5,7 @@
 
 The message is a fixed sentence; what varies goes into fields. ``configure`` decides once per process how they are
 written: as one JSON object per line, or as text for people. Whatever is logged with plain ``logging`` by a library
-comes out the same way.
+comes out the same way. No secret does: see :mod:`tocsin.redaction`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TextIO
 
 import msgspec
 
+from tocsin.redaction import Redactor
 from tocsin.settings import LogFormat, LogLevel
 
-# These tell each call of theirs at the level below.
-TALKATIVE = ("py4j", "pyspark")
+# These tell each call of theirs at the levels below, some with the tokens in its headers and messages.
+TALKATIVE = ("httpcore", "httpx", "py4j", "pyspark", "websockets")
 
 _FIELDS = "fields"
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message", _FIELDS}
@@ -67,18 +68,34 @@ def get_logger(name: str) -> Logger:
     return Logger(logging.getLogger(name))
 
 
-def configure(level: LogLevel = "info", format: LogFormat = "auto", stream: TextIO | None = None) -> None:
-    """Log from now on to ``stream`` (standard error unless given). Calling it again replaces what was configured."""
+def configure(
+    level: LogLevel = "info",
+    format: LogFormat = "auto",
+    stream: TextIO | None = None,
+    secrets: Iterable[str] = (),
+) -> None:
+    """Log from now on to ``stream`` (standard error unless given), without these secrets.
+
+    Calling it again replaces what was configured.
+    """
     stream = sys.stderr if stream is None else stream
     handler = logging.StreamHandler(stream)
     as_text = format == "text" or (format == "auto" and stream.isatty())
-    handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
+    handler.setFormatter(TextFormatter(secrets) if as_text else JsonFormatter(secrets))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
 
 
-class JsonFormatter(logging.Formatter):
+class _Redacting(logging.Formatter):
+    """Lines without secrets."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        super().__init__()
+        self._redact = Redactor(secrets)
+
+
+class JsonFormatter(_Redacting):
     """One JSON object per line: at, level, logger, message, the fields, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -92,10 +109,10 @@ class JsonFormatter(logging.Formatter):
         # A field may be called like one of the above: it keeps its value under a name with a trailing underscore.
         line |= {f"{name}_" if name in _RESERVED else name: value for name, value in _fields(record).items()}
         exception = _exception(self, record)
-        return _encoded(line | {"exception": exception} if exception else line)
+        return self._redact(_encoded(line | {"exception": exception} if exception else line))
 
 
-class TextFormatter(logging.Formatter):
+class TextFormatter(_Redacting):
     """A line for people: time, level, logger, message, ``key=value`` fields; a traceback below it."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -103,7 +120,7 @@ class TextFormatter(logging.Formatter):
         fields = "".join(f" {name}={_shown(value)}" for name, value in _fields(record).items())
         line = f"{_at(record)} {record.levelname.lower():<7} {record.name}: {record.getMessage()}{fields}"
         exception = _exception(self, record)
-        return f"{line}\n{exception}" if exception else line
+        return self._redact(f"{line}\n{exception}" if exception else line)
 
 
 def _at(record: logging.LogRecord) -> str:

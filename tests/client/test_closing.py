@@ -10,6 +10,7 @@ from tests.waiting import until_async
 from tocsin.client.events import Event, Opened
 from tocsin.client.line import Line
 from tocsin.client.rules import Rules
+from tocsin.trust import trust
 
 
 async def test_a_connection_that_is_left_is_closed_normally_and_not_with_a_fault() -> None:
@@ -22,7 +23,7 @@ async def test_a_connection_that_is_left_is_closed_normally_and_not_with_a_fault
 
     async with serve(broker, "127.0.0.1", 0) as server:
         port = next(iter(server.sockets)).getsockname()[1]
-        line = Line(1, f"ws://127.0.0.1:{port}", Rules(), told.append, lambda _: None)
+        line = Line(1, f"ws://127.0.0.1:{port}", Rules(), told.append, lambda _: None, trust)
         await until_async(lambda: told == [Opened(1)], "connection")
         line.close()
         assert await codes.get() == 1000

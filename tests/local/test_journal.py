@@ -63,3 +63,13 @@ def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot be written: File exists; choose another directory"):
         Journal(tmp_path / "file" / "b1.log").open()
+
+
+def test_a_log_is_for_nobody_else_to_read_also_one_of_before(tmp_path: Path) -> None:
+    place = tmp_path / "log"
+    place.mkdir(mode=0o755)
+    (place / "data.log").touch(mode=0o644)
+    for name in ("data.log", "new.log"):
+        Journal(place / name).open().close()
+        assert (place / name).stat().st_mode & 0o777 == 0o600
+    assert place.stat().st_mode & 0o777 == 0o700

@@ -6,6 +6,7 @@ import typer
 
 from tocsin import log
 from tocsin.cli import invocation, messages
+from tocsin.settings.secrets import secrets
 
 
 def broker(context: typer.Context) -> None:
@@ -17,9 +18,9 @@ def broker(context: typer.Context) -> None:
     from tocsin.broker.server.serve import run
 
     settings = invocation(context).settings
-    log.configure(settings.log.level, settings.log.format)
+    log.configure(settings.log.level, settings.log.format, secrets=secrets(settings))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(settings.broker, listening=_say))
+        runner.run(run(settings.broker, ca=settings.tls.ca, listening=_say))
 
 
 def _say(url: str) -> None:

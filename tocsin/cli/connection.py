@@ -53,18 +53,23 @@ class RefusedStatementError(StatementError):
 class Server(AbstractContextManager["Server"]):
     """The server at ``url``. Every call gives the body of a success, or raises a TocsinError.
 
-    ``program`` is the command that runs such a server, ``option`` the one that names another, ``tokens`` the command
-    that makes its tokens.
+    ``ca`` is the file of a private authority that is trusted, ``program`` the command that runs such a server,
+    ``option`` the one that names another, ``tokens`` the command that makes its tokens.
     """
 
     program, option, tokens = "tocsin data", "--server", "tocsin token add"
 
-    def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None, ca: str = "") -> None:
         import httpx
 
+        from tocsin.trust import trust
+
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.url = url
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=ANSWER_SECONDS, transport=transport)
+        self.url, self.ca = url, ca
+        verify = trust(ca) if url.startswith("https:") else True
+        self._client = httpx.Client(
+            base_url=url, headers=headers, timeout=ANSWER_SECONDS, transport=transport, verify=verify
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -120,7 +125,9 @@ class CoordinatorServer(Server):
 def connect(settings: Settings, server: str | None, token: str | None) -> Server:
     """The data cluster meant by the options; without one, that of the settings."""
     data = settings.data
-    return Server(server or (located(data.host, data.port) if data.port else _noted(Server, data.directory)), token)
+    scheme = "https" if data.tls_certificate else "http"
+    default = located(data.host, data.port, scheme) if data.port else ""
+    return Server(server or default or _noted(Server, data.directory), token, ca=settings.tls.ca)
 
 
 def connect_coordinator(settings: Settings, url: str | None, token: str | None) -> CoordinatorServer:
@@ -128,7 +135,7 @@ def connect_coordinator(settings: Settings, url: str | None, token: str | None) 
     its = settings.coordinator
     scheme = "https" if its.tls_certificate else "http"
     default = located(its.host, its.port, scheme) if its.port else ""
-    return CoordinatorServer(url or default or _noted(CoordinatorServer, its.directory), token)
+    return CoordinatorServer(url or default or _noted(CoordinatorServer, its.directory), token, ca=settings.tls.ca)
 
 
 def located(host: str, port: int, scheme: str = "http") -> str:

@@ -8,6 +8,7 @@ import typer
 
 from tocsin import log
 from tocsin.cli import invocation, messages
+from tocsin.settings.secrets import secrets
 
 
 def coordinator(
@@ -25,7 +26,7 @@ def coordinator(
     from tocsin.coordinator.server.serve import run
 
     settings = invocation(context).settings
-    log.configure(settings.log.level, settings.log.format)
+    log.configure(settings.log.level, settings.log.format, secrets=secrets(settings))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run(settings.coordinator, demo=demo_token, listening=_say))
 

@@ -11,6 +11,7 @@ from tocsin import log
 from tocsin.cli import invocation, messages
 from tocsin.errors import SparkEndedError
 from tocsin.settings import Settings
+from tocsin.settings.secrets import secrets
 
 
 def data(
@@ -25,7 +26,7 @@ def data(
     import uvloop
 
     settings = invocation(context).settings
-    log.configure(settings.log.level, settings.log.format)
+    log.configure(settings.log.level, settings.log.format, secrets=secrets(settings))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(settings, demo_token))
 

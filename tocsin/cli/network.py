@@ -18,6 +18,7 @@ from tocsin.balance.account import rate
 from tocsin.cli.connection import Server
 from tocsin.coordinator.answers import BrokerStatus, Status
 from tocsin.errors import UnavailableError
+from tocsin.trust import trust
 
 _BROKER_SECONDS: Final = 1.0
 _AT_A_TIME: Final = 16
@@ -44,7 +45,7 @@ def look(server: Server, token: str | None) -> Network:
     status = status_of(server)
     connected = [broker for broker in status.brokers if broker.state not in ("dead", "away")]
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        found = zip(connected, pool.map(lambda broker: _slow(broker, token), connected), strict=True)
+        found = zip(connected, pool.map(lambda broker: _slow(broker, token, server.ca), connected), strict=True)
         return Network(status, {broker.name: slow for broker, slow in found if slow is not None})
 
 
@@ -58,10 +59,10 @@ def status_of(server: Server) -> Status:
         ) from None
 
 
-def _slow(broker: BrokerStatus, token: str | None) -> Slow | None:
+def _slow(broker: BrokerStatus, token: str | None, ca: str) -> Slow | None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        answer = httpx.get(status_url(broker.url), headers=headers, timeout=_BROKER_SECONDS)
+        answer = httpx.get(status_url(broker.url), headers=headers, timeout=_BROKER_SECONDS, verify=trust(ca))
         return msgspec.json.decode(answer.content, type=Slow) if answer.is_success else None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
         return None

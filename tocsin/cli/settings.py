@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -12,7 +11,8 @@ from rich.text import Text
 
 from tocsin.cli import invocation, output
 from tocsin.settings import Resolved
-from tocsin.settings.keys import KEYS, Key, literal
+from tocsin.settings.keys import KEYS, Key
+from tocsin.settings.secrets import shown
 from tocsin.settings.text import example, markdown
 
 
@@ -36,7 +36,7 @@ def _table(resolved: Resolved) -> Table:
         for dotted, value in _values(resolved, key):
             origin = resolved.origin(dotted)
             style = "" if dotted in resolved.origins else "dim"
-            table.add_row(Text(dotted), Text(_shown(dotted, value)), Text(origin), style=style)
+            table.add_row(Text(dotted), Text(shown(dotted, value)), Text(origin), style=style)
     return table
 
 
@@ -47,10 +47,3 @@ def _values(resolved: Resolved, key: Key) -> Iterator[tuple[str, object]]:
         yield from ((f"{key.dotted}.{name}", entry) for name, entry in value.items())
     else:
         yield key.dotted, value
-
-
-def _shown(dotted: str, value: object) -> str:
-    """The value as the settings file has it, without what is secret: this ends up in logs and screenshots."""
-    if dotted.endswith("token") and value:
-        return "(secret)"
-    return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:(secret)@", literal(value))

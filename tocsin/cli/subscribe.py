@@ -55,7 +55,7 @@ def subscribe(
         url = server.url
     reading = Reading(channel, parameters(param or []), live, json, count)
     with suppress(KeyboardInterrupt):
-        asyncio.run(_subscribe(url, user, token, reading))
+        asyncio.run(_subscribe(url, user, token, reading, server.ca))
 
 
 def parameters(texts: list[str]) -> dict[str, Any]:
@@ -122,14 +122,14 @@ async def _give_up(subscription: Subscription) -> None:
             await subscription.close()
 
 
-async def _subscribe(url: str, user: str | None, token: str | None, reading: Reading) -> None:
+async def _subscribe(url: str, user: str | None, token: str | None, reading: Reading, ca: str) -> None:
     from tocsin.client import connect
     from tocsin.tasks import until_one_ends
 
     passing = token is None and user is None
     try:
-        own = token if token and user is None else await _register(url, user, token)
-        me = connect(url, own)
+        own = token if token and user is None else await _register(url, user, token, ca)
+        me = connect(url, own, ca=ca)
         await until_one_ends(_read(me, reading, passing), _tell(me))
     except (UnauthorizedError, ForbiddenError) as error:
         raise type(error)(f"{error}; {_hint(user, token)}") from error
@@ -140,13 +140,13 @@ async def _read(me: Subscriber, reading: Reading, passing: bool) -> None:
         await reading.read(me, passing)
 
 
-async def _register(url: str, user: str | None, token: str | None) -> str:
+async def _register(url: str, user: str | None, token: str | None, ca: str) -> str:
     from secrets import token_hex
 
     from tocsin.client import register
 
     name = user or f"guest-{token_hex(4)}"
-    own = await register(url, name, token)
+    own = await register(url, name, token, ca=ca)
     how = f"; to come back as {name}: --token {own}" if user else ""
     messages.print(Text(f"registered as {name}{how}"), style="dim", soft_wrap=True)
     return own

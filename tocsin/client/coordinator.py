@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from functools import cache
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ import msgspec
 from tocsin.client.faults import fault
 from tocsin.errors import InvalidError, UnavailableError
 from tocsin.model.messages import Failure
+from tocsin.trust import trust
 
 Place = tuple[float, float]
 T = TypeVar("T")
@@ -32,12 +32,6 @@ class _Located(msgspec.Struct):
     url: str
 
 
-@cache
-def trust() -> ssl.SSLContext:
-    """Whom connections trust. It takes long to make, so that all of them share it."""
-    return ssl.create_default_context()
-
-
 class Coordinator:
     """A coordinator at ``url``; a URL that cannot be one is an InvalidError.
 
@@ -45,9 +39,13 @@ class Coordinator:
     does (UnavailableError), or it refuses (the error it names).
     """
 
-    def __init__(self, url: str, seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(self, url: str, seconds: float = ANSWER_SECONDS, ca: str = "") -> None:
         self.url = _checked(url)
-        self._seconds = seconds
+        self._seconds, self._ca = seconds, ca
+
+    def trust(self) -> ssl.SSLContext:
+        """Whom connections to the coordinator, and to brokers it names, trust."""
+        return trust(self._ca)
 
     async def register(self, name: str, token: str | None) -> str:
         """The token of a subscriber with this name; ``token`` is an operator's, where not everybody may register."""
@@ -63,7 +61,7 @@ class Coordinator:
     async def _call(self, method: str, path: str, token: str | None, **options: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         # A subscriber asks seldom, so that a connection kept for the next time would only cost both sides memory.
-        verify = trust() if self.url.startswith("https:") else False
+        verify = self.trust() if self.url.startswith("https:") else False
         try:
             async with httpx.AsyncClient(verify=verify, timeout=self._seconds) as client:
                 return await client.request(method, self.url + path, headers=headers, **options)
@@ -86,13 +84,13 @@ class Coordinator:
         raise fault(problem.code, problem.message)
 
 
-async def register(coordinator: str, name: str, token: str | None = None) -> str:
+async def register(coordinator: str, name: str, token: str | None = None, *, ca: str = "") -> str:
     """Registers a subscriber with the coordinator at this URL, and gives its token: keep it, it says who you are.
 
     ``token`` is an operator's, needed where ``coordinator.registration`` is not "open"; ForbiddenError or
-    UnauthorizedError say so. A name that cannot be one is an InvalidError.
+    UnauthorizedError say so. A name that cannot be one is an InvalidError. ``ca`` is as for :func:`tocsin.connect`.
     """
-    return await Coordinator(coordinator).register(name, token)
+    return await Coordinator(coordinator, ca=ca).register(name, token)
 
 
 def _checked(url: str) -> str:

@@ -93,7 +93,8 @@ class Driver:
                 if line := self._lines.get(connection):
                     line.send(text)
             case actions.Open(connection, url):
-                line = self._lines[connection] = Line(connection, url, self._rules, self._tell, self._act)
+                trust = self._coordinator.trust
+                line = self._lines[connection] = Line(connection, url, self._rules, self._tell, self._act, trust)
                 self._keep(line.task)
             case actions.Close(connection):
                 if line := self._lines.pop(connection, None):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import ssl
 from collections.abc import Callable
 from typing import Final
 
@@ -13,13 +15,15 @@ from websockets.frames import CloseCode
 
 from tocsin.client.actions import Troubled
 from tocsin.client.connection import ABNORMAL
-from tocsin.client.coordinator import trust
 from tocsin.client.events import Event, Lost, Opened, Received
 from tocsin.client.rules import Rules
 
 # One execution's notes come in one message, so that the bound is only against a broker gone mad.
 _MESSAGE_BYTES: Final = 64 << 20
 _CLOSE_SECONDS: Final = 2.0
+# It would tell every message at the level debug, with the token in it.
+_quiet = logging.getLogger("tocsin.client.websockets")
+_quiet.setLevel(logging.ERROR)
 
 
 class Line:
@@ -36,8 +40,10 @@ class Line:
         rules: Rules,
         tell: Callable[[Event], None],
         complain: Callable[[Troubled], None],
+        trust: Callable[[], ssl.SSLContext],
     ) -> None:
         self._number, self._url, self._rules, self._tell, self._complain = number, url, rules, tell, complain
+        self._trust = trust
         self._socket: ClientConnection | None = None
         self.task = asyncio.create_task(self._run(), name=f"tocsin connection {number}")
 
@@ -65,7 +71,7 @@ class Line:
     def _opening(self) -> connect:
         return connect(
             self._url,
-            ssl=trust() if self._url.startswith("wss:") else None,
+            ssl=self._trust() if self._url.startswith("wss:") else None,
             compression=None,
             open_timeout=None,  # the core gives up when it has waited long enough
             ping_interval=self._rules.ping_seconds,
@@ -73,6 +79,7 @@ class Line:
             close_timeout=_CLOSE_SECONDS,
             max_size=_MESSAGE_BYTES,
             user_agent_header=None,
+            logger=_quiet,
         )
 
     async def _read(self, socket: ClientConnection) -> None:

@@ -22,7 +22,9 @@ from tocsin.errors import InvalidError
 from tocsin.model.messages import Published
 
 
-def connect(coordinator: str, token: str, *, place: Place | None = None, rules: Rules | None = None) -> Subscriber:
+def connect(
+    coordinator: str, token: str, *, place: Place | None = None, rules: Rules | None = None, ca: str = ""
+) -> Subscriber:
     """A subscriber, connected while in its ``async with``::
 
         async with tocsin.connect("http://localhost:8700", token) as me:
@@ -32,12 +34,13 @@ def connect(coordinator: str, token: str, *, place: Place | None = None, rules: 
 
     ``coordinator`` is the coordinator's URL and ``token`` what it gave when the subscriber was registered
     (:func:`tocsin.client.register`). ``place`` is where the subscriber is, for coordinators that choose a near broker.
-    ``rules`` says how patient and how large the connection is.
+    ``rules`` says how patient and how large the connection is. ``ca`` is the file of a private authority's
+    certificates, trusted beside the system's.
     """
     if not token:
         raise InvalidError("connect needs a token; tocsin.client.register gives one")
     rules = rules or Rules()
-    return Subscriber(Coordinator(coordinator, rules.ask_seconds), token, place, rules)
+    return Subscriber(Coordinator(coordinator, rules.ask_seconds, ca), token, place, rules)
 
 
 class Subscriber:

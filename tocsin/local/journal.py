@@ -33,9 +33,12 @@ class Journal:
         self._rest = b""
 
     def open(self) -> BinaryIO:
-        """The file, to be given to a process that starts now; raises StorageError."""
+        """The file, to be given to a process that starts now; raises StorageError. It is for nobody else to read."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.parent.chmod(0o700)
+            self.path.touch(mode=0o600)
+            self.path.chmod(0o600)
             file = self.path.open("ab")
         except OSError as error:
             raise StorageError(f"{self.path} cannot be written: {error.strerror}; choose another directory") from None

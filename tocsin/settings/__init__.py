@@ -20,6 +20,7 @@ from tocsin.settings.sections import (
     Results,
     Settings,
     Spark,
+    Tls,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Results",
     "Settings",
     "Spark",
+    "Tls",
     "load",
     "resolve",
 ]

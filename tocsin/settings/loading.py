@@ -11,7 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from tocsin.errors import SettingsError
-from tocsin.settings.keys import KEYS, SECTIONS, Key, closest, find, literal
+from tocsin.settings.keys import KEYS, SECTIONS, Key, closest, find
+from tocsin.settings.secrets import shown
 from tocsin.settings.sections import Settings
 
 FILE = "tocsin.toml"
@@ -160,7 +161,7 @@ def _known(section: str) -> str:
 
 
 def _shown(given: Given) -> str:
-    return f"{given.dotted} = {literal(given.value)} (from {given.origin})"
+    return f"{given.dotted} = {shown(given.dotted, given.value)} (from {given.origin})"
 
 
 def _assemble(settled: Mapping[str, Given]) -> Settings:

@@ -164,6 +164,18 @@ class Rates(Section, frozen=True, kw_only=True):
     window_seconds: Annotated[Seconds, Meta(description="The span of the moving average.")] = 60.0
 
 
+class Tls(Section, frozen=True, kw_only=True):
+    """Whom this program trusts when it calls others by https or wss: a broker, or a command of a person."""
+
+    ca: Annotated[
+        str,
+        Meta(
+            examples=["", "/etc/tocsin/ca.pem"],
+            description="The file of a private authority's certificates, trusted beside the system's.",
+        ),
+    ] = ""
+
+
 class Log(Section, frozen=True, kw_only=True):
     """What is logged, and how it looks."""
 
@@ -185,4 +197,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rates: Rates = Rates()
     coordinator: Coordinator = Coordinator()
     broker: Broker = Broker()
+    tls: Tls = Tls()
     log: Log = Log()

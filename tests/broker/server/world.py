@@ -91,7 +91,10 @@ class Client:
 
 @dataclass
 class World:
-    """A whole network with one broker. ``settings`` are the broker's."""
+    """A whole network with one broker. ``settings`` are the broker's.
+
+    With ``files`` all three servers have the certificate in them, and the broker trusts the authority ``ca``.
+    """
 
     directory: Path
     settings: dict[str, Any] = field(default_factory=dict)
@@ -101,6 +104,8 @@ class World:
     data: str = ""
     broker: str = ""
     verify: ssl.SSLContext | bool = True
+    files: dict[str, Any] = field(default_factory=dict)
+    ca: str = ""
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -121,20 +126,21 @@ class World:
         await self._stack.__aexit__(kind, error, trace)
 
     def running_coordinator(self, port: int = 0) -> Any:
-        section = Coordinator(port=port, directory=self.directory / "coordinator", placement="round-robin")
+        given = {"directory": self.directory / "coordinator", "placement": "round-robin", **self.files}
+        section = Coordinator(port=port, **given)
         return process(lambda say: coordinator.run(section, demo=True, listening=say, store=self.store))
 
     def running_data(self, port: int = 0) -> Any:
-        settings = Settings(data=Data(directory=self.directory / "data", port=port))
+        settings = Settings(data=Data(directory=self.directory / "data", port=port, **self.files))
         return process(lambda say: data.run(self.cluster, MemoryTokens(), settings, listening=say))
 
     def running_broker(self) -> Any:
         given = {"port": 0, "token": "demo", "data_token": "admin", "name": "north"}
-        section = Broker(**{**given, "coordinator": self.coordinator, "data": self.data, **self.settings})
+        section = Broker(**{**given, "coordinator": self.coordinator, "data": self.data, **self.files, **self.settings})
         listener = broker.bind(section)
         # So that what is not read soon waits in the broker, and not in the kernel.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
-        return process(lambda say: broker.run(section, listener=listener, listening=say))
+        return process(lambda say: broker.run(section, ca=self.ca, listener=listener, listening=say))
 
     async def linked(self, **wanted: Any) -> None:
         """Until the broker says that its links are so."""

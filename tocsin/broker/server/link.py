@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from random import SystemRandom
 from typing import Any, Final
@@ -19,8 +20,12 @@ from tocsin.log import get_logger
 from tocsin.model import control, coordination
 from tocsin.model.messages import Failure
 from tocsin.tasks import until_one_ends
+from tocsin.trust import trust
 
 log = get_logger(__name__)
+# It would tell every frame and header, with the tokens in them.
+_quiet = logging.getLogger("tocsin.broker.server.websockets")
+_quiet.setLevel(logging.ERROR)
 
 # Why a peer is left when the broker stops; an error would be given as the reason otherwise.
 GOING_AWAY: Final = 1001
@@ -39,8 +44,9 @@ class Link(ABC):
 
     name: events.Link
 
-    def __init__(self, driver: Driver, url: str, token: str, ping_seconds: float) -> None:
+    def __init__(self, driver: Driver, url: str, token: str, ping_seconds: float, ca: str) -> None:
         self._driver, self._url, self._ping_seconds = driver, _socket_url(url), ping_seconds
+        self._ssl = trust(ca) if self._url.startswith("wss:") else None
         self._headers = {"Authorization": f"Bearer {token}"}
         self._queue: asyncio.Queue[Message] = asyncio.Queue(MOST_WAITING)
         self._up_since: float | None = None
@@ -127,6 +133,7 @@ class Link(ABC):
 
     def _options(self) -> dict[str, Any]:
         return {
+            "ssl": self._ssl,
             "additional_headers": self._headers,
             "compression": None,
             "max_size": None,
@@ -136,6 +143,7 @@ class Link(ABC):
             "ping_timeout": 3 * self._ping_seconds,
             "close_timeout": 1,
             "proxy": None,
+            "logger": _quiet,
         }
 
 

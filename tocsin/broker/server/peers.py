@@ -29,8 +29,8 @@ class CoordinatorLink(Link):
 
     name = "coordinator"
 
-    def __init__(self, driver: Driver, url: str, token: str) -> None:
-        super().__init__(driver, f"{url.rstrip('/')}/link", token, ping_seconds=2.0)
+    def __init__(self, driver: Driver, url: str, token: str, ca: str) -> None:
+        super().__init__(driver, f"{url.rstrip('/')}/link", token, 2.0, ca)
 
     async def prepare(self) -> None:
         """Nothing: the token says who dials."""
@@ -60,9 +60,9 @@ class DataLink(Link):
 
     name = "data"
 
-    def __init__(self, driver: Driver, client: httpx.AsyncClient, broker: Broker, token: str) -> None:
+    def __init__(self, driver: Driver, client: httpx.AsyncClient, broker: Broker, token: str, ca: str) -> None:
         url = f"{str(client.base_url).rstrip('/')}/control?broker={quote(broker.name)}"
-        super().__init__(driver, url, token, ping_seconds=5.0)
+        super().__init__(driver, url, token, 5.0, ca)
         self._client, self._broker = client, broker
 
     async def prepare(self) -> None:

@@ -24,18 +24,23 @@ def bind(section: Broker) -> socket.socket:
 
 
 async def run(
-    section: Broker, *, listener: socket.socket | None = None, listening: Callable[[str], None] | None = None
+    section: Broker,
+    *,
+    ca: str = "",
+    listener: socket.socket | None = None,
+    listening: Callable[[str], None] | None = None,
 ) -> None:
     """Serves until SIGTERM or SIGINT; subscribers are then closed with 1001.
 
     Once it listens, its URL is logged and given to ``listening``. ``listener`` is a socket from :func:`bind`, made
-    here unless given. Raises SettingsError for what a broker cannot begin with.
+    here unless given; ``ca`` is the file of a private authority that it trusts when it dials. Raises SettingsError for
+    what a broker cannot begin with.
     """
     check(section)
     files = tls("broker", section.tls_certificate, section.tls_key)
     listener = listener or bind(section)
     url = address(listener, "https" if section.tls_certificate else "http")
-    server = BrokerServer(section, public_url(section, listener))
+    server = BrokerServer(section, public_url(section, listener), ca)
     allow_files("broker", section.connections)
 
     def listens() -> None:

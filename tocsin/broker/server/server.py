@@ -28,12 +28,16 @@ from tocsin.http.listening import is_loopback
 from tocsin.http.origins import Origins
 from tocsin.model import messages
 from tocsin.settings import Broker as Section
+from tocsin.trust import trust
 
 
 class BrokerServer:
-    """Everything but the listening socket. ``url`` is where subscribers reach it."""
+    """Everything but the listening socket.
 
-    def __init__(self, section: Section, url: str) -> None:
+    ``url`` is where subscribers reach it, ``ca`` the file of a private authority that is trusted when it dials.
+    """
+
+    def __init__(self, section: Section, url: str, ca: str = "") -> None:
         limits = limits_of(section)
         demo_token = _demo_token(section)
         self.name, self.url, self.access = section.name, url, Access(demo_token)
@@ -57,11 +61,11 @@ class BrokerServer:
             burst=limits.message_burst,
         )
         self.doorways = Doorways(lambda: Connection(self.sessions), section.connections, limits.login_seconds)
-        self._client = _client(section)
+        self._client = _client(section, ca)
         self._publications = Publications(self._client, self._driver.feed)
-        self._coordinator = CoordinatorLink(self._driver, section.coordinator, section.token)
+        self._coordinator = CoordinatorLink(self._driver, section.coordinator, section.token, ca)
         broker = messages.Broker(section.name, url)
-        self._data = DataLink(self._driver, self._client, broker, section.data_token)
+        self._data = DataLink(self._driver, self._client, broker, section.data_token, ca)
         self._expiry = Expiry(section.name, section.token)
         self._ping_seconds = section.ping_seconds
         self._tasks: list[asyncio.Task[None]] = []
@@ -143,10 +147,11 @@ def _policy(section: Section) -> Callable[[Callable[[int], int]], Policy]:
     return policies[section.cache_policy]
 
 
-def _client(section: Section) -> httpx.AsyncClient:
+def _client(section: Section, ca: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         base_url=section.data,
         headers={"Authorization": f"Bearer {section.data_token}"},
         timeout=section.request_seconds,
         trust_env=False,
+        verify=trust(ca) if section.data.startswith("https:") else False,
     )
