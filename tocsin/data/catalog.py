@@ -10,6 +10,7 @@ import hashlib
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
@@ -26,6 +27,7 @@ from tocsin.data import conflicts
 from tocsin.data.attachment import Attachment
 from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
+from tocsin.data.channels.letters import DeadLetters
 from tocsin.data.channels.runner import Runner, Status
 from tocsin.data.compiling import Compiler
 from tocsin.data.conflicts import find
@@ -34,7 +36,7 @@ from tocsin.data.lake.table import VERSION, Table
 from tocsin.data.pipeline import Pipeline
 from tocsin.data.removal import aside, discard, finish, put_back, set_aside, unfinished
 from tocsin.data.results import Cache, Results
-from tocsin.data.store import Store
+from tocsin.data.store import Aside, Store
 from tocsin.data.store.brokers import Broker
 from tocsin.data.subscriptions import Subscriptions
 from tocsin.errors import GoneError, NotFoundError, StatementError, StorageError, UnavailableError
@@ -85,6 +87,7 @@ class Catalog:
         self._compiler = Compiler(self._directory / "compiled", self.datasets)
         self._cache = Cache(settings.results.cache_bytes)
         self._disk = Disk(settings.lake.sync)
+        self.dead_letters = DeadLetters(self._directory / "dead-letters-of-channels", self._disk)
         self.runner: Runner | None = None
         self._open()
         store.histories.begin({name: results.execution for name, results in self.results.items()})
@@ -104,8 +107,11 @@ class Catalog:
         """Begins to store and to execute, once Spark is there."""
         with self.changing:
             spark = self.spark
-            executor = Executor(spark, self.tables, self.subscriptions)
-            self.runner = Runner(spark, executor, self.tables, self._settings.channels, self._executed)
+            settings = self._settings.channels
+            executor = Executor(
+                spark, self.tables, self.subscriptions, self._store.set_aside, self.dead_letters, settings
+            )
+            self.runner = Runner(spark, executor, self.tables, settings, self._executed)
             for pipeline in self.pipelines.values():
                 pipeline.start(spark, self.scratch)
             for channel in self.channels.values():
@@ -165,6 +171,7 @@ class Catalog:
         with self._held(channel.name):
             self._skip_unwatched(compiled, results)
             self._store.definitions.put(channel)
+            self._store.set_aside.clear(channel.name)
         self.channels[channel.name], self.results[channel.name] = channel, results
         self.compiled[channel.name] = compiled
         self.histories[channel.name] = self._store.histories.of(channel.name)
@@ -200,7 +207,9 @@ class Catalog:
         for known in (self.channels, self.results, self.compiled, self._refused, self.histories):
             known.pop(channel.name, None)
         self._dropped(channel.name, last)
-        discard(self._directory / "results" / channel.name)
+        self.dead_letters.forget(channel.name)
+        for directory in (self._directory / "results" / channel.name, self.dead_letters.path(channel.name)):
+            discard(directory)
 
     def load(self, name: str, path: Path) -> int | None:
         """Fills a reference dataset with a file; how many rows, or None if it holds just that already."""
@@ -401,11 +410,16 @@ class Catalog:
             return Status("failing", self._refused[channel], 0, 0.0)
         return self.runner.status(channel) if self.runner is not None else Status("starting", "", 0, 0.0)
 
+    def set_aside(self, channel: str) -> list[Aside]:
+        """The subscriptions that a channel is not executed for, and why."""
+        return self._store.set_aside.of(channel, time.time())
+
     def all_tables(self) -> Iterator[Table]:
         """Every table there is, for upkeep."""
         yield from list(self.tables.values())
         yield from (results.table for results in list(self.results.values()))
         yield from (pipeline.dead_letters for pipeline in list(self.pipelines.values()))
+        yield from self.dead_letters.tables()
 
 
 def _gone(channel: str) -> GoneError:

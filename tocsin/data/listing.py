@@ -47,7 +47,8 @@ def described(catalog: Catalog, what: Thing, name: str) -> list[dict[str, Any]]:
             channel = catalog.channel(name)
             compiled = catalog.compiled.get(channel.name)
             columns = dict(compiled.columns) if compiled else {}
-            return [_channel(catalog, channel) | {"columns": columns}]
+            failing = [aside._asdict() for aside in catalog.set_aside(channel.name)]
+            return [_channel(catalog, channel) | {"columns": columns, "failing": failing}]
 
 
 def _dataset(catalog: Catalog, dataset: Dataset) -> dict[str, Any]:
@@ -88,6 +89,8 @@ def _channel(catalog: Catalog, channel: Channel) -> dict[str, Any]:
         "seconds": round(status.last_seconds, 3),
         "missed": status.missed,
         "error": status.error,
+        "set_aside": len(catalog.set_aside(channel.name)),
+        "dead_letters": catalog.dead_letters.count(channel.name),
         "statement": render(channel),
     }
 

@@ -119,6 +119,21 @@ class Channels(Section, frozen=True, kw_only=True):
     max_retry_seconds: Annotated[
         Seconds, Meta(description="Longest wait before a failed execution is tried again.")
     ] = 60.0
+    bisection_queries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_000,
+            description=(
+                "Queries to find out which subscriptions or records make an execution fail, so that the others are "
+                "served; if they do not suffice, it is tried again as a whole."
+            ),
+        ),
+    ] = 200
+    set_aside_seconds: Annotated[
+        Seconds,
+        Meta(description="How long a subscription with which its channel cannot be executed is left out of it."),
+    ] = 3600.0
     parameter_bytes: Annotated[
         Size, Meta(description="What the parameters of one subscription may have at most, as JSON.")
     ] = PARAMETER_BYTES

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tocsin.data.channels.check import Compiled, check
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import Round
+from tocsin.data.channels.letters import DeadLetters
 from tocsin.data.lake.table import Table
 from tocsin.data.results import Cache, Results
 from tocsin.data.sql.forms import CreateChannel, CreateDataset
@@ -22,6 +23,7 @@ from tocsin.data.store import Store
 from tocsin.data.subscriptions import Subscriptions
 from tocsin.model.definitions import Channel, Dataset
 from tocsin.model.types import arrow_type
+from tocsin.settings import Channels
 
 REPORT_BYTES = 500
 
@@ -52,7 +54,8 @@ class Bench:
                 self.store.definitions.put(statement.definition)
         self.tables = {n: Table(directory / "datasets" / n, _schema(d)) for n, d in self.datasets.items()}
         self.subscriptions = Subscriptions(self.store, directory / "subscriptions")
-        self.executor = Executor(spark, self.tables, self.subscriptions)
+        letters = DeadLetters(directory / "letters")
+        self.executor = Executor(spark, self.tables, self.subscriptions, self.store.set_aside, letters, Channels())
         self._results = {n: Results(n, directory / "results" / n, Cache(64 << 20)) for n in self.channels}
         self._compiled: dict[str, Compiled] = {}
 

@@ -15,6 +15,7 @@ from tocsin.data.channels.frames import SubscriptionFrames
 from tocsin.data.lake import frames
 from tocsin.data.sql import grid
 from tocsin.data.sql.rewrite import SUBSCRIPTIONS, Rewriter, Way, fresh
+from tocsin.data.subscriptions.ids import NONE
 
 RECORDS = 10_000
 _TURNS = 5
@@ -154,7 +155,7 @@ def near(
 def _join(bench: Bench) -> float:
     """The matches counted, for all subscriptions at once, without making their payloads."""
     table, users = bench.tables["Reports"], bench.tables["Locations"]
-    subscribed = SubscriptionFrames(bench.spark).view("NearMe", bench.subscriptions.segments("NearMe"))
+    subscribed = SubscriptionFrames(bench.spark).view("NearMe", bench.subscriptions.segments("NearMe"), NONE)
     frames.fresh(bench.spark, table, table.snapshot, table.version - 1).createOrReplaceTempView("bench_reports")
     frames.whole(bench.spark, users, users.snapshot).createOrReplaceTempView("bench_users")
     views = {SUBSCRIPTIONS: subscribed, fresh("Reports"): "bench_reports", "Locations": "bench_users"}

@@ -4,42 +4,71 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.data.channels import query
+from tocsin.data.channels import query, trouble
+from tocsin.data.channels.apart import Apart
+from tocsin.data.channels.blame import UnclearError, Verdict, judge
 from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.frames import Round, SubscriptionFrames
+from tocsin.data.channels.letters import DeadLetters, Letter
+from tocsin.data.channels.strikes import Strikes
 from tocsin.data.lake.table import Table
 from tocsin.data.results import Results, sizes
-from tocsin.data.sql.rewrite import SUBSCRIPTIONS, fresh
+from tocsin.data.sql.rewrite import BE, SUBSCRIPTIONS, fresh
+from tocsin.data.store import SetAside
 from tocsin.data.subscriptions import Subscriptions
+from tocsin.data.subscriptions.ids import ascending, without
+from tocsin.log import get_logger
+from tocsin.settings import Channels
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What an execution did: its number, the BE subscriptions with results and the bytes of each."""
+    """What an execution did: its number, the BE subscriptions with results and the bytes of each.
+
+    ``failing`` are those that it could not serve, or not with everything, each with the reason.
+    """
 
     channel: str
     number: int
     bes: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
     seconds: float
+    failing: Mapping[int, str] = field(default_factory=dict)
 
 
 class Executor:
     """Runs channels. An execution that fails has changed nothing and can be tried again.
 
+    One that fails because of its data is, at the second time, taken apart: subscriptions and records that cannot be
+    executed are set aside, and all others get what is theirs in the same one commit.
+
     Different channels may run at the same time, one channel only once at a time.
     """
 
-    def __init__(self, spark: SparkSession, tables: Mapping[str, Table], subscriptions: Subscriptions) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: Mapping[str, Table],
+        subscriptions: Subscriptions,
+        set_aside: SetAside,
+        letters: DeadLetters,
+        settings: Channels,
+    ) -> None:
         self._spark, self._tables, self._subscriptions = spark, tables, subscriptions
+        self._set_aside, self._letters, self._settings = set_aside, letters, settings
         self._subscribed = SubscriptionFrames(spark)
+        self._strikes = Strikes()
 
     def news(self, compiled: Compiled, results: Results) -> list[tuple[str, int]]:
         """What the channel will ask a round for: the news of its datasets since it last ran."""
@@ -56,15 +85,93 @@ class Executor:
         """Executes the channel on the datasets of ``moment``."""
         started = time.monotonic()
         name = compiled.channel.name
-        views = {SUBSCRIPTIONS: self._subscribed.view(name, self._subscriptions.segments(name))}
+        aside = ascending([be for be, _, _ in self._set_aside.of(name, time.time())])
+        segments = self._subscriptions.segments(name)
+        views = {SUBSCRIPTIONS: self._subscribed.view(name, segments, aside)}
         views |= {dataset: moment.whole(dataset) for dataset in compiled.whole}
         views |= {fresh(dataset): moment.fresh(dataset, since) for dataset, since in self.news(compiled, results)}
-        found = self._spark.sql(query.bound(compiled.statement, views))
         versions = {dataset: moment.snapshot(dataset).version for dataset in compiled.fresh}
-        number, rows = results.commit(found, versions, datetime.now(UTC))
+        failing: dict[int, str] = {}
+        try:
+            found = self._spark.sql(query.bound(compiled.statement, views))
+            number, rows = results.commit(found, versions, datetime.now(UTC))
+        except Exception as error:
+            if not trouble.is_of_data(error) or not self._strikes.failed(name):
+                raise
+            ids = without(segments.ids(), aside)
+            apart = Apart(self._spark, compiled, views, ids)
+            number, rows, failing = self._rescue(apart, name, results, versions, error)
         bes, bytes_ = sizes(rows)
-        return Execution(name, number, bes, bytes_, time.monotonic() - started)
+        self._strikes.served(name, bes.tolist(), segments)
+        return Execution(name, number, bes, bytes_, time.monotonic() - started, failing)
 
     def forget(self, channel: str) -> None:
         """Lets go of what is kept for a channel."""
         self._subscribed.drop(channel)
+        self._strikes.forget(channel)
+
+    def _rescue(
+        self, apart: Apart, name: str, results: Results, versions: Mapping[str, int], error: Exception
+    ) -> tuple[int, pa.Table, dict[int, str]]:
+        """The execution without those that are to blame for its failure; the number, the rows and who they are."""
+        known = int(np.searchsorted(apart.ids, self._strikes.known(name), side="right"))
+        try:
+            most = self._settings.bisection_queries
+            verdict = judge(len(apart.ids), apart.records, apart.works, most, known)
+            failing = self._blamed(apart, name, verdict)
+            self._letters.write(name, results.execution + 1, _letters(apart, verdict), datetime.now(UTC))
+            number, rows = results.commit(_rest(apart, verdict), versions, datetime.now(UTC))
+        except UnclearError as unclear:
+            if unclear.found:
+                # There are too many to be found at once; without these, the next attempt finds others.
+                self._blamed(apart, name, Verdict(hopeless=set(unclear.found)))
+                self._strikes.progressed(name)
+            log.warning("not all could be told apart", channel=name, reason=str(unclear), found=len(unclear.found))
+            raise error from None
+        finally:
+            apart.close()
+        log.warning(
+            "executed without some",
+            channel=name,
+            execution=number,
+            subscriptions=len(failing),
+            records=len(_letters(apart, verdict)),
+            reason=apart.reason,
+        )
+        return number, rows, failing
+
+    def _blamed(self, apart: Apart, name: str, verdict: Verdict) -> dict[int, str]:
+        """Sets aside who cannot be executed; everybody who is to be told something, with what."""
+        reason, hours = apart.reason, self._settings.set_aside_seconds / 3600
+        hopeless = {int(apart.ids[place]) for place in verdict.hopeless}
+        struck = {int(apart.ids[place]) for place in verdict.without}
+        hopeless |= self._strikes.struck(name, struck)
+        until = time.time() + self._settings.set_aside_seconds
+        aside = f"the channel cannot be executed with these parameters, and is not for {hours:g} h: {reason}"
+        self._set_aside.put(name, dict.fromkeys(sorted(hopeless), aside), until)
+        missed = f"some records are left out, as the channel cannot be executed on them with these parameters: {reason}"
+        return dict.fromkeys(struck - hopeless, missed) | dict.fromkeys(hopeless, aside)
+
+
+def _letters(apart: Apart, verdict: Verdict) -> list[Letter]:
+    """The records that somebody does without."""
+    kept_from = [(position, None) for position in sorted(verdict.poison)]
+    told: list[tuple[int, int | None]] = [*kept_from]
+    told += [
+        (record, int(apart.ids[place])) for place, records in verdict.without.items() for record in sorted(records)
+    ]
+    return [Letter(*apart.record(position), be, apart.reason) for position, be in told]
+
+
+def _rest(apart: Apart, verdict: Verdict) -> DataFrame:
+    """The results of all that works, as one."""
+
+    def kept(left_out: frozenset[int]) -> list[int]:
+        return [position for position in range(apart.records) if position not in left_out]
+
+    blamed = ", ".join(str(apart.ids[place]) for place in sorted(verdict.hopeless | set(verdict.without)))
+    shares = [apart.frame(f"{BE} NOT IN ({blamed})" if blamed else "true", kept(verdict.poison))]
+    for left_out in sorted(set(verdict.without.values()), key=sorted):
+        some = ", ".join(str(apart.ids[place]) for place, records in verdict.without.items() if records == left_out)
+        shares.append(apart.frame(f"{BE} IN ({some})", kept(left_out)))
+    return reduce(DataFrame.unionAll, shares)

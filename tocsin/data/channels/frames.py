@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +19,7 @@ from tocsin.data.lake import frames
 from tocsin.data.lake.table import Snapshot, Table
 from tocsin.data.sql.rewrite import BE
 from tocsin.data.subscriptions import Segments
+from tocsin.data.subscriptions.ids import IdArray
 
 _NUMBERS = itertools.count(1)
 
@@ -94,30 +96,33 @@ class SubscriptionFrames:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         # The segments are held with the view: their files stay for as long as somebody has them.
-        self._views: dict[str, tuple[Segments, str]] = {}
+        self._views: dict[str, tuple[Segments, IdArray, str]] = {}
 
-    def view(self, channel: str, segments: Segments) -> str:
-        """A view of the subscriptions; valid until the next call for the same channel."""
+    def view(self, channel: str, segments: Segments, aside: IdArray) -> str:
+        """A view of the subscriptions but those set aside; valid until the next call for the same channel."""
         held = self._views.get(channel)
-        if held is not None and held[0].generation == segments.generation:
-            return held[1]
+        if held is not None and held[0].generation == segments.generation and np.array_equal(held[1], aside):
+            return held[2]
         self.drop(channel)
-        view = register(self._frame(segments))
-        self._views[channel] = (segments, view)
+        view = register(self._without(self._frame(segments), pa.array(aside)))
+        self._views[channel] = (segments, aside, view)
         return view
 
     def drop(self, channel: str) -> None:
         """Forgets a channel."""
         held = self._views.pop(channel, None)
         if held is not None:
-            self._spark.catalog.dropTempView(held[1])
+            self._spark.catalog.dropTempView(held[2])
 
     def _frame(self, segments: Segments) -> DataFrame:
         added = frames.local(self._spark, segments.added)
         if segments.base is None:
             return added
-        base = self._spark.read.schema(added.schema).parquet(str(segments.base))
-        if len(segments.removed):
-            removed = frames.local(self._spark, pa.table({BE: segments.removed}))
-            base = base.join(removed.hint("broadcast"), BE, "left_anti")
+        base = self._without(self._spark.read.schema(added.schema).parquet(str(segments.base)), segments.removed)
         return base.unionByName(added) if segments.added.num_rows else base
+
+    def _without(self, frame: DataFrame, bes: pa.Array) -> DataFrame:
+        if not len(bes):
+            return frame
+        removed = frames.local(self._spark, pa.table({BE: bes}))
+        return frame.join(removed.hint("broadcast"), BE, "left_anti")

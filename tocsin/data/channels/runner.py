@@ -11,16 +11,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tocsin.data.channels import trouble
 from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import Round
 from tocsin.data.channels.timetable import Timetable
 from tocsin.data.lake.table import Table
 from tocsin.data.results import Results
-from tocsin.errors import TocsinError, UnavailableError
+from tocsin.errors import UnavailableError
 from tocsin.log import get_logger
 from tocsin.settings import Channels
 
@@ -221,8 +221,7 @@ class Runner:
 
 
 def _reason(error: Exception) -> str:
-    """The first sentence of what went wrong, for people."""
-    if not isinstance(error, TocsinError | PySparkException):
+    """What went wrong, for people."""
+    if not trouble.is_foreseen(error):
         log.exception("an execution failed in an unforeseen way")
-    text = str(error).strip().splitlines()
-    return text[0][:500] if text else type(error).__name__
+    return trouble.sentence(error)

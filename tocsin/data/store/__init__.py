@@ -16,15 +16,18 @@ from tocsin.data.store.brokers import Broker, Brokers
 from tocsin.data.store.database import Database
 from tocsin.data.store.definitions import Definitions, Stored
 from tocsin.data.store.histories import Histories
+from tocsin.data.store.set_aside import Aside, SetAside
 from tocsin.data.store.subscriptions import SubscriptionTable
 from tocsin.data.store.tokens import Role, Token, Tokens
 
 __all__ = [
+    "Aside",
     "Broker",
     "Brokers",
     "Definitions",
     "Histories",
     "Role",
+    "SetAside",
     "Store",
     "Stored",
     "SubscriptionTable",
@@ -51,6 +54,7 @@ class Store:
         self.histories = Histories(self._database)
         self.brokers = Brokers(self._database, clock)
         self.subscriptions = SubscriptionTable(self._database)
+        self.set_aside = SetAside(self._database)
         self.tokens = Tokens(self._database, clock)
         self.identity = self._identity()
 

@@ -99,6 +99,7 @@ def remove_subscriptions(connection: sqlite3.Connection, channel: str) -> None:
         return
     connection.execute("DELETE FROM holders WHERE be IN (SELECT id FROM subscriptions WHERE channel = ?)", row[:1])
     connection.execute("DELETE FROM subscriptions WHERE channel = ?", row[:1])
+    connection.execute("DELETE FROM set_aside WHERE channel = ?", row[:1])
 
 
 def _row(connection: sqlite3.Connection, kind: type[Definition], name: str) -> tuple[int, str] | None:

@@ -66,4 +66,16 @@ _INCARNATIONS: Final = (
     "CREATE INDEX incarnations_of ON incarnations (channel, id)",
 )
 
-MIGRATIONS: Final = (_FIRST, _INCARNATIONS)
+_SET_ASIDE: Final = (
+    """
+    CREATE TABLE set_aside (
+        channel INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        until REAL NOT NULL,
+        PRIMARY KEY (channel, key)
+    ) WITHOUT ROWID
+    """,
+)
+
+MIGRATIONS: Final = (_FIRST, _INCARNATIONS, _SET_ASIDE)

@@ -1,0 +1,65 @@
+"""What went wrong in an execution: the query's own error in a sentence, and whether the data are to blame for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from tocsin.data.channels import refusal
+from tocsin.errors import TocsinError
+
+# Classes of SQLSTATE: too many rows for one value, data exceptions (22: division, overflow, cast, …), keys that are
+# there twice, and what a body raises itself.
+_OF_DATA: Final = ("21", "22", "23", "P0")
+_ADVICE: Final = ' If necessary set "'
+_DEEPEST: Final = 20
+
+
+def is_foreseen(error: BaseException) -> bool:
+    """Whether an error says enough of itself, so that nobody needs to see where it was raised."""
+    return isinstance(error, TocsinError | PySparkException | Py4JError)
+
+
+def is_of_data(error: BaseException) -> bool:
+    """Whether some record or some parameter makes the query fail, and not the machine that it runs on."""
+    return any(state.startswith(_OF_DATA) for _, state, _ in _told(error))
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong, for people: what the query itself complains of, if it does."""
+    for condition, _, message in _told(error):
+        return f"[{condition}] {refusal.cleaned(message.split(_ADVICE)[0])}"
+    text = (_innermost(error) or str(error)).strip().splitlines()
+    return text[0][:500] if text else type(error).__name__
+
+
+def _told(error: BaseException) -> Iterator[tuple[str, str, str]]:
+    """Condition, SQLSTATE and message of each of Spark's errors behind an error, the outermost first."""
+    for cause in _causes(error):
+        # Not everything that is thrown has these, and nothing has when Spark is gone.
+        with suppress(Exception):
+            condition, state = cause.getCondition(), cause.getSqlState()
+            if condition and state:
+                yield str(condition), str(state), str(cause.getMessage())
+
+
+def _causes(error: BaseException) -> Iterator[Any]:
+    cause = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    with suppress(Exception):
+        for _ in range(_DEEPEST):
+            if cause is None:
+                return
+            yield cause
+            cause = cause.getCause()
+
+
+def _innermost(error: BaseException) -> str:
+    """The message of what began it all, where only a wrapper has come to us."""
+    if not isinstance(error, Py4JJavaError):
+        return ""
+    messages = [f"{cause.getClass().getSimpleName()}: {cause.getMessage()}" for cause in _causes(error)]
+    return messages[-1] if messages else "Spark does not say why"
