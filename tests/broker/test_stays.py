@@ -9,6 +9,7 @@ from tocsin.broker import actions, events
 from tocsin.broker.limits import Limits
 from tocsin.model import control, coordination, subscriber
 from tocsin.model.subscriber import Code
+from tocsin.model.trust import Trust
 
 
 @pytest.fixture
@@ -124,4 +125,4 @@ def test_the_coordinator_hears_that_who_was_released_is_no_longer_connected_here
 
 
 def test_the_key_of_the_tokens_is_handed_on(bench: Bench) -> None:
-    assert bench.tell(coordination.Accepted("secret")) == [actions.KeyLearned("secret")]
+    assert bench.tell(coordination.Accepted(Trust())) == [actions.TrustLearned(Trust())]

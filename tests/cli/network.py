@@ -86,7 +86,7 @@ async def _running(directory: Path) -> AsyncIterator[tuple[Running, dict[str, Li
     try:
         await process.start()
         with closing(SqliteStore(directory / "coordinator" / "coordinator.sqlite")) as store:
-            key = store.key()
+            key = store.keyring().signing
         data = DataCluster()
         async with httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False) as http, AsyncExitStack() as stack:
             coordinator = Running(process.url, key, http)

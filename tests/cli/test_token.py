@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.program import Program
 from tocsin.coordinator.store.sqlite import SqliteStore
-from tocsin.coordinator.tokens import verify
+from tocsin.coordinator.tokens import Verifier
 from tocsin.data.store import Store
 from tocsin.errors import UnauthorizedError
 
@@ -49,18 +49,19 @@ def test_another_data_directory_has_tokens_of_its_own(tocsin: Program) -> None:
 def test_a_signed_token_is_good_for_the_coordinator_of_the_directory(tocsin: Program, role: str) -> None:
     signed = tocsin("token", "sign", "ann", "--role", role)
     assert signed.status == 0
-    assert "valid for 30 days with the key in tocsin-coordinator" in signed.err
+    assert "valid for 30 days, with the id " in signed.err
     with closing(SqliteStore(Path("tocsin-coordinator/coordinator.sqlite"))) as store:
-        claims = verify(store.key(), signed.out.strip(), time.time())
+        claims = Verifier(store.keyring().trust).verify(signed.out.strip(), time.time())
     assert (claims.name, claims.role) == ("ann", role)
 
 
 def test_a_signed_token_ends_when_it_is_told_to(tocsin: Program) -> None:
     signed = tocsin("token", "sign", "ann", "--role", "operator", "--days", "2")
     with closing(SqliteStore(Path("tocsin-coordinator/coordinator.sqlite"))) as store:
-        verify(store.key(), signed.out.strip(), time.time() + 86_400)
+        verifier = Verifier(store.keyring().trust)
+        verifier.verify(signed.out.strip(), time.time() + 86_400)
         with pytest.raises(UnauthorizedError, match="no longer valid"):
-            verify(store.key(), signed.out.strip(), time.time() + 3 * 86_400)
+            verifier.verify(signed.out.strip(), time.time() + 3 * 86_400)
 
 
 def test_what_cannot_be_signed_is_refused(tocsin: Program) -> None:

@@ -36,12 +36,13 @@ from tocsin.coordinator.core import Coordinator
 from tocsin.coordinator.limits import Limits as CoordinatorLimits
 from tocsin.coordinator.rounds import Planners
 from tocsin.coordinator.store.memory import MemoryStore
-from tocsin.coordinator.tokens import verify
+from tocsin.coordinator.tokens import Verifier
 from tocsin.errors import NotFoundError, TocsinError
 from tocsin.http.failures import problem
 from tocsin.model import control
 from tocsin.model.messages import Failure
 from tocsin.model.records import Refusal
+from tocsin.model.trust import Trust
 
 QUICK = Rules(first_wait=0.02, longest_wait=0.1, ack_seconds=0.02, retry_seconds=0.02, renew_seconds=0.02)
 NOWHERE = "Nowhere"
@@ -57,7 +58,7 @@ class Node:
     link: int
     server: Server
     url: str
-    key: str = ""
+    verifier: Verifier = field(default_factory=lambda: Verifier(Trust()))
     sockets: dict[int, ServerConnection] = field(default_factory=dict)
     timer: asyncio.TimerHandle | None = None
 
@@ -113,7 +114,7 @@ class Town:
 
         server = await serve(served, "127.0.0.1", 0, compression=None, ping_interval=None, close_timeout=1)
         url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
-        core = Broker(name, url, lambda token: Bearer(self._name(name, token)), limits=self._limits)
+        core = Broker(name, url, lambda token: self._bearer(name, token), limits=self._limits)
         node = self.nodes[name] = Node(name, core, next(self._numbers), server, url)
         self._tell_broker(node, broker_events.Connected("data"))
         self._tell_broker(node, broker_events.Connected("coordinator"))
@@ -161,10 +162,10 @@ class Town:
         """The brokers that have connections."""
         return [node.name for node in self.nodes.values() if node.sockets]
 
-    def _name(self, broker: str, token: str) -> str:
-        name = verify(self.nodes[broker].key, token, time.time()).name
-        self.logins.append(name)
-        return name
+    def _bearer(self, broker: str, token: str) -> Bearer:
+        claims = self.nodes[broker].verifier.verify(token, time.time())
+        self.logins.append(claims.name)
+        return Bearer.of(claims, time.time())
 
     async def _serve(self, node: Node, socket: ServerConnection) -> None:
         session = next(self._numbers)
@@ -216,8 +217,8 @@ class Town:
                 self._tell_broker(node, broker_events.Told(self._answer(node.name, message)))
             case broker_actions.ToCoordinator(message):
                 self._tell_coordinator(events.Received(node.link, message))
-            case broker_actions.KeyLearned(key):
-                node.key = key
+            case broker_actions.TrustLearned(trust):
+                node.verifier = Verifier(trust)
             case broker_actions.PublishBatch(batch, _, shares):
                 records = [bytes(record) for share in shares for record in share.records]
                 self._tell_broker(node, self._publish(batch, records))

@@ -112,7 +112,7 @@ def _later(held: Held, cursor: Cursor) -> bool:
 
 def _honest(changes: list[Change]) -> list[Change]:
     """As a coordinator makes them: cursors of what is held, only forward, and never of an incarnation that was left."""
-    store, made = MemoryStore("key"), list[Change]()
+    store, made = MemoryStore(), list[Change]()
     for change in changes:
         if isinstance(change, PutCursors):
             mine = store.read().held.get(change.subscriber, {})
@@ -133,7 +133,7 @@ def _honest(changes: list[Change]) -> list[Change]:
 def test_merged_changes_come_to_the_same(before: list[Change], after: list[Change]) -> None:
     made, merged = _honest([*before, *after]), Merged()
     merged.add(made[len(before) :])
-    one, other = MemoryStore("key"), MemoryStore("key")
+    one, other = MemoryStore(), MemoryStore()
     one.write(made)
     other.write([*made[: len(before)], *merged.changes()])
     assert one.read().held == other.read().held

@@ -51,7 +51,7 @@ def test_a_broker_that_returns_in_time_keeps_everybody() -> None:
     desk = pair()
     desk.handle(Lost(desk.links["a"]))
     desk.wait(desk.limits.grace / 2)
-    assert desk.messages(desk.hello("a", serving=[Stay("ann", 1)])) == [Accepted(desk.store.read().key)]
+    assert desk.messages(desk.hello("a", serving=[Stay("ann", 1)])) == [Accepted(desk.store.keyring().trust)]
     assert desk.wait(10) == []
 
 

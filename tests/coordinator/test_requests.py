@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.coordinator.desk import Desk
 from tocsin.coordinator.answers import Done, Located, Registered, Status
 from tocsin.coordinator.events import AskStatus, Balance, Drain, Lost, RegisterBroker, RegisterUser, RequestBroker
 from tocsin.coordinator.store.records import Broker, Place
-from tocsin.coordinator.tokens import Claims, sign, verify
+from tocsin.coordinator.tokens import Claims, Key, Verifier
 from tocsin.errors import (
     ForbiddenError,
     InvalidError,
@@ -32,7 +33,8 @@ def desk() -> Desk:
 def test_a_broker_is_given_the_key_by_which_it_knows_subscribers(desk: Desk) -> None:
     (accepted,) = desk.messages(desk.hello("c"))
     assert isinstance(accepted, Accepted)
-    assert verify(accepted.key, desk.token("ann"), desk.now).name == "ann"
+    assert Verifier(accepted.trust).verify(desk.token("ann"), desk.now).name == "ann"
+    assert desk.store.keyring().signing.secret not in msgspec.json.encode(accepted).decode()
 
 
 def test_a_subscriber_is_told_its_broker_when_that_is_prepared(desk: Desk) -> None:
@@ -94,12 +96,12 @@ def test_a_newcomer_goes_where_the_policy_says() -> None:
     ],
 )
 def test_only_subscribers_with_a_valid_token_are_placed(desk: Desk, claims: Claims, error: type[TocsinError]) -> None:
-    token = sign(desk.store.read().key, claims)
+    token = desk.store.keyring().signing.sign(claims)
     assert isinstance(desk.answer(desk.handle(RequestBroker(1, token))), error)
 
 
 def test_a_token_of_another_system_is_worth_nothing(desk: Desk) -> None:
-    token = sign("another key", Claims("ann", "subscriber", 1e12))
+    token = Key.new().sign(Claims("ann", "subscriber", 1e12))
     assert isinstance(desk.answer(desk.handle(RequestBroker(1, token))), UnauthorizedError)
 
 
@@ -117,7 +119,7 @@ def test_a_place_that_is_none_is_refused(desk: Desk) -> None:
 def test_a_broker_can_be_registered_before_it_comes(desk: Desk) -> None:
     answer = desk.answer(desk.handle(RegisterBroker(1, "c", "ws://c", 2.0, (3.0, 4.0))))
     assert isinstance(answer, Registered)
-    assert verify(desk.store.read().key, answer.token, desk.now).role == "broker"
+    assert Verifier(desk.store.keyring().trust).verify(answer.token, desk.now).role == "broker"
     assert Broker("c", "ws://c", 2.0, (3.0, 4.0)) in desk.store.read().brokers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -27,6 +28,7 @@ from tocsin.coordinator.store.records import (
     PutPlace,
     SetBalancing,
 )
+from tocsin.coordinator.store.sql import SCHEMA
 from tocsin.coordinator.store.sqlite import SqliteStore
 from tocsin.errors import BusyError, ConflictError, SettingsError, StorageError
 from tocsin.model.histories import Cursor
@@ -34,6 +36,10 @@ from tocsin.model.subscriber import Held
 from tocsin.settings.coordinator import Coordinator
 
 Open = Callable[[], Store]
+OF_THE_FIRST_SCHEMA = (
+    "DELETE FROM facts WHERE name = 'keyring'",
+    "INSERT INTO facts VALUES ('key', 'known to every broker')",
+)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
@@ -84,9 +90,72 @@ def test_a_new_store_is_empty_and_balances(open_store: Open) -> None:
 
 
 def test_the_key_stays_the_same(open_store: Open) -> None:
-    key = open_store().read().key
-    assert len(key) >= 32
-    assert open_store().read().key == key
+    keyring = open_store().read().keyring
+    assert open_store().read().keyring == keyring
+
+
+def test_keys_tokens_and_names_can_be_changed_while_another_has_claimed_the_store(open_store: Open) -> None:
+    coordinator, program = open_store(), open_store()
+    coordinator.claim()
+    key = coordinator.keyring().signing
+    program.amend(lambda ring: ring.rotated(1.0, 2.0).without("id"), "ann", "bob")
+    program.amend(lambda ring: ring, "ann")
+    ring = coordinator.keyring()
+    assert [each.id for each in ring.keys][:-1] == [key.id]
+    assert (ring.withdrawn, ring.names) == (frozenset({"id"}), 3)
+    assert sorted(coordinator.unplaced()) == ["ann", "bob"]
+    coordinator.write([PutPlace(Place("ann", "a", 1, None, 1))])
+    program.amend(lambda ring: ring, "ann")
+    assert coordinator.unplaced() == ["bob"], "who has a place keeps it"
+    assert Place("ann", "a", 1, None, 1) in coordinator.read().places
+
+
+def test_a_change_that_fails_changes_nothing(open_store: Open) -> None:
+    store = open_store()
+    before = store.keyring()
+    with pytest.raises(ZeroDivisionError):
+        store.amend(lambda ring: 1 // 0, "ann")  # type: ignore[arg-type, return-value]
+    assert (store.keyring(), store.unplaced()) == (before, [])
+
+
+def test_a_file_of_the_first_schema_is_opened_with_a_key_that_nobody_knows(tmp_path: Path) -> None:
+    file = tmp_path / "coordinator.sqlite"
+    SqliteStore(file).close()
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        for statement in OF_THE_FIRST_SCHEMA:
+            connection.execute(statement)
+        connection.execute("PRAGMA user_version = 1")
+    with closing(SqliteStore(file)) as store:
+        assert len(store.read().keyring.keys) == 1
+        facts = dict(store._connection.execute("SELECT name, value FROM facts"))
+    assert "known to every broker" not in facts.values()
+
+
+def test_a_database_of_the_first_schema_is_opened_too(postgresql: PostgresqlServer) -> None:
+    url = postgresql.database()
+    PostgresqlStore(url).close()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET search_path TO tocsin")
+        for statement in (*OF_THE_FIRST_SCHEMA, "UPDATE facts SET value = '1' WHERE name = 'schema'"):
+            connection.execute(statement)
+    with closing(PostgresqlStore(url)) as store:
+        assert len(store.read().keyring.keys) == 1
+    with psycopg.connect(url) as connection:
+        facts = dict(connection.execute("SELECT name, value FROM tocsin.facts").fetchall())
+    assert facts["schema"] == str(SCHEMA)
+    assert "key" not in facts
+
+
+def test_nobody_else_reads_a_file_of_keys(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "coordinator.sqlite"
+    with closing(SqliteStore(file)) as store:
+        store.amend(lambda ring: ring, "ann")
+        modes = {each.name: each.stat().st_mode & 0o777 for each in file.parent.iterdir()}
+    assert set(modes.values()) == {0o600}, modes
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    file.chmod(0o644)
+    SqliteStore(file).close()
+    assert file.stat().st_mode & 0o777 == 0o600, "also one of an earlier version"
 
 
 def test_the_newest_record_counts(open_store: Open) -> None:
@@ -149,7 +218,7 @@ def test_a_large_batch_is_kept_as_a_whole(open_store: Open) -> None:
 
 
 def test_the_key_can_be_had_alone(open_store: Open) -> None:
-    assert open_store().key() == open_store().read().key
+    assert open_store().keyring() == open_store().read().keyring
 
 
 def test_the_largest_numbers_and_strange_texts_are_kept(open_store: Open) -> None:
@@ -174,7 +243,7 @@ def test_a_second_coordinator_is_refused_with_what_to_do(open_durable: Open) -> 
     first.claim()
     with pytest.raises(ConflictError, match="stop"):
         second.claim()
-    assert second.key() == first.key(), "tokens can be signed meanwhile"
+    assert second.keyring() == first.keyring(), "tokens can be signed meanwhile"
     first.close()
     second.claim()
 

@@ -2,56 +2,137 @@
 
 from __future__ import annotations
 
+import hmac
 from base64 import urlsafe_b64encode
+from hashlib import sha256
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.coordinator.tokens import Claims, sign, verify
-from tocsin.errors import UnauthorizedError
+from tocsin.coordinator.keyring import Keyring
+from tocsin.coordinator.tokens import Claims, Key, Verifier, claims
+from tocsin.errors import InvalidError, UnauthorizedError
 
-ANN = Claims("ann", "subscriber", 100.0)
+RING = Keyring.new()
+KEY = RING.signing
+ANN = Claims("ann", "subscriber", 100.0, ("fire",), 7.0, "id", KEY.id)
+
+
+def verify(ring: Keyring, token: str, now: float = 0.0) -> Claims:
+    return Verifier(ring.trust).verify(token, now)
+
+
+def encoded(content: bytes) -> str:
+    return urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
 def test_a_token_says_what_was_signed() -> None:
-    assert verify("key", sign("key", ANN), 99.9) == ANN
+    assert verify(RING, KEY.sign(ANN), 99.9) == ANN
 
 
 def test_a_token_can_stand_in_an_address() -> None:
-    assert set(sign("key", ANN)) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
+    assert set(KEY.sign(ANN)) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
+
+
+def test_every_token_has_an_id_of_its_own() -> None:
+    assert claims("ann", "subscriber", 100.0).id != claims("ann", "subscriber", 100.0).id
 
 
 def test_a_token_ends() -> None:
     with pytest.raises(UnauthorizedError, match="no longer valid"):
-        verify("key", sign("key", ANN), 100.0)
+        verify(RING, KEY.sign(ANN), 100.0)
 
 
-def test_another_key_signs_nothing() -> None:
+def test_a_key_of_another_system_signs_nothing() -> None:
+    with pytest.raises(UnauthorizedError, match="a key that is not in use here"):
+        verify(RING, Key.new().sign(ANN))
+
+
+def test_another_key_under_the_same_id_signs_nothing() -> None:
     with pytest.raises(UnauthorizedError, match="not signed here"):
-        verify("key", sign("other", ANN), 0.0)
+        verify(RING, msgspec.structs.replace(Key.new(), id=KEY.id).sign(ANN))
+
+
+def test_what_brokers_are_told_signs_nothing() -> None:
+    told = RING.trust.keys[KEY.id].text
+    assert KEY.secret not in msgspec.json.encode(RING.trust).decode()
+    with pytest.raises(UnauthorizedError, match="not signed here"):
+        verify(RING, Key(KEY.id, told).sign(msgspec.structs.replace(ANN, role="operator")))
 
 
 def test_claims_cannot_be_exchanged() -> None:
-    _, mark = sign("key", ANN).split(".")
-    body = urlsafe_b64encode(b'{"name":"bob","role":"subscriber","expires":100.0}').rstrip(b"=").decode()
+    _, mark = KEY.sign(ANN).split(".")
     with pytest.raises(UnauthorizedError):
-        verify("key", f"{body}.{mark}", 0.0)
+        verify(RING, f"{encoded(msgspec.json.encode(msgspec.structs.replace(ANN, name='bob')))}.{mark}")
+
+
+def test_a_token_of_an_earlier_version_is_refused_with_what_to_do() -> None:
+    body = encoded(b'{"name":"ann","role":"broker","expires":1e12}')
+    mark = encoded(hmac.new(b"key", body.encode(), sha256).digest())
+    with pytest.raises(UnauthorizedError, match=r"earlier version of Tocsin.*tocsin token sign NAME --role ROLE"):
+        verify(RING, f"{body}.{mark}")
+
+
+def test_two_keys_are_taken_for_a_while() -> None:
+    old, rotated = KEY.sign(ANN), RING.rotated(10.0, 50.0)
+    new = rotated.signing.sign(ANN)
+    assert verify(rotated, old, 40.0).expires == 50.0, "it ends with its key"
+    assert verify(rotated, new, 99.0).name == "ann"
+    with pytest.raises(UnauthorizedError, match="no longer valid"):
+        verify(rotated, old, 50.0)
+    with pytest.raises(UnauthorizedError, match="not in use here"):
+        verify(rotated.at(50.0), old, 40.0)
+
+
+def test_a_second_rotation_does_not_prolong_the_first_key() -> None:
+    ring = RING.rotated(10.0, 50.0).rotated(20.0, 90.0)
+    assert [key.until for key in ring.keys] == [50.0, 90.0, None]
+
+
+def test_a_key_that_is_known_to_others_can_be_ended_at_once() -> None:
+    ring = RING.without("id").without_name("bob", 5.0).rotated(10.0, 10.0)
+    assert len(ring.keys) == 1
+    assert (ring.withdrawn, ring.before) == (frozenset(), {}), "nothing that was withdrawn could be used any more"
+    with pytest.raises(UnauthorizedError, match="not in use here"):
+        verify(ring, KEY.sign(ANN))
+
+
+def test_one_token_can_be_withdrawn() -> None:
+    ring = RING.without("id")
+    with pytest.raises(UnauthorizedError, match="the token of ann was withdrawn"):
+        verify(ring, KEY.sign(ANN))
+    assert verify(ring, KEY.sign(msgspec.structs.replace(ANN, id="other"))).name == "ann"
+
+
+def test_all_tokens_of_a_name_can_be_withdrawn_and_new_ones_made() -> None:
+    ring = RING.without_name("ann", 8.0)
+    with pytest.raises(UnauthorizedError, match="the token of ann was withdrawn"):
+        verify(ring, KEY.sign(ANN))
+    assert verify(ring, KEY.sign(msgspec.structs.replace(ANN, issued=8.0))).name == "ann"
+    assert verify(ring, KEY.sign(msgspec.structs.replace(ANN, name="bob"))).name == "bob"
+
+
+@pytest.mark.parametrize("group", ["", "two words", "a" * 129, "fire\n", "-fire"])
+def test_what_is_no_group_is_refused(group: str) -> None:
+    with pytest.raises(InvalidError, match="is no group"):
+        claims("ann", "subscriber", 1.0, (group,))
 
 
 @given(st.text())
 def test_anything_else_is_no_token(text: str) -> None:
     with pytest.raises(UnauthorizedError):
-        verify("key", text, 0.0)
+        verify(RING, text)
 
 
 @given(st.data())
 def test_a_changed_token_never_says_something_else(data: st.DataObject) -> None:
-    token = sign("key", ANN)
+    token = KEY.sign(ANN)
     at = data.draw(st.integers(0, len(token) - 1))
     changed = token[:at] + data.draw(st.characters()) + token[at + 1 :]
     try:
-        claims = verify("key", changed, 0.0)
+        found = verify(RING, changed)
     except UnauthorizedError:
         return
-    assert claims == ANN
+    assert found == ANN

@@ -82,7 +82,7 @@ class World:
 
     def __init__(self, random: Random, brokers: int = 3, people: int = 5) -> None:
         self.random, self.now = random, START
-        self.store, self.batches = MemoryStore("key"), deque[Store]()
+        self.store, self.batches = MemoryStore(), deque[Store]()
         self.questions: list[Decide] = []
         self.stations = {name: Station(name) for name in "abcdefgh"[:brokers]}
         self.people = {f"p{n}": Person(f"p{n}") for n in range(people)}

@@ -90,7 +90,7 @@ class _Read(msgspec.Struct):
 
 def settled(people: int, subscriptions: int, parameter: str = "") -> MemoryStore:
     """What a coordinator has stored of so many people on one broker."""
-    store, number = MemoryStore("key"), 0
+    store, number = MemoryStore(), 0
     store.write([PutBroker(BrokerRecord("a", "ws://a"))])
     for person in range(people):
         name = f"subscriber-{person:06}"

@@ -6,6 +6,7 @@ import msgspec
 
 from tocsin.model import control, coordination
 from tocsin.model.messages import Share
+from tocsin.model.trust import Trust
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -54,7 +55,7 @@ class PublishBatch(Action, frozen=True):
     shares: list[Share]
 
 
-class KeyLearned(Action, frozen=True):
-    """The key with which the coordinator signs subscribers' tokens."""
+class TrustLearned(Action, frozen=True):
+    """What tokens are checked with from now on."""
 
-    key: str
+    trust: Trust

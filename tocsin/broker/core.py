@@ -10,7 +10,7 @@ import msgspec
 
 from tocsin.broker import events
 from tocsin.broker.accounting import Account
-from tocsin.broker.actions import Action, KeyLearned
+from tocsin.broker.actions import Action, TrustLearned
 from tocsin.broker.cache import Cache, Figures, LeastRecentlyUsed, Policy
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.corrections import Corrections
@@ -226,8 +226,9 @@ class Broker:
             case coordination.Refused(code, text, details):
                 self._requests.refused(details.get("ref", 0), code, text)
                 self._corrections.refused(details.get("ref", 0), code)
-            case coordination.Accepted(key):
-                self._outbox.add(KeyLearned(key))
+            case coordination.Accepted(trust) | coordination.Trusted(trust):
+                self._outbox.add(TrustLearned(trust))
+                self._sessions.judge(trust)
 
     def _received(self, session: Session, data: bytes) -> None:
         if len(data) > self._limits.message_bytes:

@@ -1,8 +1,9 @@
-"""Deadlines that all lie the same time ahead, so that they come in the order in which they were set."""
+"""Deadlines: those that all lie the same time ahead, and so come in the order in which they were set, and others."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Generic, TypeVar
 
@@ -34,3 +35,35 @@ class Deadlines(Generic[K]):
             key = next(iter(self._at))
             self.drop(key)
             yield key
+
+
+class Appointments(Generic[K]):
+    """Each key has at most one time, any time, and may be set once. ``soonest`` is the next, or infinite."""
+
+    def __init__(self) -> None:
+        self._at: dict[K, float] = {}
+        # What was dropped stays in here until its time comes, or until it is half of all.
+        self._order: list[tuple[float, K]] = []
+        self.soonest = inf
+
+    def set(self, at: float, key: K) -> None:
+        """Notes a key's time, unless that never comes."""
+        if at < inf:
+            self._at[key] = at
+            heappush(self._order, (at, key))
+            self.soonest = self._order[0][0]
+
+    def drop(self, key: K) -> None:
+        """Forgets a key, if it is known."""
+        if self._at.pop(key, None) is not None and len(self._order) > 2 * len(self._at):
+            self._order = [(at, each) for each, at in self._at.items()]
+            heapify(self._order)
+            self.soonest = self._order[0][0] if self._order else inf
+
+    def due(self, now: float) -> Iterator[K]:
+        """Takes out those whose time has come."""
+        while self.soonest <= now:
+            _, key = heappop(self._order)
+            self.soonest = self._order[0][0] if self._order else inf
+            if self._at.pop(key, None) is not None:
+                yield key

@@ -12,17 +12,24 @@ from typing import Any
 import msgspec
 
 from tocsin.broker.accounting import Account
+from tocsin.coordinator.tokens import Claims
 from tocsin.model.histories import Cursor, Era, incarnation
 from tocsin.model.subscriber import Held
 from tocsin.model.terms import Asker, Terms
 
 
 class Bearer(Asker, frozen=True):
-    """Who has logged in, by a token: its id, the id of the key it was signed with, and how long it is still good."""
+    """Who has logged in, by a token: its id, the id of its key, when it was made, and how long it is still good."""
 
     token: str = ""
     key: str = ""
+    issued: float = 0.0
     seconds: float = inf
+
+    @classmethod
+    def of(cls, claims: Claims, now: float) -> Bearer:
+        """Whoever came with a token of these claims, at this time."""
+        return cls(claims.name, claims.groups, claims.id, claims.key, claims.issued, claims.expires - now)
 
 
 @dataclass(slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.deadlines import Deadlines
+from tocsin.broker.deadlines import Appointments, Deadlines
 from tocsin.broker.holdings import Bearer, Holdings, Session, Stay, Subscription
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, Outbox
@@ -16,6 +16,7 @@ from tocsin.model.coordination import Arrived
 from tocsin.model.histories import Cursor, Era, knows, meant, resolve, since
 from tocsin.model.parts import parts, size, with_more
 from tocsin.model.subscriber import VERSION, Code, Cursors, Login, Slow, Welcome
+from tocsin.model.trust import Trust
 
 Verify = Callable[[str], Bearer]
 
@@ -23,10 +24,10 @@ Verify = Callable[[str], Bearer]
 class Sessions:
     """All connections.
 
-    What can go wrong: no login in time, a token that is not valid, a subscriber of another broker, another version of
-    the protocol (each closes the connection with its code, after an Error that says why), a second connection of the
-    same subscriber (the first is closed), a connection that does not take what it is sent (told Slow and caught up
-    later; one that goes on asking without reading the answers is closed).
+    What can go wrong: no login in time, a token that is not valid or no longer, a subscriber of another broker, another
+    version of the protocol (each closes the connection with its code, after an Error that says why), a second
+    connection of the same subscriber (the first is closed), a connection that does not take what it is sent (told Slow
+    and caught up later; one that goes on asking without reading the answers is closed).
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Sessions:
         self._verify, self._limits = verify, limits
         self._sessions: dict[int, Session] = {}
         self._logins: Deadlines[int] = Deadlines(limits.login_seconds)
+        self._ends: Appointments[int] = Appointments()
 
     def get(self, id: int) -> Session | None:
         """The session of this number, if it is open."""
@@ -96,6 +98,7 @@ class Sessions:
             return
         self._logins.drop(session.id)
         session.bearer = bearer
+        self._ends.set(self._outbox.now + bearer.seconds, session.id)
         self._welcome(session, stay, login.cursors)
 
     def drained(self, id: int, waiting: int) -> None:
@@ -120,15 +123,28 @@ class Sessions:
             self._stop(session)
             self._outbox.reply(session, Slow(session.waiting))
 
+    def judge(self, trust: Trust) -> None:
+        """Closes connections whose tokens are not taken any more."""
+        for session in list(self._sessions.values()):
+            if (its := session.bearer) is None:
+                continue
+            if fault := trust.fault(name=its.name, token=its.token, key=its.key, issued=its.issued):
+                self.fail(session, Code.UNAUTHORIZED, UnauthorizedError.code, fault)
+
     def due(self, now: float) -> None:
-        """Closes connections without a login."""
+        """Closes connections without a login, and those whose token has ended."""
         for id in self._logins.due(now):
             seconds = self._limits.login_seconds
             self.fail(self._sessions[id], Code.LATE, "late", f"no login came within {seconds:g} seconds")
+        for id in self._ends.due(now):
+            session = self._sessions[id]
+            name = session.bearer.name if session.bearer else ""
+            message = f"the token of {name} is no longer valid: ask the coordinator for a new one"
+            self.fail(session, Code.UNAUTHORIZED, UnauthorizedError.code, message)
 
     def wake(self) -> float:
         """When something is due."""
-        return self._logins.soonest
+        return min(self._logins.soonest, self._ends.soonest)
 
     def _welcome(self, session: Session, stay: Stay, cursors: Cursors) -> None:
         if stay.session:
@@ -173,6 +189,7 @@ class Sessions:
         session.closed = True
         self._sessions.pop(session.id, None)
         self._logins.drop(session.id)
+        self._ends.drop(session.id)
         stay = session.stay
         if stay and stay.session is session:
             self._stop(session)

@@ -1,22 +1,26 @@
 """``tocsin token``: who may do what. Works on what the servers keep, whether or not one is running.
 
 The data cluster keeps a list of its tokens, which can be revoked. The coordinator and the brokers know theirs by their
-signature alone.
+signature, and by what was withdrawn; a coordinator that runs notices a change within a second, and tells its brokers.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
-from tocsin.errors import NotFoundError
+from tocsin.errors import InvalidError, NotFoundError
+
+if TYPE_CHECKING:
+    from tocsin.coordinator.store import Store
 
 app = typer.Typer(
-    help="Tokens: add, list and revoke those of the data cluster; sign those of the coordinator and the brokers.",
+    help="Tokens: add, list and revoke those of the data cluster; sign and withdraw those of coordinator and brokers.",
     no_args_is_help=True,
 )
 
@@ -71,25 +75,79 @@ def signing(
         float | None,
         typer.Option("--days", min=0, help="How long it is valid; else as coordinator.token_seconds says."),
     ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", help="A group the subscriber is in; may be repeated.")
+    ] = None,
 ) -> None:
     """Sign a token for the coordinator and the brokers with the coordinator's key, and print it.
 
-    It is valid until it ends: there is no list of these tokens, and none can be revoked alone.
+    A subscriber's name is registered with it, so that nobody else can. The id that is said before the token is what
+    withdraws it: 'tocsin token withdraw --id ID'.
     """
     import time
+
+    from tocsin.coordinator.tokens import claims
+
+    if group and role != "subscriber":
+        raise InvalidError(f"--group is for subscribers: {_article(role)} is in no group")
+    life = invocation(context).settings.coordinator.token_seconds if days is None else days * 86_400
+    now = time.time()
+    wanted = claims(name, role, now + life, tuple(group or ()), now)
+    with _coordinator_store(context) as store:
+        token = store.keyring().signing.sign(wanted)
+        if role == "subscriber":
+            store.amend(lambda keyring: keyring, name)
+    said = f"The token of {name}, with the role {role}, valid for {life / 86_400:g} days, with the id {wanted.id}:"
+    messages.print(Text(said), soft_wrap=True)
+    typer.echo(token)
+
+
+@app.command()
+def withdraw(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Whose signed tokens, all of them made so far.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="Of a single one, as 'tocsin token sign' said it.")] = None,
+) -> None:
+    """Make signed tokens worthless, within seconds: connections that were opened with them are closed."""
+    import time
+
+    if (name is None) == (id is None):
+        raise InvalidError("say whose tokens, or which one: 'tocsin token withdraw NAME', or '--id ID'")
+    with _coordinator_store(context) as store:
+        if id is not None:
+            store.amend(lambda keyring: keyring.without(id))
+        elif name is not None:
+            store.amend(lambda keyring: keyring.without_name(name, time.time()))
+    whose = f"The token with the id {id} is" if id is not None else f"All tokens of {name} signed so far are"
+    messages.print(Text(f"{whose} withdrawn."))
+
+
+@app.command()
+def rotate(
+    context: typer.Context,
+    days: Annotated[
+        float | None,
+        typer.Option("--days", min=0, help="How long what was signed so far is taken; else for its whole life."),
+    ] = None,
+) -> None:
+    """Sign with a new key from now on. What the old one has signed is taken for a while yet; with --days 0 for none."""
+    import time
+
+    life = invocation(context).settings.coordinator.token_seconds if days is None else days * 86_400
+    now = time.time()
+    with _coordinator_store(context) as store:
+        store.amend(lambda keyring: keyring.rotated(now, now + life))
+    old = f"for {life / 86_400:g} days" if life else "no more"
+    messages.print(Text(f"A new key signs from now on; what was signed before is taken {old}."), soft_wrap=True)
+
+
+def _coordinator_store(context: typer.Context) -> AbstractContextManager[Store]:
     from contextlib import closing
 
     from tocsin.coordinator.store.opening import open_store
-    from tocsin.coordinator.tokens import claims, sign
 
-    settings = invocation(context).settings.coordinator
-    life = settings.token_seconds if days is None else days * 86_400
-    wanted = claims(name, role, time.time() + life)
-    with closing(open_store(settings)) as store:
-        token = sign(store.key(), wanted)
-    where = "the database of coordinator.store" if settings.store else str(settings.directory)
-    messages.print(
-        Text(f"The token of {name}, with the role {role}, valid for {life / 86_400:g} days with the key in {where}:"),
-        soft_wrap=True,
-    )
-    typer.echo(token)
+    return closing(open_store(invocation(context).settings.coordinator))
+
+
+def _article(role: str) -> str:
+    return f"an {role}" if role == "operator" else f"a {role}"

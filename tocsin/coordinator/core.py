@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from tocsin.balance.placement.place import Placement
 from tocsin.coordinator.actions import Action, Close, Send
 from tocsin.coordinator.arrivals import reconcile
-from tocsin.coordinator.events import Decided, Event, Heard, Link, Lost, Received, Stored, Tick
+from tocsin.coordinator.events import Amended, Decided, Event, Heard, Link, Lost, Received, Stored, Tick
+from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.registry import Member
 from tocsin.coordinator.requests import BEHIND, Requests
@@ -33,6 +34,7 @@ from tocsin.model.coordination import (
     Refused,
     Release,
     Released,
+    Trusted,
     Unprepared,
 )
 
@@ -80,6 +82,8 @@ class Coordinator:
                 self._doubt = self._rooms.detector.wake()
             case Stored(batch):
                 self._rooms.ledger.stored(batch)
+            case Amended(keyring, names):
+                self._amended(keyring, names)
             case Decided():
                 self._rooms.rounds.decided(event)
             case _:
@@ -201,8 +205,17 @@ class Coordinator:
             rooms.ledger.say(Close(before))
         rooms.detector.heard(now, member)
         self._doubt = rooms.detector.wake()
-        rooms.ledger.send(link, Accepted(rooms.key))
+        rooms.ledger.send(link, Accepted(rooms.keyring.trust))
         reconcile(rooms, now, member, hello)
+
+    def _amended(self, keyring: Keyring, names: tuple[str, ...]) -> None:
+        rooms, before = self._rooms, self._rooms.keyring.trust
+        rooms.trust(keyring)
+        for name in names:
+            rooms.places.register(name)
+        links = [member.link for member in rooms.registry if member.link is not None]
+        for link in links if keyring.trust != before else ():
+            rooms.ledger.send(link, Trusted(keyring.trust))
 
     def _refuse(self, now: float, link: Link, reason: str) -> None:
         self._lost(now, link)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tocsin.balance.controller import Decision
+from tocsin.coordinator.keyring import Keyring
 from tocsin.model.coordination import FromBroker
 
 Link = int
@@ -49,6 +50,14 @@ class Stored:
     batch: int
 
 
+@dataclass(frozen=True)
+class Amended:
+    """The keyring was changed in the store, and ``names`` are registered there; some may be known already."""
+
+    keyring: Keyring
+    names: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Decided:
     """What came of a :class:`~tocsin.coordinator.actions.Decide`."""
@@ -60,11 +69,12 @@ class Decided:
 @dataclass(frozen=True)
 class RegisterUser:
     """Asks for a subscriber's token; :class:`~tocsin.coordinator.answers.Registered` is the answer. With ``fresh``, a
-    name that is taken already is refused: its token would be that of somebody else."""
+    name that is taken already is refused: its token would be that of somebody else. ``groups`` are put into it."""
 
     handle: Handle
     name: str
     fresh: bool = False
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,4 +137,4 @@ class AskStatus:
 
 Order = RegisterUser | RegisterBroker | RequestBroker | Balance | ShowPlan | ApplyPlan | Drain
 Request = Order | AskStatus
-Event = Tick | Received | Heard | Lost | Stored | Decided | Request
+Event = Tick | Received | Heard | Lost | Stored | Amended | Decided | Request

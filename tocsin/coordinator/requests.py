@@ -25,7 +25,7 @@ from tocsin.coordinator.move import Phase
 from tocsin.coordinator.rooms import Rooms
 from tocsin.coordinator.rounds import Purpose
 from tocsin.coordinator.store.records import Broker, SetBalancing
-from tocsin.coordinator.tokens import Role, claims, sign, verify
+from tocsin.coordinator.tokens import Role, claims
 from tocsin.errors import BusyError, ConflictError, ForbiddenError, TocsinError, UnavailableError
 
 BEHIND: Final = "too much waits for the coordinator's store, which is slow or away; try again in a while"
@@ -62,10 +62,10 @@ class Requests:
     def _act(self, now: float, order: Order) -> Answer | None:
         """The answer; None when it comes later."""
         match order:
-            case RegisterUser(name=name, fresh=fresh):
+            case RegisterUser(name=name, fresh=fresh, groups=groups):
                 if fresh and name in self._rooms.places:
                     raise ConflictError(f"there is a subscriber {name!r} already; choose another name")
-                token = self._token(now, name, "subscriber")
+                token = self._token(now, name, "subscriber", groups)
                 self._rooms.places.register(name)
                 return Registered(name, token)
             case RegisterBroker():
@@ -96,11 +96,11 @@ class Requests:
         self._rooms.registry.put(record, now + self._rooms.limits.returning)
         return Registered(request.name, token)
 
-    def _token(self, now: float, name: str, role: Role) -> str:
-        return sign(self._rooms.key, claims(name, role, now + self._rooms.limits.token_life))
+    def _token(self, now: float, name: str, role: Role, groups: tuple[str, ...] = ()) -> str:
+        return self._rooms.keyring.signing.sign(claims(name, role, now + self._rooms.limits.token_life, groups, now))
 
     def _request(self, now: float, request: RequestBroker) -> Located | None:
-        caller = verify(self._rooms.key, request.token, now)
+        caller = self._rooms.verifier.verify(request.token, now)
         if caller.role != "subscriber":
             raise ForbiddenError(f"{caller.name} is a {caller.role}: only subscribers are given a broker")
         self._rooms.places.register(caller.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tocsin.balance.placement.place import Placement
 from tocsin.coordinator.detector import Detector
+from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.ledger import Ledger
 from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.loads import Loads
@@ -16,13 +17,15 @@ from tocsin.coordinator.registry import Registry
 from tocsin.coordinator.reminders import Reminders
 from tocsin.coordinator.rounds import Planners, Rounds
 from tocsin.coordinator.store.records import State
+from tocsin.coordinator.tokens import Verifier
 
 
 class Rooms:
     """Every part by its name. ``next_look`` is when the loads are looked at again, ``moved`` counts moves made."""
 
     def __init__(self, state: State, now: float, placement: Placement, planners: Planners, limits: Limits) -> None:
-        self.key, self.balancing, self.limits = state.key, state.balancing, limits
+        self.balancing, self.limits = state.balancing, limits
+        self.trust(state.keyring)
         self.next_look, self.moved = now + limits.interval, 0
         self.ledger, self.loads = Ledger(limits.unstored), Loads()
         self.registry = Registry(state.brokers, now + limits.returning, self.ledger)
@@ -37,6 +40,10 @@ class Rooms:
         self.plans = Plans(self.registry, self.places, self.moves, limits)
         self.rounds = Rounds(planners, self.registry, self.loads, self.plans, self.ledger)
         self._furnish(now)
+
+    def trust(self, keyring: Keyring) -> None:
+        """Signs and checks tokens with this from now on."""
+        self.keyring, self.verifier = keyring, Verifier(keyring.trust)
 
     def _furnish(self, now: float) -> None:
         for member in self.registry:

@@ -1,62 +1,126 @@
 """Tokens: who somebody is, signed by the coordinator and checked by brokers without asking it.
 
-A token is two parts of base64url with a dot between: a compact JSON of the claims, and its HMAC-SHA256.
+A token is two parts of base64url with a dot between: a compact JSON of the claims, and its Ed25519 signature. Whoever
+checks tokens has public keys, with which none can be made.
 """
 
 from __future__ import annotations
 
-import hmac
 from base64 import b64decode, urlsafe_b64encode
-from hashlib import sha256
+from secrets import token_urlsafe
 from typing import Literal
 
 import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from tocsin.errors import InvalidError, UnauthorizedError
-from tocsin.model.terms import SubscriberName
+from tocsin.model.terms import Groups, SubscriberName
+from tocsin.model.trust import Trust
 
 Role = Literal["subscriber", "broker", "operator"]
+_UNSIGNED = "the token was not signed here: ask the coordinator for one"
+_OLD = (
+    "the token was signed by an earlier version of Tocsin, in a way that is no longer taken: make a new one with "
+    "'tocsin token sign NAME --role ROLE'"
+)
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What a token says: a name, what its bearer may do, and until when (seconds since 1970)."""
+    """What a token says: a name, what its bearer may do, and until when (seconds since 1970).
+
+    ``issued`` is when it was made, ``groups`` are those of a subscriber. ``id`` tells it from all others, ``key`` names
+    the key that signed it.
+    """
 
     name: SubscriberName
     role: Role
     expires: float
+    groups: Groups = ()
+    issued: float = 0.0
+    id: str = msgspec.field(default_factory=lambda: token_urlsafe(9))
+    key: str = ""
 
 
-def claims(name: str, role: Role, expires: float) -> Claims:
-    """Claims with a name that is one; any other is an InvalidError."""
+class Key(msgspec.Struct, frozen=True):
+    """A key that signs: its secret half as base64url. What it signed is taken until ``until``, if that is said."""
+
+    id: str
+    secret: str
+    until: float | None = None
+
+    @classmethod
+    def new(cls) -> Key:
+        """One that nobody else has."""
+        return cls(token_urlsafe(6), _text(Ed25519PrivateKey.generate().private_bytes_raw()))
+
+    @property
+    def public(self) -> str:
+        """The half that only verifies."""
+        return _text(self._private.public_key().public_bytes_raw())
+
+    @property
+    def _private(self) -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(_bytes(self.secret))
+
+    def sign(self, claims: Claims) -> str:
+        """A token for these claims."""
+        body = _text(msgspec.json.encode(msgspec.structs.replace(claims, key=self.id)))
+        return f"{body}.{_text(self._private.sign(body.encode()))}"
+
+
+class Verifier:
+    """Checks tokens by what is trusted."""
+
+    def __init__(self, trust: Trust) -> None:
+        self.trust = trust
+        self._keys = {id: Ed25519PublicKey.from_public_bytes(_bytes(key.text)) for id, key in trust.keys.items()}
+
+    def verify(self, token: str, now: float) -> Claims:
+        """What a token claims; one that was not signed with these keys, or is no longer taken, is an UnauthorizedError.
+
+        ``expires`` of the claims is no later than the key's own end.
+        """
+        claims = self._signed(token)
+        fault = self.trust.fault(name=claims.name, token=claims.id, key=claims.key, issued=claims.issued)
+        if fault is not None:
+            raise UnauthorizedError(fault)
+        until = self.trust.keys[claims.key].until
+        if until is not None:
+            claims = msgspec.structs.replace(claims, expires=min(claims.expires, until))
+        if now >= claims.expires:
+            raise UnauthorizedError(f"the token of {claims.name} is no longer valid: ask the coordinator for a new one")
+        return claims
+
+    def _signed(self, token: str) -> Claims:
+        body, _, mark = token.partition(".")
+        try:
+            claims, signature = msgspec.json.decode(_bytes(body), type=Claims), _bytes(mark)
+        except (ValueError, msgspec.MsgspecError):
+            raise UnauthorizedError(_UNSIGNED) from None
+        if not claims.key:
+            raise UnauthorizedError(_OLD)
+        try:
+            if claims.key in self._keys:
+                self._keys[claims.key].verify(signature, body.encode())
+        except InvalidSignature:
+            raise UnauthorizedError(_UNSIGNED) from None
+        return claims
+
+
+def claims(name: str, role: Role, expires: float, groups: Groups = (), issued: float = 0.0) -> Claims:
+    """Claims with names that are some; any other is an InvalidError."""
+    checked = (_checked(group, "group") for group in groups)
+    return Claims(_checked(name, "name"), role, expires, tuple(sorted(set(checked))), issued)
+
+
+def _checked(text: str, what: str) -> str:
     try:
-        # A pattern's end also matches before a last line break.
-        return Claims(msgspec.convert(name.replace("\n", " "), SubscriberName), role, expires)
+        return msgspec.convert(text, SubscriberName)
     except msgspec.ValidationError:
         raise InvalidError(
-            f"{name[:128]!r} is no name: up to 128 letters, digits and . _ : @ -, first a letter or digit"
+            f"{text[:128]!r} is no {what}: up to 128 letters, digits and . _ : @ -, first a letter or digit"
         ) from None
-
-
-def sign(key: str, claims: Claims) -> str:
-    """A token for these claims."""
-    body = _text(msgspec.json.encode(claims))
-    return f"{body}.{_text(_mark(key, body))}"
-
-
-def verify(key: str, token: str, now: float) -> Claims:
-    """What a token claims; one that was not signed with this key, or is no longer valid, is an UnauthorizedError."""
-    body, _, mark = token.partition(".")
-    try:
-        # Compared as decoded bytes and always in full, so that the time it takes tells nothing about the right ones.
-        signed = hmac.compare_digest(_bytes(mark), _mark(key, body))
-        claims = msgspec.json.decode(_bytes(body), type=Claims) if signed else None
-    except (ValueError, msgspec.MsgspecError):
-        claims = None
-    if claims is None:
-        raise UnauthorizedError("the token was not signed here: ask the coordinator for one")
-    if now >= claims.expires:
-        raise UnauthorizedError(f"the token of {claims.name} is no longer valid: ask the coordinator for a new one")
-    return claims
 
 
 def expiry(token: str) -> float | None:
@@ -65,10 +129,6 @@ def expiry(token: str) -> float | None:
         return msgspec.json.decode(_bytes(token.partition(".")[0]), type=Claims).expires
     except (ValueError, msgspec.MsgspecError):
         return None
-
-
-def _mark(key: str, body: str) -> bytes:
-    return hmac.new(key.encode(), body.encode(), sha256).digest()
 
 
 def _text(content: bytes) -> str:

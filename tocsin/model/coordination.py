@@ -15,6 +15,7 @@ from msgspec import Meta
 from tocsin.model.messages import LARGEST
 from tocsin.model.subscriber import Cursors, Held
 from tocsin.model.terms import SubscriberName
+from tocsin.model.trust import Trust
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="type"):
@@ -44,9 +45,15 @@ class Hello(Message, frozen=True, tag="hello"):
 
 
 class Accepted(Message, frozen=True, tag="accepted"):
-    """The answer to :class:`Hello`. ``key`` is what subscribers' tokens are signed with."""
+    """The answer to :class:`Hello`. ``trust`` is what subscribers' tokens are checked with."""
 
-    key: str
+    trust: Trust
+
+
+class Trusted(Message, frozen=True, tag="trusted"):
+    """From now on tokens are checked with this: there is another key, or tokens were withdrawn."""
+
+    trust: Trust
 
 
 class Prepare(Message, frozen=True, tag="prepare"):
@@ -168,4 +175,4 @@ class Refused(Message, frozen=True, tag="refused"):
 
 
 FromBroker = Hello | Prepared | Unprepared | Absent | Arrived | Released | Keep | Progress | Load | Presence | Beat
-FromCoordinator = Accepted | Prepare | Handover | Release | Kept | Refused
+FromCoordinator = Accepted | Trusted | Prepare | Handover | Release | Kept | Refused

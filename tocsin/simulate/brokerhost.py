@@ -10,7 +10,7 @@ from tocsin.broker import actions, events
 from tocsin.broker.core import Broker
 from tocsin.broker.holdings import Bearer
 from tocsin.broker.limits import Limits
-from tocsin.coordinator.tokens import verify
+from tocsin.coordinator.tokens import Verifier
 from tocsin.model import control, coordination
 from tocsin.simulate import coordinatorhost, datahost
 from tocsin.simulate.network import Link
@@ -114,7 +114,7 @@ class BrokerHost(Process):
         self.sent: Callable[[float, bytes], None] | None = None
         self.pulled: Callable[[float, control.Results], None] | None = None
         self._numbers = count(1)
-        self._key = ""
+        self._verifier: Verifier | None = None
         self._data = Uplink(self, "data", datahost.HOST, name)
         self._coordinator = Uplink(self, "coordinator", coordinatorhost.HOST, coordinatorhost.LINK)
         world.network.listen(name, self._accept)
@@ -158,8 +158,8 @@ class BrokerHost(Process):
             case actions.Close(session, code):
                 if link := self.forget(session):
                     self._outlet.close(link, code)
-            case actions.KeyLearned(key):
-                self._key = key
+            case actions.TrustLearned(trust):
+                self._verifier = Verifier(trust)
             case actions.PublishBatch(batch):
                 self._publish(batch)
 
@@ -183,7 +183,7 @@ class BrokerHost(Process):
         self.world.clock.after(self.world.network.delay(), self.tell, outcome)
 
     def _accept(self, link: Link, purpose: str) -> Session | None:  # noqa: ARG002
-        if not self._key:
+        if self._verifier is None:
             return None
         number = next(self._numbers)
         self.sessions[number] = link
@@ -192,7 +192,9 @@ class BrokerHost(Process):
         return Session(self, number)
 
     def _verified(self, token: str) -> Bearer:
-        return Bearer(verify(self._key, token, self.world.clock.now).name)
+        assert self._verifier, "nobody is let in before"
+        now = self.world.clock.now
+        return Bearer.of(self._verifier.verify(token, now), now)
 
     def _beat(self) -> None:
         if self.alive:

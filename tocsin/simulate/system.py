@@ -16,10 +16,11 @@ from tocsin.client import events as wishes
 from tocsin.client.rules import Rules
 from tocsin.coordinator import answers, events
 from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.limits import Limits as CoordinatorLimits
 from tocsin.coordinator.rounds import Planners
 from tocsin.coordinator.store.memory import MemoryStore
-from tocsin.coordinator.tokens import Claims, sign
+from tocsin.coordinator.tokens import Claims, Key
 from tocsin.errors import TocsinError
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.clock import Clock
@@ -32,7 +33,7 @@ from tocsin.simulate.person import Person
 from tocsin.simulate.process import World
 from tocsin.simulate.trace import Trace
 
-_KEY = "a key that only simulations use"
+_KEY = Key("simulated", "a" * 43)
 
 
 def always_balancing() -> Planners:
@@ -83,7 +84,7 @@ class System:
         self.clock, self.trace = Clock(), Trace(show)
         self.network = Network(self.clock, self.random, self.setup.conditions)
         self.world = World(self.network, self.trace)
-        self.cluster, self.store = cluster or DataCluster(), MemoryStore(_KEY)
+        self.cluster, self.store = cluster or DataCluster(), MemoryStore(Keyring((_KEY,)))
         self.brokers: dict[str, BrokerHost] = {}
         self.people: dict[str, Person] = {}
         self.diaries: dict[str, Diary] = {}
@@ -134,7 +135,7 @@ class System:
             return self.people[name]
         self.remark(f"{name} starts")
         diary = self.diaries.setdefault(name, Diary(name))
-        token = sign(_KEY, Claims(name, "subscriber", self.clock.now + self.setup.coordinator.token_life))
+        token = _KEY.sign(Claims(name, "subscriber", self.clock.now + self.setup.coordinator.token_life))
         person = self.people[name] = Person(self.world, name, token, diary, self.setup.rules, place)
         person.refused = self._refused
         if self.on_person:

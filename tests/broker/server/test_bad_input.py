@@ -17,7 +17,7 @@ import pytest
 
 from tests.broker.server.world import SECONDS, World
 from tests.waiting import until_async
-from tocsin.coordinator.tokens import Claims, sign
+from tocsin.coordinator.tokens import Claims, Key
 
 
 class Raw:
@@ -190,10 +190,10 @@ def tokens(world: World) -> list[str]:
         "guess",
         "a.b",
         "\u2603.\u2603",
-        sign("another key", claims),
-        sign(world.store.key(), msgspec.structs.replace(claims, expires=1.0)),
-        sign(world.store.key(), msgspec.structs.replace(claims, role="operator")),
-        sign(world.store.key(), msgspec.structs.replace(claims, role="broker")),
+        Key.new().sign(claims),
+        world.store.keyring().signing.sign(msgspec.structs.replace(claims, expires=1.0)),
+        world.store.keyring().signing.sign(msgspec.structs.replace(claims, role="operator")),
+        world.store.keyring().signing.sign(msgspec.structs.replace(claims, role="broker")),
     ]
 
 
@@ -209,7 +209,7 @@ async def test_a_token_that_is_no_subscribers_is_refused(world: World) -> None:
 
 async def test_a_subscriber_of_no_broker_here_is_sent_to_the_coordinator(world: World) -> None:
     async with world.client() as client:
-        await client.send(type="login", token=sign(world.store.key(), Claims("eve", "subscriber", 1e12)))
+        await client.send(type="login", token=world.store.keyring().signing.sign(Claims("eve", "subscriber", 1e12)))
         answers, code = await client.end()
         assert ([answer["code"] for answer in answers], code) == (["elsewhere"], 4404)
 

@@ -10,13 +10,13 @@ import pytest
 from tests.broker.server.world import World
 from tests.waiting import until_async
 from tocsin.broker.server.expiry import NOTICE, Expiry
-from tocsin.coordinator.tokens import Claims, sign
+from tocsin.coordinator.tokens import Claims, Key
 
 ENDS = 1_800_000_000.0
 
 
 def expiry(now: float, token: str | None = None) -> Expiry:
-    return Expiry("north", token or sign("key", Claims("north", "broker", ENDS)), lambda: now)
+    return Expiry("north", token or Key.new().sign(Claims("north", "broker", ENDS)), lambda: now)
 
 
 def test_nothing_is_said_while_there_is_time() -> None:
@@ -41,7 +41,7 @@ def test_what_does_not_say_when_it_ends_never_does(token: str) -> None:
 
 async def test_health_and_log_of_a_broker_warn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     world = World(tmp_path)
-    world.settings = {"token": sign(world.store.key(), Claims("north", "broker", time.time() + 3600))}
+    world.settings = {"token": world.store.keyring().signing.sign(Claims("north", "broker", time.time() + 3600))}
     async with world:
         assert "broker.token ends at" in (await world.calls.get(f"{world.broker}/health")).json()["warning"]
         await until_async(lambda: "the broker's token ends soon" in caplog.messages, "warning")

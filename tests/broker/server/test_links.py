@@ -15,7 +15,7 @@ from tests.broker.server.world import SECONDS, STATEMENTS, World
 from tests.waiting import until_async
 from tocsin.broker.server.backoff import FIRST, Backoff
 from tocsin.broker.server.serve import run
-from tocsin.coordinator.tokens import Claims, sign
+from tocsin.coordinator.tokens import Claims
 from tocsin.errors import SettingsError
 from tocsin.settings import Broker
 
@@ -86,7 +86,7 @@ async def test_a_broker_with_anothers_token_dials_ever_less_often(
     told = Backoff.after
     monkeypatch.setattr(Backoff, "after", after)
     world = World(tmp_path)
-    world.settings = {"token": sign(world.store.key(), Claims("south", "broker", 1e12))}
+    world.settings = {"token": world.store.keyring().signing.sign(Claims("south", "broker", 1e12))}
     async with AsyncExitStack() as stack:
         world.coordinator = await stack.enter_async_context(world.running_coordinator())
         world.data = await stack.enter_async_context(world.running_data())

@@ -27,7 +27,7 @@ from tests.waiting import until_async
 from tocsin.broker.server import serve as broker
 from tocsin.coordinator.server import serve as coordinator
 from tocsin.coordinator.store.memory import MemoryStore
-from tocsin.coordinator.tokens import Claims, sign
+from tocsin.coordinator.tokens import Claims
 from tocsin.data.server import serve as data
 from tocsin.settings import Broker, Coordinator, Data, Settings
 
@@ -202,7 +202,7 @@ class World:
 
     def operator(self) -> dict[str, str]:
         """The header of an operator."""
-        return {"Authorization": f"Bearer {sign(self.store.key(), Claims('root', 'operator', 1e12))}"}
+        return {"Authorization": f"Bearer {self.store.keyring().signing.sign(Claims('root', 'operator', 1e12))}"}
 
     async def still_serves(self) -> None:
         """A subscriber comes, is served and goes."""

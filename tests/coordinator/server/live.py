@@ -19,8 +19,9 @@ from tests.waiting import until_async
 from tocsin.broker import actions, events
 from tocsin.broker.core import Broker
 from tocsin.broker.holdings import Bearer
-from tocsin.coordinator.tokens import verify
+from tocsin.coordinator.tokens import Verifier
 from tocsin.model import control, coordination, subscriber
+from tocsin.model.trust import Trust
 
 _FROM_COORDINATOR: msgspec.json.Decoder[coordination.FromCoordinator] = msgspec.json.Decoder(
     coordination.FromCoordinator
@@ -62,7 +63,7 @@ class LiveBroker:
     """The core of a broker on a real link. Its subscribers are sessions that a test opens."""
 
     def __init__(self, name: str, data: DataCluster) -> None:
-        self.name, self.key = name, ""
+        self.name, self.verifier = name, Verifier(Trust())
         self.core = Broker(name, f"ws://{name}.example.org/subscriber", self._verified)
         self.told: dict[int, list[subscriber.Answer]] = {}
         self._data, self._sessions = data, count(1)
@@ -77,7 +78,7 @@ class LiveBroker:
             self.handle(events.Connected("coordinator"))
             tasks = [asyncio.create_task(part) for part in (self._listen(link), self._speak(link), self._tick())]
             try:
-                await until_async(lambda: self.key, "key")
+                await until_async(lambda: self.verifier.trust.keys, "keys")
                 yield self
             finally:
                 for task in tasks:
@@ -115,7 +116,7 @@ class LiveBroker:
         self._outgoing.put_nowait(load)
 
     def _verified(self, token: str) -> Bearer:
-        return Bearer(verify(self.key, token, time.time()).name)
+        return Bearer.of(self.verifier.verify(token, time.time()), time.time())
 
     def _do(self, action: actions.Action) -> None:
         match action:
@@ -128,8 +129,8 @@ class LiveBroker:
                 answer = self._data.answer(self.name, message)
                 assert isinstance(answer, control.Attached | control.Detached | control.Results | control.Pong)
                 self.handle(events.Told(answer))
-            case actions.KeyLearned(key):
-                self.key = key
+            case actions.TrustLearned(trust):
+                self.verifier = Verifier(trust)
 
     async def _listen(self, link: Wire) -> None:
         while True:

@@ -14,7 +14,7 @@ import httpx
 
 from tocsin.coordinator.server.serve import run
 from tocsin.coordinator.store.opening import open_store
-from tocsin.coordinator.tokens import Claims, Role, sign
+from tocsin.coordinator.tokens import Claims, Key, Role
 from tocsin.settings.coordinator import Coordinator
 
 # Generous, for the machine may be shared: reaching it means that something is wrong, not slow.
@@ -27,12 +27,12 @@ class Running:
     """A coordinator that listens. ``key`` is what its tokens are signed with."""
 
     url: str
-    key: str
+    key: Key
     http: httpx.AsyncClient
 
     def token(self, name: str, role: Role, expires: float = 1e11) -> str:
         """A token as it signs them."""
-        return sign(self.key, Claims(name, role, expires))
+        return self.key.sign(Claims(name, role, expires))
 
     async def call(self, method: str, path: str, token: str | None = "", **options: Any) -> httpx.Response:
         """A call; with an operator's token unless another is given, or None for none."""
@@ -76,7 +76,7 @@ def settings(directory: Path, **more: Any) -> Coordinator:
 async def running(its: Coordinator, *, demo: bool = False) -> AsyncIterator[RunningHere]:
     """A coordinator, stopped by a signal in the end unless it has ended already; how it ended is raised."""
     store = await asyncio.to_thread(open_store, its)
-    key = store.key()
+    key = store.keyring().signing
     store.close()
     listens: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(run(its, demo=demo, listening=listens.set_result))

@@ -10,7 +10,8 @@ import pytest
 
 from tests.coordinator.server.live import wire
 from tests.coordinator.server.running import Running, running, settings
-from tocsin.coordinator.tokens import verify
+from tocsin.coordinator.keyring import Keyring
+from tocsin.coordinator.tokens import Verifier
 from tocsin.errors import SettingsError
 from tocsin.model.coordination import Accepted, Hello
 
@@ -93,7 +94,8 @@ async def test_anybody_may_ask_whether_it_is_there(coordinator: Running) -> None
 
 
 async def test_a_registered_subscriber_gets_a_token_of_its_own(coordinator: Running) -> None:
-    claims = verify(coordinator.key, await coordinator.subscriber("ann"), 0)
+    verifier = Verifier(Keyring((coordinator.key,)).trust)
+    claims = verifier.verify(await coordinator.subscriber("ann"), 0)
     assert (claims.name, claims.role) == ("ann", "subscriber")
 
 

@@ -63,7 +63,7 @@ async def _network(
     """The coordinator, started, with two brokers that know nothing of the past."""
     await process.start()
     with closing(open_store(Coordinator(directory=directory, store=store))) as kept:
-        key = kept.key()
+        key = kept.keyring().signing
     async with httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False) as http, AsyncExitStack() as stack:
         coordinator = Running(process.url, key, http)
         brokers = {

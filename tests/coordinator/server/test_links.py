@@ -16,6 +16,7 @@ from websockets.exceptions import InvalidStatus
 from tests.coordinator.server.live import Wire, wire
 from tests.coordinator.server.running import Running, running, settings
 from tests.waiting import until_async
+from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.server import links
 from tocsin.http.listening import STOP_SECONDS
 from tocsin.model.coordination import Accepted, Beat, Hello, Load, Refused, Release, Stay
@@ -56,7 +57,7 @@ async def test_a_link_needs_a_brokers_token(coordinator: Running, role: str | No
 
 async def test_a_broker_is_told_the_key_and_serves(coordinator: Running, link: Wire) -> None:
     await link.say(Hello("north", "ws://north"))
-    assert await link.hear() == Accepted(coordinator.key)
+    assert await link.hear() == Accepted(Keyring((coordinator.key,)).trust)
     (north,) = (await coordinator.status())["brokers"]
     assert (north["name"], north["state"]) == ("north", "serving")
 

@@ -5,27 +5,28 @@ from __future__ import annotations
 import time
 
 from tocsin.broker.holdings import Bearer
-from tocsin.coordinator.tokens import Claims, Role, verify
+from tocsin.coordinator.tokens import Claims, Role, Verifier
 from tocsin.errors import ForbiddenError, UnauthorizedError
+from tocsin.model.trust import Trust
 
 
 class Access:
-    """Knows the key that tokens are signed with, once the coordinator has told it. ``demo_token`` is an operator's."""
+    """Knows what tokens are checked with, once the coordinator has told it. ``demo_token`` is an operator's."""
 
     def __init__(self, demo_token: str | None = None) -> None:
         self._demo_token = demo_token
-        self._key: str | None = None
+        self._verifier: Verifier | None = None
 
-    def learn(self, key: str) -> None:
-        """From now on tokens are checked with this key."""
-        self._key = key
+    def learn(self, trust: Trust) -> None:
+        """From now on tokens are checked with this."""
+        self._verifier = Verifier(trust)
 
     def subscriber(self, token: str) -> Bearer:
         """The subscriber a token was made for; UnauthorizedError if it is none's."""
         claims = self._claims(token)
         if claims.role != "subscriber":
             raise UnauthorizedError(f"this is the token of {_article(claims.role)}; log in with that of a subscriber")
-        return Bearer(claims.name)
+        return Bearer.of(claims, time.time())
 
     def require_operator(self, authorization: str | None) -> str:
         """The name of the operator who sent the header; UnauthorizedError or ForbiddenError if it was none."""
@@ -40,9 +41,9 @@ class Access:
         return claims.name
 
     def _claims(self, token: str) -> Claims:
-        if self._key is None:
+        if self._verifier is None:
             raise UnauthorizedError("the broker has not reached its coordinator yet; try again soon")
-        return verify(self._key, token, time.time())
+        return self._verifier.verify(token, time.time())
 
 
 def _article(role: Role) -> str:

@@ -14,6 +14,7 @@ from tocsin.broker.server import frames
 from tocsin.broker.server.connection import Connection
 from tocsin.log import get_logger
 from tocsin.model import control, coordination
+from tocsin.model.trust import Trust
 
 log = get_logger(__name__)
 
@@ -41,16 +42,16 @@ class Driver:
         self._connection: Callable[[int], Connection | None] = lambda _: None
         self._peers: Mapping[events.Link, Peer] = {}
         self._publish: Callable[[actions.PublishBatch], None] = lambda _: None
-        self._learn: Callable[[str], None] = lambda _: None
+        self._learn: Callable[[Trust], None] = lambda _: None
 
     def start(
         self,
         connection: Callable[[int], Connection | None],
         peers: Mapping[events.Link, Peer],
         publish: Callable[[actions.PublishBatch], None],
-        learn: Callable[[str], None],
+        learn: Callable[[Trust], None],
     ) -> None:
-        """Where to find a session's connection and the links' other ends, who publishes, and who is told the key."""
+        """Where to find a session's connection and the links' other ends, who publishes, and who checks tokens."""
         self._connection, self._peers, self._publish, self._learn = connection, peers, publish, learn
 
     def stop(self) -> None:
@@ -134,8 +135,8 @@ class Driver:
                 self._peers["coordinator"].send(message)
             case actions.PublishBatch():
                 self._publish(action)
-            case actions.KeyLearned(key):
-                self._learn(key)
+            case actions.TrustLearned(trust):
+                self._learn(trust)
 
     def _settle(self) -> None:
         """Once after all that happened in a turn of the loop: sets the alarm."""

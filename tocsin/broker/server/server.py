@@ -27,6 +27,7 @@ from tocsin.http.demo import DEMO_TOKEN
 from tocsin.http.listening import is_loopback
 from tocsin.http.origins import Origins
 from tocsin.model import messages
+from tocsin.model.trust import Trust
 from tocsin.settings import Broker as Section
 from tocsin.trust import trust
 
@@ -122,8 +123,8 @@ class BrokerServer:
             closed={str(code): count for code, count in sorted(sessions.closes.items())},
         )
 
-    def _learn(self, key: str) -> None:
-        self.access.learn(key)
+    def _learn(self, trust: Trust) -> None:
+        self.access.learn(trust)
         self.sessions.entrance.open = True
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tocsin.coordinator.tokens import Claims, Role, verify
+from tocsin.coordinator.tokens import Claims, Role, Verifier
 from tocsin.errors import ForbiddenError, UnauthorizedError
+from tocsin.model.trust import Trust
 
 
 class Gate:
     """Turns an ``Authorization`` header into what its token claims. ``demo_token`` is an operator's and a broker's."""
 
-    def __init__(self, key: str, now: Callable[[], float], demo_token: str | None = None) -> None:
-        self._key, self._now, self._demo_token = key, now, demo_token
+    def __init__(self, trust: Trust, now: Callable[[], float], demo_token: str | None = None) -> None:
+        self._verifier, self._now, self._demo_token = Verifier(trust), now, demo_token
+
+    def learn(self, trust: Trust) -> None:
+        """From now on tokens are checked with this."""
+        self._verifier = Verifier(trust)
 
     def token(self, authorization: str | None) -> str:
         """The token in a header; without one it is an UnauthorizedError."""
@@ -32,7 +37,7 @@ class Gate:
         token = self.token(authorization)
         if self.is_demo(token) and role != "subscriber":
             return Claims("demo", role, float("inf"))
-        claims = verify(self._key, token, self._now())
+        claims = self._verifier.verify(token, self._now())
         if claims.role != role:
             raise ForbiddenError(
                 f"this needs a token with the role {role}; the token of {claims.name} has the role {claims.role} "

@@ -15,6 +15,7 @@ from tocsin.coordinator.server.access import Gate
 from tocsin.coordinator.server.calls import Calls, guarded
 from tocsin.coordinator.server.driver import Driver
 from tocsin.coordinator.server.links import Links
+from tocsin.coordinator.server.watch import Watch
 from tocsin.errors import NotFoundError
 from tocsin.http.envelope import Envelope
 from tocsin.http.failures import failure, unrouted
@@ -23,9 +24,12 @@ from tocsin.http.script import PATH as SCRIPT
 from tocsin.settings.coordinator import Coordinator
 
 
-def create_app(driver: Driver, gate: Gate, settings: Coordinator, demo: bool = False) -> Starlette:
+def create_app(driver: Driver, gate: Gate, watch: Watch, settings: Coordinator, demo: bool = False) -> Starlette:
     """The server of a coordinator, not yet listening."""
-    calls = Calls(driver, gate, settings.registration)
+    calls, links = Calls(driver, gate, settings.registration, watch), Links(driver, gate, settings.link_bytes)
+    watch.listen(driver.tell)
+    watch.listen(lambda amended: gate.learn(amended.keyring.trust))
+    watch.listen(lambda amended: links.learn(amended.keyring.trust))
     origins = Origins("coordinator", settings.origins, demo)
     app = Starlette(
         routes=[
@@ -38,7 +42,7 @@ def create_app(driver: Driver, gate: Gate, settings: Coordinator, demo: bool = F
             Route("/plan", guarded(calls.plan), methods=["GET", "POST"]),
             Route("/balancing", guarded(calls.balance), methods=["PUT"]),
             Route(SCRIPT, guarded(calls.script)),
-            WebSocketRoute("/link", Links(driver, gate, settings.link_bytes).endpoint),
+            WebSocketRoute("/link", links.endpoint),
         ],
         middleware=[
             Middleware(Envelope),

@@ -15,13 +15,15 @@ from tocsin.coordinator import events
 from tocsin.coordinator.events import Handle
 from tocsin.coordinator.server.access import Gate
 from tocsin.coordinator.server.driver import Driver
-from tocsin.errors import InvalidError, UnavailableError
+from tocsin.coordinator.server.watch import Watch
+from tocsin.errors import ForbiddenError, InvalidError, UnavailableError
 from tocsin.http import body
 from tocsin.http.answers import answer
 from tocsin.http.envelope import CALLER
 from tocsin.http.failures import failure
 from tocsin.http.script import script
 from tocsin.model.messages import BareHealth, BrokerName, BrokerUrl
+from tocsin.model.terms import Groups
 from tocsin.settings.coordinator import Registration
 
 _MOST_BYTES: Final = 64 << 10
@@ -33,9 +35,10 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody who wants to subscribe."""
+    """Somebody who wants to subscribe; only an operator gives groups."""
 
     name: str
+    groups: Groups = ()
 
 
 class NewBroker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,8 +59,8 @@ class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Calls:
     """The calls of one coordinator. Every refusal is answered in the shape of :mod:`tocsin.http.failures`."""
 
-    def __init__(self, driver: Driver, gate: Gate, registration: Registration) -> None:
-        self._driver, self._gate, self._registration = driver, gate, registration
+    def __init__(self, driver: Driver, gate: Gate, registration: Registration, watch: Watch) -> None:
+        self._driver, self._gate, self._registration, self._watch = driver, gate, registration, watch
 
     async def health(self, _: Request) -> Response:
         """Says that it is there, to anybody, and whether what it is told is being stored."""
@@ -69,7 +72,12 @@ class Calls:
         if not fresh:
             self._operator(request)
         user = await _decoded(request, User)
-        return await self._answered(lambda handle: events.RegisterUser(handle, user.name, fresh), 201)
+        if fresh and user.groups:
+            raise ForbiddenError("only an operator puts subscribers into groups: register without, or with their token")
+        if fresh:
+            # A name that was signed for a moment ago is taken.
+            await self._watch.look()
+        return await self._answered(lambda handle: events.RegisterUser(handle, user.name, fresh, user.groups), 201)
 
     async def register_broker(self, request: Request) -> Response:
         """The paper's registerbroker."""

@@ -1,8 +1,9 @@
 """The brokers' connections: one WebSocket each, messages of :mod:`tocsin.model.coordination` both ways.
 
 A handshake without a broker's token is refused with 401 or 403. A connection is closed with 1003 for a binary message,
-1009 for one that is too large, 4400 after a message that makes no sense (``refused`` says why), 4403 for another
-broker's ``hello``, 4408 without any, 4429 when what is sent is not read, and 1012 when the server stops.
+1009 for one that is too large, 4400 after a message that makes no sense (``refused`` says why), 4401 when its token
+ends or is withdrawn, 4403 for another broker's ``hello``, 4408 without any, 4429 when what is sent is not read, and
+1012 when the server stops.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
+from math import inf
 from typing import Final
 
 import msgspec
@@ -18,11 +20,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tocsin.coordinator.events import Heard, Link, Lost, Received
 from tocsin.coordinator.server.access import Gate
 from tocsin.coordinator.server.driver import Driver
-from tocsin.errors import ForbiddenError, InvalidError, TocsinError
+from tocsin.coordinator.tokens import Claims
+from tocsin.errors import ForbiddenError, InvalidError, TocsinError, UnauthorizedError
 from tocsin.http import failures
 from tocsin.http.body import UNDECODABLE, undecodable
 from tocsin.log import get_logger
 from tocsin.model.coordination import Beat, FromBroker, FromCoordinator, Hello, Keep, Refused
+from tocsin.model.trust import Trust
 from tocsin.tasks import until_one_ends
 
 log = get_logger(__name__)
@@ -30,10 +34,12 @@ log = get_logger(__name__)
 HELLO_SECONDS: Final = 10.0
 UNSUPPORTED: Final = 1003
 UNREADABLE: Final = 4400
+UNAUTHORIZED: Final = 4401
 LATE: Final = 4408
 UNREAD: Final = 4429
 # How long a peer that does not read may take for the last words to it.
 _CLOSE_SECONDS: Final = 2.0
+_FOREVER: Final = 1e9
 
 _MESSAGE: Final[msgspec.json.Decoder[FromBroker]] = msgspec.json.Decoder(FromBroker)
 
@@ -43,6 +49,12 @@ class Links:
 
     def __init__(self, driver: Driver, gate: Gate, most: int) -> None:
         self._driver, self._gate, self._most = driver, gate, most
+        self._open: set[Conversation] = set()
+
+    def learn(self, trust: Trust) -> None:
+        """Ends the connections whose tokens are not taken any more."""
+        for conversation in self._open:
+            conversation.judge(trust)
 
     async def endpoint(self, websocket: WebSocket) -> None:
         """One connection, from its handshake to its end."""
@@ -54,21 +66,26 @@ class Links:
             log.warning("a broker is refused", reason=str(error), client=client)
             await websocket.send_denial_response(failures.failure(error))
             return
-        broker = None if self._gate.is_demo(self._gate.token(authorization)) else claims.name
-        with suppress(WebSocketDisconnect):
-            await websocket.accept()
-            await Conversation(websocket, self._driver, broker, self._most).hold()
+        known = None if self._gate.is_demo(self._gate.token(authorization)) else claims
+        conversation = Conversation(websocket, self._driver, known, self._most)
+        self._open.add(conversation)
+        try:
+            with suppress(WebSocketDisconnect):
+                await websocket.accept()
+                await conversation.hold()
+        finally:
+            self._open.discard(conversation)
 
 
 class Conversation:
-    """An open connection. ``broker`` is whose token it came with; None: anybody's.
+    """An open connection. ``claims`` are of the token it came with; None: that is anybody's.
 
-    What can go wrong: the broker says what cannot be read or is another's to say, or does not read. Then the connection
-    is closed, and the core told that it is lost; a broker may come again at once.
+    What can go wrong: the broker says what cannot be read or is another's to say, or does not read, or its token ends
+    or is withdrawn. Then the connection is closed, and the core told that it is lost; a broker may come again at once.
     """
 
-    def __init__(self, websocket: WebSocket, driver: Driver, broker: str | None, most: int) -> None:
-        self._websocket, self._driver, self._broker, self._most = websocket, driver, broker, most
+    def __init__(self, websocket: WebSocket, driver: Driver, claims: Claims | None, most: int) -> None:
+        self._websocket, self._driver, self._claims, self._most = websocket, driver, claims, most
         self._outgoing: deque[str] = deque()
         self._size = 0
         self._something, self._closing = asyncio.Event(), False
@@ -91,11 +108,18 @@ class Conversation:
         """Ends the connection when what is in line is sent."""
         self._end(UNREADABLE, "closed by the coordinator")
 
+    def judge(self, trust: Trust) -> None:
+        """Ends the connection if its token is not taken any more."""
+        if (its := self._claims) is None:
+            return
+        if fault := trust.fault(name=its.name, token=its.id, key=its.key, issued=its.issued):
+            self._refuse(UNAUTHORIZED, UnauthorizedError(fault))
+
     async def hold(self) -> None:
         """Talks until one side closes."""
         link = self._driver.connect(self)
         try:
-            await until_one_ends(self._read(link), self._write())
+            await until_one_ends(self._read(link), self._write(), self._expire())
         except InvalidError as error:
             self._refuse(UNREADABLE, error)
         except ForbiddenError as error:
@@ -106,6 +130,13 @@ class Conversation:
             if self._name:
                 log.info("broker disconnected", broker=self._name, reason=self._reason)
         await self._finish()
+
+    async def _expire(self) -> None:
+        """Ends the connection with its token."""
+        name, expires = (self._claims.name, self._claims.expires) if self._claims else ("", inf)
+        await asyncio.sleep(expires - self._driver.now if expires < inf else _FOREVER)
+        error = f"the token of {name} has ended: make a new one with 'tocsin token sign {name} --role broker'"
+        self._refuse(UNAUTHORIZED, UnauthorizedError(error))
 
     async def _read(self, link: Link) -> None:
         first: FromBroker | None
@@ -142,9 +173,9 @@ class Conversation:
     def _check_name(self, message: FromBroker) -> None:
         if not isinstance(message, Hello):
             return
-        if self._broker is not None and message.broker != self._broker:
+        if self._claims is not None and message.broker != self._claims.name:
             raise ForbiddenError(
-                f"{message.broker[:128]!r} came with the token of {self._broker}: make it one of its own with "
+                f"{message.broker[:128]!r} came with the token of {self._claims.name}: make it one of its own with "
                 f"'tocsin token sign {message.broker[:128]} --role broker', and set its broker.token"
             )
         if not self._name:
@@ -173,7 +204,9 @@ class Conversation:
         self._something.set()
 
     def _refuse(self, code: int, error: TocsinError) -> None:
-        log.warning("a broker is refused", broker=self._name, token_of=self._broker, reason=str(error))
+        log.warning(
+            "a broker is refused", broker=self._name, token_of=self._claims and self._claims.name, reason=str(error)
+        )
         self._end(code, "", Refused(error.code, str(error)))
 
     async def _finish(self) -> None:

@@ -16,6 +16,7 @@ from tocsin.coordinator.server import policy
 from tocsin.coordinator.server.access import Gate
 from tocsin.coordinator.server.app import create_app
 from tocsin.coordinator.server.driver import Clock, Driver
+from tocsin.coordinator.server.watch import Watch
 from tocsin.coordinator.store import Store
 from tocsin.coordinator.store.opening import open_store
 from tocsin.http import listening as sockets
@@ -66,8 +67,9 @@ async def run(
         clock = Clock()
         core = Coordinator(state, clock(), placement, planners, policy.limits(settings))
         driver = Driver(core, kept, clock, settings.answer_seconds, settings.max_waiting)
-        app = create_app(driver, Gate(state.key, clock, DEMO_TOKEN if demo else None), settings, demo)
-        await until_one_ends(_serve(app, settings, listener, files, listening), driver.run())
+        gate, watch = Gate(state.keyring.trust, clock, DEMO_TOKEN if demo else None), Watch(kept, state.keyring, clock)
+        app = create_app(driver, gate, watch, settings, demo)
+        await until_one_ends(_serve(app, settings, listener, files, listening), driver.run(), watch.run())
 
 
 async def _opened(settings: Settings) -> Store:

@@ -1,4 +1,4 @@
-"""What the coordinator must not forget: brokers, who is where, subscriptions with their cursors, and its key.
+"""What the coordinator must not forget: brokers, who is where, subscriptions with their cursors, and its keys.
 
 A store takes batches of changes, each as a whole, and gives everything back at the start. What ``write`` has returned
 from would outlive a crash. ``opening`` gives the store that the settings name.
@@ -6,9 +6,10 @@ from would outlive a crash. ``opening`` gives the store that the settings name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store.records import Change, State
 
 
@@ -23,8 +24,14 @@ class Store(Protocol):
     def claim(self) -> None:
         """Makes this the only coordinator on the store; if there is another, it is a ConflictError."""
 
-    def key(self) -> str:
-        """What tokens are signed with. Anybody may ask, whoever has claimed the store."""
+    def keyring(self) -> Keyring:
+        """What tokens are signed with, and which are not taken. Anybody may ask, whoever has claimed the store."""
+
+    def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
+        """Changes the keyring and registers subscribers, at once and durably, whoever has claimed the store."""
+
+    def unplaced(self) -> list[str]:
+        """Who was registered, and never had a broker."""
 
     def read(self) -> State:
         """All that is kept."""

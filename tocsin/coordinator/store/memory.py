@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from secrets import token_hex
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store.records import (
     Broker,
     Change,
@@ -27,8 +27,8 @@ from tocsin.model.subscriber import Held
 class MemoryStore:
     """Keeps what it is told, and never refuses."""
 
-    def __init__(self, key: str | None = None) -> None:
-        self._key, self._balancing = key or token_hex(32), True
+    def __init__(self, keyring: Keyring | None = None) -> None:
+        self._keyring, self._balancing = keyring or Keyring.new(), True
         self._brokers: dict[str, Broker] = {}
         self._places: dict[str, Place] = {}
         self._held: dict[str, dict[int, Held]] = {}
@@ -36,14 +36,25 @@ class MemoryStore:
     def claim(self) -> None:
         """There is nobody else."""
 
-    def key(self) -> str:
-        """What tokens are signed with."""
-        return self._key
+    def keyring(self) -> Keyring:
+        """What tokens are signed with, and which are not taken."""
+        return self._keyring
+
+    def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
+        """Changes the keyring and registers subscribers."""
+        keyring = change(self._keyring)
+        self._keyring = replace(keyring, names=keyring.names + len(registered))
+        for name in registered:
+            self._places.setdefault(name, Place(name))
+
+    def unplaced(self) -> list[str]:
+        """Who was registered, and never had a broker."""
+        return [place.subscriber for place in self._places.values() if place.broker is None and not place.coming]
 
     def read(self) -> State:
         """All that is kept, as a copy."""
         held = {name: dict(each) for name, each in self._held.items() if each}
-        return State(self._key, list(self._brokers.values()), list(self._places.values()), held, self._balancing)
+        return State(self._keyring, list(self._brokers.values()), list(self._places.values()), held, self._balancing)
 
     def write(self, changes: Sequence[Change]) -> None:
         """Keeps a batch."""

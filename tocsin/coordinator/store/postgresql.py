@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from secrets import token_hex
+from threading import RLock
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import psycopg
 
+from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store import sql
 from tocsin.coordinator.store.records import Change, State
 from tocsin.errors import BusyError, ConflictError, StorageError
@@ -50,6 +52,8 @@ class PostgresqlStore:
     def __init__(self, url: str) -> None:
         self._url, self._name = url, f"tocsin-coordinator-{token_hex(4)}"
         self._open: Connection | None = None
+        # Transactions of several threads on one connection would be one.
+        self._turn = RLock()
         self._epoch: int | None = None
         with self._connected() as connection:
             self._found(connection)
@@ -62,10 +66,23 @@ class PostgresqlStore:
             connection.execute(_own(sql.PUT_FACT), ("epoch", str(epoch)))
             self._epoch = epoch
 
-    def key(self) -> str:
-        """What tokens are signed with."""
+    def keyring(self) -> Keyring:
+        """What tokens are signed with, and which are not taken."""
         with self._connected() as connection:
-            return _facts(connection)["key"]
+            return sql.read_keyring(connection.execute(sql.READ_KEYRING).fetchone())
+
+    def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
+        """Changes the keyring and registers subscribers: all of it, on disk, or nothing."""
+        with self._connected() as connection, connection.transaction():
+            # Whoever else would change it waits, and then changes what it is by then.
+            before = sql.read_keyring(connection.execute(f"{sql.READ_KEYRING} FOR UPDATE").fetchone())
+            for statement, row in sql.amended(before, change, registered):
+                connection.execute(_own(statement), row)
+
+    def unplaced(self) -> list[str]:
+        """Who was registered, and never had a broker."""
+        with self._connected() as connection:
+            return [str(name) for (name,) in connection.execute(sql.READ_UNPLACED)]
 
     def read(self) -> State:
         """All that is kept."""
@@ -92,9 +109,10 @@ class PostgresqlStore:
     def _connected(self) -> Iterator[Connection]:
         """The connection, made anew if the last one is lost, and given up when something goes wrong with it."""
         try:
-            if self._open is None:
-                self._open = self._connect()
-            yield self._open
+            with self._turn:
+                if self._open is None:
+                    self._open = self._connect()
+                yield self._open
         except psycopg.Error as error:
             self.close()
             said = " ".join(str(error).split())
@@ -138,10 +156,8 @@ class PostgresqlStore:
             if _missing(connection, "SELECT to_regclass('tocsin.facts')"):
                 _create(connection)
             facts = _facts(connection)
-            for statement in sql.steps(int(facts["schema"])):
-                connection.execute(statement)
             if int(facts["schema"]) < sql.SCHEMA:
-                connection.execute(_own(sql.PUT_FACT), ("schema", str(sql.SCHEMA)))
+                _upgrade(connection, int(facts["schema"]))
         if int(facts["schema"]) > sql.SCHEMA:
             self.close()
             raise StorageError(
@@ -163,6 +179,11 @@ def _create(connection: Connection) -> None:
         connection.execute(table)
     for fact in [*sql.first_facts(), ("schema", str(sql.SCHEMA)), ("epoch", "0")]:
         connection.execute(_own(sql.PUT_FACT), fact)
+
+
+def _upgrade(connection: Connection, schema: int) -> None:
+    for statement, row in [*sql.steps(schema), (sql.PUT_FACT, ("schema", str(sql.SCHEMA)))]:
+        connection.execute(_own(statement), row)
 
 
 def _missing(connection: Connection, question: str) -> bool:

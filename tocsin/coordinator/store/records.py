@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
+from tocsin.coordinator.keyring import Keyring
 from tocsin.model.histories import Cursor
 from tocsin.model.subscriber import Held
 
@@ -86,9 +87,9 @@ Change = PutBroker | PutPlace | PutHeld | DropHeld | PutCursors | SetBalancing
 
 
 class State(msgspec.Struct):
-    """All that is kept: ``key`` is what tokens are signed with, ``held`` is subscriber → subscription."""
+    """All that is kept: ``keyring`` is what tokens are signed with, ``held`` is subscriber → subscription."""
 
-    key: str
+    keyring: Keyring
     brokers: list[Broker] = []
     places: list[Place] = []
     held: dict[str, dict[int, Held]] = {}

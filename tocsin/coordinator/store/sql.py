@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from secrets import token_hex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import astuple
 
+from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store.records import (
     Broker,
     Change,
@@ -23,7 +23,7 @@ from tocsin.coordinator.store.records import (
 )
 from tocsin.model.subscriber import Held
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 TABLES: Final = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE brokers (name TEXT PRIMARY KEY, url TEXT NOT NULL, capacity DOUBLE PRECISION NOT NULL,"
@@ -34,9 +34,17 @@ TABLES: Final = (
     " parameters TEXT NOT NULL, cursor BIGINT NOT NULL, live BIGINT NOT NULL,"
     " incarnation TEXT NOT NULL DEFAULT '', PRIMARY KEY (subscriber, subscription))",
 )
-MIGRATIONS: Final = {2: ("ALTER TABLE held ADD COLUMN incarnation TEXT NOT NULL DEFAULT ''",)}
+KEYS: Final = 3
+"""Before this schema one key signed and verified alike, and every broker knew it: what it signed is not taken."""
+MIGRATIONS: Final = {
+    2: ("ALTER TABLE held ADD COLUMN incarnation TEXT NOT NULL DEFAULT ''",),
+    KEYS: ("DELETE FROM facts WHERE name = 'key'",),
+}
 """What brings tables to each schema from the one before it."""
 READ_FACTS: Final = "SELECT name, value FROM facts"
+READ_KEYRING: Final = "SELECT value FROM facts WHERE name = 'keyring'"
+READ_UNPLACED: Final = "SELECT subscriber FROM places WHERE broker IS NULL AND coming = 0"
+REGISTER: Final = "INSERT INTO places VALUES (?, NULL, 0, NULL, 0) ON CONFLICT (subscriber) DO NOTHING"
 READ_BROKERS: Final = "SELECT name, url, capacity, x, y, draining FROM brokers"
 READ_PLACES: Final = "SELECT subscriber, broker, stay, destination, coming FROM places"
 READ_HELD: Final = "SELECT subscriber, subscription, channel, parameters, cursor, live, incarnation FROM held"
@@ -65,14 +73,36 @@ _PUT_CURSOR: Final = (
 Row = tuple[Any, ...]
 
 
-def steps(schema: int) -> list[str]:
-    """What brings tables of an older schema to the present one."""
-    return [statement for number in range(schema + 1, SCHEMA + 1) for statement in MIGRATIONS[number]]
-
-
 def first_facts() -> list[Row]:
     """What a new store knows: a key of its own, and that it balances."""
-    return [("key", token_hex(32)), ("balancing", "on")]
+    return [written(Keyring.new()), ("balancing", "on")]
+
+
+def steps(schema: int) -> Iterator[tuple[str, Row]]:
+    """What brings a store of an older schema to the present one."""
+    for number in range(schema + 1, SCHEMA + 1):
+        for statement in MIGRATIONS.get(number, ()):
+            yield statement, ()
+    if schema < KEYS:
+        yield PUT_FACT, written(Keyring.new())
+
+
+def written(keyring: Keyring) -> Row:
+    """A keyring as a fact."""
+    return "keyring", msgspec.json.encode(keyring).decode()
+
+
+def read_keyring(row: Row | None) -> Keyring:
+    """The keyring that was written so."""
+    return msgspec.json.decode(row[0] if row else "", type=Keyring)
+
+
+def amended(before: Keyring, change: Callable[[Keyring], Keyring], names: Sequence[str]) -> Iterator[tuple[str, Row]]:
+    """A change of the keyring and new names, as statements."""
+    keyring = change(before)
+    yield PUT_FACT, written(msgspec.structs.replace(keyring, names=keyring.names + len(names)))
+    for name in names:
+        yield REGISTER, (name,)
 
 
 def statements(change: Change) -> Iterator[tuple[str, Row]]:
@@ -102,7 +132,7 @@ def state(
     """All that is kept, from the rows of the four tables."""
     known: dict[str, str] = dict(facts)
     return State(
-        known["key"],
+        read_keyring((known["keyring"],)),
         [_broker(*row) for row in brokers],
         [Place(*row) for row in places],
         _held(held),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import RLock
 
+from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store import sql
 from tocsin.coordinator.store.records import Change, State
 from tocsin.errors import BusyError, StorageError
 from tocsin.lock import take_lock
+from tocsin.private import make_private
 
 
 class SqliteStore:
@@ -25,8 +28,10 @@ class SqliteStore:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lock: int | None = None
+        # Transactions of several threads on one connection would be one.
+        self._turn = RLock()
         with self._explained():
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_private(file)
             self._connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
@@ -41,10 +46,21 @@ class SqliteStore:
         with self._explained():
             self._lock = take_lock(self._file.with_name(f"{self._file.name}.lock"), "the coordinator's state")
 
-    def key(self) -> str:
-        """What tokens are signed with."""
+    def keyring(self) -> Keyring:
+        """What tokens are signed with, and which are not taken."""
         with self._explained():
-            return str(dict(self._connection.execute(sql.READ_FACTS))["key"])
+            return sql.read_keyring(self._connection.execute(sql.READ_KEYRING).fetchone())
+
+    def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
+        """Changes the keyring and registers subscribers: all of it, on disk, or nothing."""
+        with self._changing():
+            for statement, row in sql.amended(self.keyring(), change, registered):
+                self._connection.execute(statement, row)
+
+    def unplaced(self) -> list[str]:
+        """Who was registered, and never had a broker."""
+        with self._explained():
+            return [str(name) for (name,) in self._connection.execute(sql.READ_UNPLACED)]
 
     def read(self) -> State:
         """All that is kept."""
@@ -77,13 +93,13 @@ class SqliteStore:
                     self._connection.execute(f"{table} WITHOUT ROWID")
                 self._connection.executemany(sql.PUT_FACT, sql.first_facts())
             else:
-                for statement in sql.steps(schema):
-                    self._connection.execute(statement)
+                for statement, row in sql.steps(schema):
+                    self._connection.execute(statement, row)
             self._connection.execute(f"PRAGMA user_version = {sql.SCHEMA}")
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        with self._explained():
+        with self._turn, self._explained():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -97,7 +113,8 @@ class SqliteStore:
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
-            yield
+            with self._turn:
+                yield
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise BusyError(f"another process is changing {self._file}: nothing was changed; try again") from error

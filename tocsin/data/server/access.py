@@ -40,6 +40,14 @@ class Caller(msgspec.Struct, frozen=True):
             f"this needs a token with the role {access}; the token of {self.name} has the role {self.role}"
         )
 
+    def require_name(self, broker: str) -> None:
+        """Raises ForbiddenError when this is another broker's token; an admin's is good for each."""
+        if self.role == Access.BROKER and self.name != broker:
+            raise ForbiddenError(
+                f"this is the token of broker {self.name}, and {broker} needs its own: "
+                f"'tocsin token add {broker} --role broker' makes one"
+            )
+
 
 class Gate:
     """Turns an ``Authorization`` header into its :class:`Caller`."""
@@ -49,12 +57,19 @@ class Gate:
 
     def caller(self, authorization: str | None) -> Caller:
         """Whoever sent the header; UnauthorizedError when there is none, or it is of nobody known."""
-        if not authorization:
+        token = self.token(authorization)
+        if token is None:
             raise UnauthorizedError("no token: send the header 'Authorization: Bearer TOKEN'")
+        return self.holder(token)
+
+    def token(self, authorization: str | None) -> str | None:
+        """The token in a header, if there is one; a header of another kind is an UnauthorizedError."""
+        if not authorization:
+            return None
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             raise UnauthorizedError("the Authorization header must be 'Bearer TOKEN'")
-        return self.holder(token.strip())
+        return token.strip()
 
     def holder(self, token: str) -> Caller:
         """Whoever holds the token; UnauthorizedError when nobody known does."""

@@ -1,8 +1,9 @@
 """The brokers' control socket: notices go out, subscriptions and pulls come in.
 
-A connection is closed with 4000 plus the HTTP status when it may not be (4401 without a known token, 4403 with a wrong
-role, 4404 for a broker nobody registered), with 1003 for a binary message, 1009 for one that is too large and 1012 when
-the server stops. Any other message that makes no sense is answered with an error, and the connection stays.
+A connection is closed with 4000 plus the HTTP status when it may not be (4401 without a known token or once it is
+revoked, 4403 with a wrong role or another broker's, 4404 for a broker nobody registered), with 1003 for a binary
+message, 1009 for one that is too large and 1012 when the server stops. Any other message that makes no sense is
+answered with an error, and the connection stays.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tocsin.data.attachment import Attachment
 from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster, Notices
 from tocsin.data.server.pending import Pending
-from tocsin.errors import InvalidError, UnauthorizedError, UnavailableError
+from tocsin.errors import BusyError, InvalidError, StorageError, UnauthorizedError, UnavailableError
 from tocsin.http import failures
 from tocsin.http.body import UNDECODABLE, decoded, undecodable
 from tocsin.log import get_logger
@@ -31,6 +32,7 @@ log = get_logger(__name__)
 
 TOKEN_SECONDS: Final = 10.0
 MOST_UNNAMED: Final = 16
+WATCH_SECONDS: Final = 1.0
 UNSUPPORTED: Final = 1003
 
 _REQUEST: Final[msgspec.json.Decoder[control.Request]] = msgspec.json.Decoder(control.Request)
@@ -51,29 +53,40 @@ class Control:
         """One connection, from its handshake to its end."""
         try:
             broker = _broker(websocket)
-            named = self._named(websocket)
+            token = self._gate.token(websocket.headers.get("authorization"))
+            if token is not None:
+                self._check(token, broker)
+            elif self._unnamed >= MOST_UNNAMED:
+                raise UnavailableError("too many connections have not sent their token yet; send it with the handshake")
         except Exception as error:
             await websocket.send_denial_response(failures.failure(error))
             return
         with suppress(WebSocketDisconnect):
             await websocket.accept()
             try:
-                if not named:
-                    self._gate.holder(await self._token(websocket)).require(Access.BROKER)
-                await Conversation(websocket, self._cluster, broker).hold()
+                if token is None:
+                    token = await self._token(websocket)
+                    self._check(token, broker)
+                conversation = Conversation(websocket, self._cluster, broker)
+                await until_one_ends(conversation.hold(), self._watch(token, broker))
             except WebSocketDisconnect:
                 raise
             except Exception as error:
                 await _refuse(websocket, error)
 
-    def _named(self, websocket: WebSocket) -> bool:
-        """Whether the handshake came with a token; one that does not do is refused."""
-        authorization = websocket.headers.get("authorization")
-        if authorization:
-            self._gate.caller(authorization).require(Access.BROKER)
-        elif self._unnamed >= MOST_UNNAMED:
-            raise UnavailableError("too many connections have not sent their token yet; send it with the handshake")
-        return bool(authorization)
+    def _check(self, token: str, broker: str) -> None:
+        """Refuses a token that is not the broker's, nor an admin's."""
+        caller = self._gate.holder(token)
+        caller.require(Access.BROKER)
+        caller.require_name(broker)
+
+    async def _watch(self, token: str, broker: str) -> None:
+        """Ends when the token is revoked, with the reason."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            # While the store cannot be read, what it said last counts.
+            with suppress(StorageError, BusyError):
+                await asyncio.to_thread(self._check, token, broker)
 
     async def _token(self, websocket: WebSocket) -> str:
         """The token in the first message. Only so many may be waited for, for anybody can connect without."""
