@@ -68,3 +68,48 @@ def test_what_cannot_be_signed_is_refused(tocsin: Program) -> None:
     assert "'two words' is no name" in tocsin("token", "sign", "two words", "--role", "operator").err
     assert "'king' is not one of" in tocsin("token", "sign", "ann", "--role", "king").err
     assert not Path("tocsin-coordinator").exists()
+
+
+def test_a_signed_subscriber_is_registered_with_its_groups(tocsin: Program) -> None:
+    signed = tocsin("token", "sign", "ann", "--role", "subscriber", "--group", "police", "--group", "fire")
+    with closing(SqliteStore(Path("tocsin-coordinator/coordinator.sqlite"))) as store:
+        assert store.unplaced() == ["ann"]
+        claims = Verifier(store.keyring().trust).verify(signed.out.strip(), time.time())
+    assert claims.groups == ("fire", "police")
+    assert f"with the id {claims.id}" in signed.err
+    assert "is in no group" in tocsin("token", "sign", "north", "--role", "broker", "--group", "fire").err
+
+
+def test_signed_tokens_are_withdrawn_by_id_and_by_name(tocsin: Program) -> None:
+    first, second, other = (
+        tocsin("token", "sign", name, "--role", "subscriber").out.strip() for name in ("ann", "ann", "bob")
+    )
+    file = Path("tocsin-coordinator/coordinator.sqlite")
+    with closing(SqliteStore(file)) as store:
+        number = Verifier(store.keyring().trust).verify(first, time.time()).id
+    for arguments, gone in ((("--id", number), {first}), (("ann",), {first, second})):
+        assert tocsin("token", "withdraw", *arguments).status == 0
+        with closing(SqliteStore(file)) as store:
+            verifier = Verifier(store.keyring().trust)
+        for token in (first, second, other):
+            assert _taken(verifier, token) == (token not in gone)
+    assert "say whose tokens, or which one" in tocsin("token", "withdraw").err
+
+
+def test_a_rotated_key_is_taken_for_a_while_or_not_at_all(tocsin: Program) -> None:
+    old = tocsin("token", "sign", "ann", "--role", "operator").out.strip()
+    file = Path("tocsin-coordinator/coordinator.sqlite")
+    for days, taken in (("1", True), ("0", False)):
+        assert tocsin("token", "rotate", "--days", days).status == 0
+        new = tocsin("token", "sign", "ann", "--role", "operator").out.strip()
+        with closing(SqliteStore(file)) as store:
+            verifier = Verifier(store.keyring().trust)
+        assert (_taken(verifier, old), _taken(verifier, new)) == (taken, True)
+
+
+def _taken(verifier: Verifier, token: str) -> bool:
+    try:
+        verifier.verify(token, time.time())
+    except UnauthorizedError:
+        return False
+    return True

@@ -37,6 +37,7 @@ from tocsin.settings.coordinator import Coordinator
 
 Open = Callable[[], Store]
 OF_THE_FIRST_SCHEMA = (
+    "ALTER TABLE held DROP COLUMN incarnation",
     "DELETE FROM facts WHERE name = 'keyring'",
     "INSERT INTO facts VALUES ('key', 'known to every broker')",
 )
@@ -141,7 +142,7 @@ def test_a_database_of_the_first_schema_is_opened_too(postgresql: PostgresqlServ
     with closing(PostgresqlStore(url)) as store:
         assert len(store.read().keyring.keys) == 1
     with psycopg.connect(url) as connection:
-        facts = dict(connection.execute("SELECT name, value FROM tocsin.facts").fetchall())
+        facts: dict[str, str] = dict(connection.execute("SELECT name, value FROM tocsin.facts").fetchall())
     assert facts["schema"] == str(SCHEMA)
     assert "key" not in facts
 

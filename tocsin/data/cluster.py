@@ -38,6 +38,7 @@ from tocsin.model.control import Dropped, Executed, Notice
 from tocsin.model.histories import incarnation
 from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
 from tocsin.model.terms import Asker
+from tocsin.private import make_private_directory
 from tocsin.settings import Settings
 
 log = get_logger(__name__)
@@ -287,6 +288,7 @@ class Cluster:
 def _locked(directory: Path) -> int:
     """The lock of a data directory, before anything in it is touched: two processes would ruin each other's files."""
     try:
+        make_private_directory(directory)
         make_directory(directory.absolute())
         return take_lock(directory / "lock", "the data directory")
     except OSError as error:

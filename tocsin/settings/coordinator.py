@@ -48,6 +48,13 @@ class Coordinator(Section, frozen=True, kw_only=True):
         Registration,
         Meta(description="Who may register subscribers: operators, or anybody for names that are not taken."),
     ] = "operator"
+    registrations_each: Annotated[
+        int,
+        Meta(ge=1, description="Where anybody may register: names an hour from one address. Operators have no bound."),
+    ] = 100
+    registrations: Annotated[
+        int, Meta(ge=1, description="Where anybody may register: names an hour from all addresses together.")
+    ] = 10_000
     answer_seconds: Annotated[
         Seconds, Meta(description="A call that cannot be answered for so long gets status 503.")
     ] = 30.0

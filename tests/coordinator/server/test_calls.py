@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.coordinator.server.live import wire
 from tests.coordinator.server.running import Running, running, settings
 from tocsin.coordinator.keyring import Keyring
+from tocsin.coordinator.store.opening import open_store
 from tocsin.coordinator.tokens import Verifier
 from tocsin.errors import SettingsError
 from tocsin.model.coordination import Accepted, Hello
@@ -134,6 +136,33 @@ async def test_where_registration_is_open_anybody_may_take_a_free_name(tmp_path:
         assert (again.status_code, again.json()["error"]["code"]) == (409, "conflict")
         assert (await coordinator.call("POST", "/users", json={"name": "ann"})).status_code == 201, "by an operator"
         assert (await coordinator.call("POST", "/users", "nonsense", json={"name": "bob"})).status_code == 401
+
+
+async def test_open_registration_has_a_quota_and_operators_have_none(tmp_path: Path) -> None:
+    async with running(settings(tmp_path, registration="open", registrations_each=2)) as coordinator:
+        for name, status in (("ann", 201), ("bob", 201), ("cat", 429)):
+            answer = await coordinator.call("POST", "/users", None, json={"name": name})
+            assert answer.status_code == status
+        assert int(answer.headers["Retry-After"]) > 0
+        assert (await coordinator.call("POST", "/users", json={"name": "cat"})).status_code == 201
+
+
+async def test_open_registration_takes_no_name_that_was_signed_for(tmp_path: Path) -> None:
+    its = settings(tmp_path, registration="open")
+    async with running(its) as coordinator:
+        with closing(open_store(its)) as program:
+            program.amend(lambda keyring: keyring, "ann")
+        answer = await coordinator.call("POST", "/users", None, json={"name": "ann"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "conflict")
+
+
+async def test_only_an_operator_gives_groups(tmp_path: Path) -> None:
+    async with running(settings(tmp_path, registration="open")) as coordinator:
+        wanted = {"name": "ann", "groups": ["police"]}
+        assert (await coordinator.call("POST", "/users", None, json=wanted)).status_code == 403
+        token = (await coordinator.call("POST", "/users", json=wanted)).json()["token"]
+        verifier = Verifier(Keyring((coordinator.key,)).trust)
+        assert verifier.verify(token, 0).groups == ("police",)
 
 
 async def test_the_demo_token_is_an_operators_and_any_brokers(tmp_path: Path) -> None:

@@ -25,10 +25,16 @@ from tocsin.model.terms import Asker, Terms, admit, fill_in
 
 
 class MemoryTokens:
-    """Tokens called like the roles they give."""
+    """Tokens called like the roles they give; that of a broker is north's, or of another after a hyphen."""
+
+    def __init__(self) -> None:
+        self.revoked: set[str] = set()
 
     def role_of(self, token: str) -> tuple[str, str] | None:
-        return (f"{token}-holder", token) if token in ("admin", "publisher", "broker") else None
+        role, _, name = token.partition("-")
+        if token in self.revoked or role not in ("admin", "publisher", "broker"):
+            return None
+        return name or ("north" if role == "broker" else f"{role}-holder"), role
 
 
 class MemoryCluster:

@@ -15,12 +15,12 @@ from tocsin.settings import Settings
 
 @asynccontextmanager
 async def running(
-    cluster: MemoryCluster, settings: Settings, demo_token: str | None = None
+    cluster: MemoryCluster, settings: Settings, demo_token: str | None = None, tokens: MemoryTokens | None = None
 ) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
     """Its URL and its task; at the end it is stopped by a signal, unless it has stopped already."""
     listens: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     server = asyncio.create_task(
-        run(cluster, MemoryTokens(), settings, demo_token=demo_token, listening=listens.set_result)
+        run(cluster, tokens or MemoryTokens(), settings, demo_token=demo_token, listening=listens.set_result)
     )
     either: list[asyncio.Future[Any]] = [server, listens]
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

@@ -84,3 +84,32 @@ def test_the_demo_token_is_refused_where_other_machines_could_use_it(
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_loopback_is_told_by_address_or_name(host: str) -> None:
     assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/brokers", {"name": "south", "url": "ws://south"}),
+        ("/subscriptions", {"broker": "south", "channel": "Of", "parameters": []}),
+        ("/subscriptions/detach", {"broker": "south", "ids": []}),
+    ],
+)
+async def test_a_broker_acts_for_no_other_broker(client: httpx.AsyncClient, path: str, body: dict[str, object]) -> None:
+    refused = await client.post(path, json=body, headers={"Authorization": "Bearer broker-north"})
+    assert refused.status_code == 403
+    assert "this is the token of broker north, and south needs its own" in refused.json()["error"]["message"]
+    for token in ("broker-south", "admin"):
+        allowed = await client.post(path, json=body, headers={"Authorization": f"Bearer {token}"})
+        assert allowed.status_code != 403
+
+
+@pytest.mark.parametrize("token", ["publisher", "broker"])
+async def test_what_people_subscribed_to_is_listed_for_admins_alone(client: httpx.AsyncClient, token: str) -> None:
+    assert (await client.get("/subscriptions")).status_code == 200
+    assert (await client.get("/subscriptions", headers={"Authorization": f"Bearer {token}"})).status_code == 403
+
+
+async def test_a_broker_publishes_in_the_names_of_subscribers_alone(client: httpx.AsyncClient) -> None:
+    refused = await client.post("/feeds/f", json={"id": "1"}, headers={"Authorization": "Bearer broker"})
+    assert refused.status_code == 403
+    assert SHARES in refused.json()["error"]["message"]

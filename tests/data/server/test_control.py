@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
-from tests.data.server.memory import MemoryCluster
+from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tests.data.server.running import running
 from tocsin.data.server import control
 from tocsin.data.server.pending import Pending
@@ -194,7 +194,7 @@ async def test_a_header_that_does_not_do_is_refused_in_the_handshake(
 
 
 async def test_a_broker_nobody_registered_is_refused(dial: Connect) -> None:
-    async with dial(broker="unknown") as socket:
+    async with dial("broker-unknown", "unknown") as socket:
         assert (await received(socket))["code"] == "not-found"
         assert await closed(socket) == 4404
 
@@ -234,3 +234,29 @@ async def test_a_fault_while_notices_are_collected_closes_with_4500(
     cluster.listeners["north"].put_nowait("not a notice")  # type: ignore[arg-type]
     assert (await received(north))["code"] == "internal"
     assert await closed(north) == 4500
+
+
+async def test_a_brokers_token_names_one_broker(cluster: MemoryCluster, dial: Connect) -> None:
+    cluster.brokers |= {"north": "ws://north", "south": "ws://south"}
+    with pytest.raises(InvalidStatus) as refused:
+        async with dial("broker-south", "north"):
+            pass
+    assert refused.value.response.status_code == 403
+    async with dial(None, "north", first='{"type":"token","token":"broker-south"}') as socket:
+        assert "this is the token of broker south, and north needs its own" in (await received(socket))["message"]
+        assert await closed(socket) == 4403
+    for token in ("broker-south", "admin"):
+        async with dial(token, "south") as socket:
+            assert (await received(socket))["type"] == "welcome"
+
+
+async def test_a_control_socket_ends_when_its_token_is_revoked(cluster: MemoryCluster, settings: Settings) -> None:
+    tokens, data = MemoryTokens(), Data(directory=settings.data.directory, port=0)
+    cluster.brokers["north"] = "ws://north"
+    async with running(cluster, Settings(data=data), tokens=tokens) as (url, _):
+        target, headers = f"{url.replace('http', 'ws')}/control?broker=north", {"Authorization": "Bearer broker"}
+        async with connect(target, additional_headers=headers, proxy=None) as socket:
+            assert (await received(socket))["type"] == "welcome"
+            tokens.revoked.add("broker")
+            assert (await received(socket))["code"] == "unauthorized"
+            assert await closed(socket) == 4401

@@ -26,7 +26,7 @@ from tocsin.settings.coordinator import Coordinator
 
 def create_app(driver: Driver, gate: Gate, watch: Watch, settings: Coordinator, demo: bool = False) -> Starlette:
     """The server of a coordinator, not yet listening."""
-    calls, links = Calls(driver, gate, settings.registration, watch), Links(driver, gate, settings.link_bytes)
+    calls, links = Calls(driver, gate, settings, watch), Links(driver, gate, settings.link_bytes)
     watch.listen(driver.tell)
     watch.listen(lambda amended: gate.learn(amended.keyring.trust))
     watch.listen(lambda amended: links.learn(amended.keyring.trust))

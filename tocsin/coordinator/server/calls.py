@@ -15,6 +15,7 @@ from tocsin.coordinator import events
 from tocsin.coordinator.events import Handle
 from tocsin.coordinator.server.access import Gate
 from tocsin.coordinator.server.driver import Driver
+from tocsin.coordinator.server.quota import Quota
 from tocsin.coordinator.server.watch import Watch
 from tocsin.errors import ForbiddenError, InvalidError, UnavailableError
 from tocsin.http import body
@@ -24,7 +25,7 @@ from tocsin.http.failures import failure
 from tocsin.http.script import script
 from tocsin.model.messages import BareHealth, BrokerName, BrokerUrl
 from tocsin.model.terms import Groups
-from tocsin.settings.coordinator import Registration
+from tocsin.settings.coordinator import Coordinator
 
 _MOST_BYTES: Final = 64 << 10
 _RETRY_SECONDS: Final = 1
@@ -59,8 +60,9 @@ class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Calls:
     """The calls of one coordinator. Every refusal is answered in the shape of :mod:`tocsin.http.failures`."""
 
-    def __init__(self, driver: Driver, gate: Gate, registration: Registration, watch: Watch) -> None:
-        self._driver, self._gate, self._registration, self._watch = driver, gate, registration, watch
+    def __init__(self, driver: Driver, gate: Gate, settings: Coordinator, watch: Watch) -> None:
+        self._driver, self._gate, self._registration, self._watch = driver, gate, settings.registration, watch
+        self._quota = Quota(settings.registrations_each, settings.registrations, lambda: driver.now)
 
     async def health(self, _: Request) -> Response:
         """Says that it is there, to anybody, and whether what it is told is being stored."""
@@ -75,6 +77,7 @@ class Calls:
         if fresh and user.groups:
             raise ForbiddenError("only an operator puts subscribers into groups: register without, or with their token")
         if fresh:
+            self._quota.take(request.client.host if request.client else "")
             # A name that was signed for a moment ago is taken.
             await self._watch.look()
         return await self._answered(lambda handle: events.RegisterUser(handle, user.name, fresh, user.groups), 201)

@@ -31,6 +31,11 @@ class Call:
         """The name in the path."""
         return str(self.request.path_params["name"])
 
+    def require_broker(self, name: str) -> None:
+        """Raises ForbiddenError when the caller is another broker than ``name``."""
+        if self.caller is not None:
+            self.caller.require_name(name)
+
     async def body(self, most: int | None = None) -> bytes:
         """The request's body, within ``data.max_request_bytes`` and ``most``."""
         largest = self.settings.data.max_request_bytes

@@ -52,11 +52,11 @@ def _definitions(thing: Thing) -> Iterator[Operation]:
     )
 
 
-def _listing(what: Listing, group: str) -> Operation:
+def _listing(what: Listing, group: str, access: Access = Access.ANY) -> Operation:
     return Operation(
         "GET",
         f"/{what}",
-        Access.ANY,
+        access,
         status.listing(what),
         f"List the {what}",
         group=group,
@@ -169,7 +169,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         answers={200: messages.Subscribed},
         errors=(400, 404, 413),
     ),
-    _listing(Listing.SUBSCRIPTIONS, "Brokers"),
+    # What people subscribed to is theirs.
+    _listing(Listing.SUBSCRIPTIONS, "Brokers", Access.ADMIN),
     Operation(
         "POST",
         "/subscriptions/detach",

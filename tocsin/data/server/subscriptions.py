@@ -15,6 +15,7 @@ log = get_logger(__name__)
 async def register(call: Call) -> Response:
     """Makes a broker known."""
     broker = await call.decode(messages.Broker)
+    call.require_broker(broker.name)
     await call.cluster.register_broker(broker.name, broker.url)
     log.info("broker registered", broker=broker.name, url=broker.url)
     return answer(broker, 201)
@@ -23,12 +24,14 @@ async def register(call: Call) -> Response:
 async def subscribe(call: Call) -> Response:
     """Attaches a broker to subscriptions."""
     wanted = await call.decode(messages.Subscribe)
+    call.require_broker(wanted.broker)
     return answer(messages.Subscribed(await call.cluster.subscribe(wanted.broker, wanted.channel, wanted.parameters)))
 
 
 async def unsubscribe(call: Call) -> Response:
     """Detaches a broker from subscriptions."""
     unwanted = await call.decode(messages.Unsubscribe)
+    call.require_broker(unwanted.broker)
     return answer(messages.Unsubscribed(await call.cluster.unsubscribe(unwanted.broker, unwanted.ids)))
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from tocsin.data.store.schema import MIGRATIONS
 from tocsin.errors import BusyError, StorageError, TocsinError
+from tocsin.private import make_private
 
 _PRAGMAS: Final = (
     "PRAGMA journal_mode = WAL",
@@ -44,7 +45,7 @@ class Database:
         self._file = file
         self._changing, self._looking = Lock(), Lock()
         with self._explained():
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_private(file)
             self._writer = _connected(file)
             try:
                 self._writer.execute(f"PRAGMA cache_size = -{_WRITER_CACHE}")
