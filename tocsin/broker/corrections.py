@@ -14,20 +14,22 @@ from tocsin.broker.outbox import CoordinatorLink, Outbox
 from tocsin.model.coordination import Keep
 from tocsin.model.subscriber import Held
 
-Key = tuple[str, int]
-
 
 @dataclass(eq=False)
 class Correction:
-    """How a subscription of a stay is to be stored; the last word on it counts."""
+    """A subscription of a stay that was ``before`` and is ``now`` something else, or no more.
+
+    ``numbers`` are all under which it may be stored, since corrections before this one may have been heard or not.
+    """
 
     stay: Stay
-    held: Held
-    gone: bool
+    before: Held
+    now: Held | None
+    numbers: tuple[int, ...]
 
 
 class Corrections:
-    """By subscriber and number.
+    """By the number under which they are said.
 
     What can go wrong: the coordinator is away or busy (it is said again), the subscriber has moved (its new broker
     finds the same, and says so), the subscriber changes it itself meanwhile (that counts).
@@ -35,31 +37,47 @@ class Corrections:
 
     def __init__(self, outbox: Outbox, coordinator: CoordinatorLink, limits: Limits) -> None:
         self._outbox, self._coordinator = outbox, coordinator
-        self._refs: dict[Key, int] = {}
         self._corrections: dict[int, Correction] = {}
+        self._stays: dict[Stay, dict[int, Correction]] = {}
         self._deadlines: Deadlines[int] = Deadlines(limits.retry_seconds)
         self._last = 0
 
     def replace(self, stay: Stay, before: Held, now: Held | None) -> None:
-        """What is stored as ``before`` is ``now``, or no more."""
-        if now is not None:
-            self._add(Correction(stay, now, False))
-        if now is None or now.subscription != before.subscription:
-            self._add(Correction(stay, before, True))
+        """What is stored as ``before`` is ``now``, or no more. What was to be stored before that need not be."""
+        numbers: tuple[int, ...] = (before.subscription,)
+        for ref, correction in self._of(stay):
+            if before.subscription in correction.numbers or _is_for(correction, before.subscription):
+                numbers = tuple(dict.fromkeys((*correction.numbers, *numbers)))
+                self.kept(ref)
+        self._add(Correction(stay, before, now, numbers))
+
+    def ending(self, stay: Stay, held: Held) -> bool:
+        """Whether the coordinator is being told that a subscription is no more."""
+        return any(
+            correction.now is None and held.subscription in correction.numbers for _, correction in self._of(stay)
+        )
 
     def forget(self, stay: Stay, be: int) -> None:
-        """The subscriber itself makes or gives up a subscription."""
-        self._corrections.pop(self._refs.pop((stay.subscriber, be), 0), None)
+        """The subscriber itself makes or gives up a subscription; what it was stored as is then to go."""
+        for ref, correction in self._of(stay):
+            if _is_for(correction, be):
+                others = tuple(number for number in correction.numbers if number != be)
+                self.kept(ref)
+                if others:
+                    self._add(Correction(stay, correction.before, None, others))
 
     def leave(self, stay: Stay) -> None:
         """The stay is over."""
-        for ref in [ref for ref, correction in self._corrections.items() if correction.stay is stay]:
+        for ref, _ in self._of(stay):
             self.kept(ref)
 
     def kept(self, ref: int) -> None:
         """It is stored."""
         if correction := self._corrections.pop(ref, None):
-            self._refs.pop((correction.stay.subscriber, correction.held.subscription), None)
+            others = self._stays[correction.stay]
+            del others[ref]
+            if not others:
+                del self._stays[correction.stay]
             self._deadlines.drop(ref)
 
     def refused(self, ref: int, code: str) -> None:
@@ -85,14 +103,20 @@ class Corrections:
         return self._deadlines.soonest
 
     def _add(self, correction: Correction) -> None:
-        key = (correction.stay.subscriber, correction.held.subscription)
-        self._corrections.pop(self._refs.get(key, 0), None)
         # Below zero, since requests count theirs up from one.
         self._last -= 1
-        self._refs[key] = self._last
         self._corrections[self._last] = correction
+        self._stays.setdefault(correction.stay, {})[self._last] = correction
         self._say(self._last)
+
+    def _of(self, stay: Stay) -> list[tuple[int, Correction]]:
+        return list(self._stays.get(stay, {}).items())
 
     def _say(self, ref: int) -> None:
         each = self._corrections[ref]
-        self._coordinator.tell(Keep(ref, each.stay.subscriber, each.stay.number, each.held, each.gone, unasked=True))
+        name, number, gone = each.stay.subscriber, each.stay.number, each.now is None
+        self._coordinator.tell(Keep(ref, name, number, each.now or each.before, gone, True, each.numbers))
+
+
+def _is_for(correction: Correction, be: int) -> bool:
+    return correction.now is not None and correction.now.subscription == be

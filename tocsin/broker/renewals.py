@@ -39,7 +39,7 @@ class Renewals:
     def renew(self, channel: Channel, history: list[Era], numbers: Mapping[Line, int]) -> None:
         """A channel has this history now, and these lines have these numbers."""
         known = channel.incarnation
-        common = shared(history, known)
+        common = shared(history, known, channel.history)
         other = {line: be for line, be in numbers.items() if line.be != be}
         if not other and known == (history[-1].incarnation if history else ""):
             channel.history = history

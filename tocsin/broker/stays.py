@@ -87,11 +87,13 @@ class Stays:
         if stay and stay.number < prepare.stay:
             self._end(stay)
         channels: dict[str, list[Held]] = {}
+        here = self._holdings.stays.get(prepare.subscriber)
         for held in prepare.subscriptions:
+            if here and self._corrections.ending(here, held):
+                continue
             channels.setdefault(held.channel, []).append(held)
         asked = [part for held in channels.values() for part in parts(held, _weight)]
-        held_now = self._holdings.stays.get(prepare.subscriber)
-        before = set(held_now.subscriptions) if held_now else set()
+        before = set(here.subscriptions) if here else set()
         preparation = self._preparing[prepare.subscriber] = Preparation(prepare, len(asked), before)
         for wanted in asked:
             self._attach(preparation, wanted)

@@ -6,6 +6,7 @@ and must release it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,7 @@ from tocsin.model.terms import Asker, admit, fill_in
 _NUMBER_BYTES: Final = 32
 MOST_WORDS: Final = 8
 MOST_NAMES: Final = 1000
+MOST_DROPPED: Final = 100
 # A data cluster that is being set up does not know its channels yet, or one is just being created anew.
 _UNCERTAIN: Final = frozenset({"not-found", "conflict"})
 
@@ -81,6 +83,7 @@ class Attachments:
         self._cache, self._limits, self._heard, self._renewals = cache, limits, heard, renewals
         self._names: dict[str, str] = {}
         self._asking: dict[Channel, None] = {}
+        self._dropped: deque[str] = deque(maxlen=MOST_DROPPED)
         self._wishes: Deadlines[Wish] = Deadlines(limits.request_seconds)
         self._waiting: dict[Wish, None] = {}
         self._lingering: Deadlines[Line] = Deadlines(limits.linger_seconds)
@@ -159,6 +162,7 @@ class Attachments:
 
     def dropped(self, notice: control.Dropped) -> None:
         """A channel is gone; one that was created anew since is another."""
+        self._dropped.append(notice.incarnation)
         channel = self._holdings.channels.get(notice.channel)
         if channel and channel.incarnation == notice.incarnation:
             for line in list(channel.lines.values()):
@@ -224,12 +228,13 @@ class Attachments:
         )
 
     def _answered(self, wish: Wish, answer: Reply) -> None:
+        answer = self._overtaken(answer)
         if wish not in self._waiting:
             if isinstance(answer, control.Attached):
                 self.strangers(answer.channel, answer.bes)
             return
         if isinstance(answer, control.Attached):
-            channel, asked = self._learn(answer, {}), wish.parameters
+            channel, asked = self._learn(answer, self._renumbered(answer)), wish.parameters
             self._spelled(wish.channel, channel.name)
             if wish.asker:
                 asked = [fill_in(answer.terms, wish.asker.name, one) for one in asked]
@@ -241,11 +246,23 @@ class Attachments:
         elif isinstance(answer, control.Error):
             self._end(wish, answer)
 
+    def _overtaken(self, answer: Reply) -> Reply:
+        """An answer, unless the notice that its channel was dropped has come before it."""
+        if isinstance(answer, control.Attached) and answer.incarnation in self._dropped:
+            return control.Error(GONE, f"channel {answer.channel} was dropped", answer.id)
+        return answer
+
     def _end(self, wish: Wish, outcome: Attachment | control.Error) -> None:
         self._waiting.pop(wish, None)
         self._wishes.drop(wish)
         wish.then(outcome)
         self._tidy()
+
+    def _renumbered(self, answer: control.Attached) -> dict[Line, int]:
+        """What is held under other numbers than the answer has for it."""
+        words = [key(answer.channel, parameters) for parameters in answer.parameters]
+        known = [(self._holdings.keys.get(each), be) for each, be in zip(words, answer.bes, strict=True)]
+        return {line: be for line, be in known if line and line.be != be}
 
     def _learn(self, answer: control.Attached, numbers: dict[Line, int]) -> Channel:
         """The channel that an answer is about, with the history it has now."""
@@ -304,6 +321,7 @@ class Attachments:
 
     def _attached_again(self, channel: Channel, lines: list[Line], answer: Reply) -> None:
         self._asking.pop(channel, None)
+        answer = self._overtaken(answer)
         if isinstance(answer, control.Attached):
             self._again(channel, lines, answer)
         elif isinstance(answer, control.Error) and answer.code == GONE:

@@ -13,7 +13,7 @@ from typing import Final
 
 from tocsin.client.actions import Deliver, Missed
 from tocsin.client.rules import Rules
-from tocsin.model.histories import Cursor, Era, said, shared
+from tocsin.model.histories import Cursor, Era, incarnation, knows, said, shared, since
 from tocsin.model.subscriber import Acknowledge, Cursors, Gap, Held, Note
 
 _CONNECTIONS: Final = 4
@@ -25,14 +25,14 @@ class Stream:
     ``backlog``. What was found up to ``missed`` was found before the subscriber last came back. What connections up to
     number ``deaf`` bring is not taken in: they have brought too much.
 
-    All that is counted under ``incarnation``, those in ``left`` were before it, and ``heard`` is the one that each
-    connection last named. ``cuts`` are the executions after which what had been delivered turned out to count no more;
-    there have been so many ``epochs``.
+    All that is counted under the last incarnation of ``history``, those in ``left`` were before it, and ``heard`` is
+    the one that each connection last named. ``cuts`` are the executions after which what had been delivered turned out
+    to count no more; an epoch is how many there were.
     """
 
     last: int
     taken: int
-    incarnation: str = ""
+    history: list[Era]
     left: set[str] = field(default_factory=set)
     heard: dict[int, str] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
@@ -42,14 +42,21 @@ class Stream:
     backlog: deque[tuple[int, int]] = field(default_factory=deque)
 
     @property
+    def incarnation(self) -> str:
+        """Under which executions are counted."""
+        return incarnation(self.history)
+
+    @property
     def cursor(self) -> int | Cursor:
         """What the application has taken, as brokers are told."""
         return said(Cursor(self.taken, self.incarnation))
 
-    def go_on(self, incarnation: str, common: int) -> None:
-        """Counts under another incarnation, with which the one of before shares what is up to ``common``."""
+    def go_on(self, history: Sequence[Era]) -> None:
+        """Counts under another incarnation."""
+        common = max(0, shared(history, self.incarnation, self.history))
         self.left.add(self.incarnation)
-        self.incarnation = incarnation
+        known = knows(history, self.incarnation)
+        self.history = [*self.history[:-1], *since(history, self.incarnation)] if known else list(history)
         if common >= self.last:
             return
         self.cuts.append(common)
@@ -83,7 +90,7 @@ class Inbox:
     def admit(self, held: Held) -> None:
         """Takes notes of a subscription from now on, those after its cursor."""
         if held.subscription not in self._streams:
-            self._streams[held.subscription] = Stream(held.cursor, held.cursor, held.incarnation)
+            self._streams[held.subscription] = Stream(held.cursor, held.cursor, [Era(held.incarnation, 0)])
 
     def renumber(self, was: int, held: Held) -> None:
         """A subscription has another number, unless that is known already."""
@@ -103,7 +110,7 @@ class Inbox:
             del stream.heard[min(stream.heard)]
         # Of two brokers one may know less than the other.
         if held.incarnation != stream.incarnation and held.incarnation not in stream.left:
-            stream.go_on(held.incarnation, max(0, shared(history, stream.incarnation)))
+            stream.go_on(history or [Era(held.incarnation, 0)])
 
     def incarnation(self, number: int) -> str:
         """Under which a subscription is counted."""

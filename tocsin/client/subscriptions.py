@@ -161,6 +161,9 @@ class Subscriptions:
         wanted = [each for each in self._wanted.values() if each.number == number]
         for each in wanted:
             self._forget(each)
+        if number in self._words:
+            # Should a broker that has not heard of it list it again, it is given up there.
+            self._gone[number] = self._words[number]
         self._unblock()
         return [*self._drop(number), *(Refused(each.wish.ref, code, message) for each in wanted)]
 
@@ -265,7 +268,15 @@ class Subscriptions:
         words = self._words[number]
         self._gone[number] = words
         self._ask_to_leave(number, wanted.channel, words, wanted.wish.ref)
-        return self._drop(number)
+        return [*self._drop(number), *self._leave_namesakes(wanted.channel, words)]
+
+    def _leave_namesakes(self, channel: str, words: bytes) -> list[Action]:
+        """What a broker has listed under another number, and was being asked about."""
+        same = [number for number, each in self._words.items() if each == words and not self._is_wanted(number)]
+        for number in same:
+            self._gone[number] = words
+            self._ask_to_leave(number, channel, words, None)
+        return [action for number in same for action in self._drop(number)]
 
     def _recognise(self, held: Held, listed: set[int]) -> None:
         """What is being given up may be listed under another number than it had."""

@@ -255,7 +255,9 @@ class Coordinator:
         if rooms.ledger.full:
             rooms.ledger.say_now(Send(link, Refused("busy", BEHIND, {"ref": keep.ref})))
             return
-        if keep.gone:
+        if keep.unasked:
+            self._correct(keep)
+        elif keep.gone:
             if rooms.places.drop(keep.subscriber, keep.held.subscription):
                 rooms.loads.drop(keep.subscriber, keep.held.subscription)
         elif rooms.places.hold(keep.subscriber, keep.held):
@@ -268,6 +270,17 @@ class Coordinator:
             rooms.moves.changed(now, move, link, keep.ref)
         else:
             rooms.ledger.send(link, Kept(keep.ref))
+
+    def _correct(self, keep: Keep) -> None:
+        """What is stored is otherwise; what the subscriber has given up meanwhile stays given up."""
+        rooms, name, number = self._rooms, keep.subscriber, keep.held.subscription
+        meant = {*keep.was} if keep.gone and keep.was else {number, *keep.was}
+        held = meant & {each.subscription for each in rooms.places.held(name)}
+        for other in sorted(held if keep.gone else held - {number}):
+            rooms.places.drop(name, other)
+            rooms.loads.drop(name, other)
+        if held and not keep.gone and rooms.places.hold(name, keep.held):
+            rooms.loads.hold(name, keep.held.subscription)
 
     def _moved(self, now: float, link: Link, member: Member, message: Prepared | Unprepared | Absent | Arrived) -> None:
         moves, subscriber, stay = self._rooms.moves, message.subscriber, message.stay

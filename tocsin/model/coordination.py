@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from tocsin.model.messages import LARGEST
+from tocsin.model.messages import LARGEST, BeId
 from tocsin.model.subscriber import Cursors, Held
 from tocsin.model.terms import SubscriberName
 from tocsin.model.trust import Trust
@@ -124,7 +124,8 @@ class Keep(Message, frozen=True, tag="keep"):
     """A subscription was made or given up, and the subscriber is told when it is stored.
 
     With ``unasked`` the broker says so of itself, since the data cluster has another number, spelling or history for
-    it, or has it no more: it says nothing about where the subscriber is.
+    it, or has it no more: it says nothing about where the subscriber is. ``was`` are the numbers under which that
+    may be stored; if it is under none of them, the subscriber has given it up, and that counts.
     """
 
     ref: int
@@ -133,6 +134,7 @@ class Keep(Message, frozen=True, tag="keep"):
     held: Held
     gone: bool = False
     unasked: bool = False
+    was: tuple[BeId, ...] = ()
 
 
 class Kept(Message, frozen=True, tag="kept"):

@@ -68,15 +68,22 @@ def knows(history: History, known: str) -> bool:
     return known == incarnation(history) or any(era.incarnation == known for era in history)
 
 
-def shared(history: History, known: str) -> int:
+def shared(history: History, known: str, before: History = ()) -> int:
     """Up to which execution an incarnation and the present one are the same.
 
-    That is 0 for one that is not in the history, and ``DROPPED`` for one whose channel was dropped since.
+    That is 0 for one that is not in the history, and ``DROPPED`` for one whose channel was dropped since. Whoever knows
+    what was ``before`` it need not begin anew: a copy that is restored twice has lost what came after the first time,
+    but not what both have in common.
     """
     if known == incarnation(history):
         return LARGEST
-    places = [place for place, era in enumerate(history) if era.incarnation == known]
-    return min((era.began for era in history[places[-1] + 1 :]), default=0) if places else 0
+    if knows(history, known):
+        place = max(place for place, era in enumerate(history) if era.incarnation == known)
+        return min(era.began for era in history[place + 1 :])
+    earlier = [place for place, era in enumerate(before) if knows(history, era.incarnation)]
+    if not earlier:
+        return 0
+    return min([shared(history, before[earlier[-1]].incarnation), *(era.began for era in before[earlier[-1] + 1 :])])
 
 
 def resolve(history: History, cursor: Cursor) -> int:

@@ -84,7 +84,7 @@ class DataCluster:
 
     def lose(self) -> None:
         """Has nothing any more, and no channels."""
-        known = {*self.execution, *self.lines, *self.histories}
+        known = {*self.execution, *self.lines, *self.histories, *self.absent}
         for name in _STORED:
             getattr(self, name).clear()
         self.absent.update(known)

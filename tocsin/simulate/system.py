@@ -210,10 +210,13 @@ class System:
 
     def _lose(self, name: str, ref: int) -> None:
         """A subscriber's channel is gone."""
-        wish = self.wishes[name][ref]
+        wish, diary = self.wishes[name][ref], self.diaries[name]
+        be = self.cluster.be(wish.channel, wish.parameters)
         if not self.people[name].alive:
+            # Its broker, if it has any, may not hear of this before there is another channel of that name.
+            diary.undecided.add(be)
             del self.wishes[name][ref]
-        elif self.cluster.be(wish.channel, wish.parameters) not in self.diaries[name].open:
+        elif be not in {self.cluster.present(held) for held in diary.open}:
             self.unsubscribe(name, ref)
 
     def _refused(self, name: str, ref: int) -> None:
