@@ -132,6 +132,11 @@ class Broker:
         """Whom it serves, and what they want; only to be looked at."""
         return self._holdings
 
+    @property
+    def stranger(self) -> int | None:
+        """The session that has been without a login for longest: the one to go first where there are too many."""
+        return self._sessions.stranger()
+
     def load(self, now: float) -> tuple[float, float]:
         """I and O, bytes per second."""
         return self._total.incoming.rate(now), self._total.outgoing.rate(now)

@@ -29,6 +29,10 @@ class Deadlines(Generic[K]):
         if self._at.pop(key, None) is not None:
             self.soonest = next(iter(self._at.values()), inf)
 
+    def first(self) -> K | None:
+        """The key whose time comes next, which has waited for longest."""
+        return next(iter(self._at), None)
+
     def due(self, now: float) -> Iterator[K]:
         """Takes out those whose time has come."""
         while self.soonest <= now:

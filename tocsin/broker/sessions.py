@@ -53,6 +53,10 @@ class Sessions:
         """The session of this number, if it is open."""
         return self._sessions.get(id)
 
+    def stranger(self) -> int | None:
+        """The session that has been without a login for longest."""
+        return self._logins.first()
+
     def opened(self, id: int) -> None:
         """A new connection."""
         self._sessions[id] = Session(id, self._limits.message_burst, self._outbox.now)

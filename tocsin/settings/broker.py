@@ -52,7 +52,15 @@ class Broker(Section, frozen=True, kw_only=True):
     tls_key: TlsKey = ""
     origins: Origins = msgspec.field(default_factory=list)
     connections: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="Connections of subscribers; one more is refused with status 503.")
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description=(
+                "Connections of subscribers; one more takes the place of who has not logged in, or is refused with "
+                "status 503."
+            ),
+        ),
     ] = 16_000
     ping_seconds: Annotated[
         Seconds,

@@ -30,7 +30,7 @@ class Raw:
         """Becomes a WebSocket."""
         key = base64.b64encode(os.urandom(16)).decode()
         self.writer.write(
-            f"GET /subscriber HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET /subscriber HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
         )
         assert (await self.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
@@ -100,9 +100,9 @@ LIMIT = 256 * 1024
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)), b"400"),
         (b"hello, is it me you are looking for?\r\n\r\n", b"400"),
         (b"GET /subscriber HTTP/1.1\r\nX: " + b"x" * 70_000, b"400"),
-        (b"GET /subscriber HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"400"),
-        (b"POST /subscriber HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"405"),
-        (b"GET /elsewhere HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"404"),
+        (b"GET /subscriber HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"400"),
+        (b"POST /subscriber HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"405"),
+        (b"GET /elsewhere HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"404"),
     ],
     ids=["tls", "text", "endless header", "no key", "post", "another path"],
 )
@@ -115,7 +115,7 @@ async def test_what_is_no_handshake_is_refused(world: World, request_: bytes, st
 
 async def test_half_a_handshake_and_silence_are_ended(tmp_path: Path) -> None:
     async with World(tmp_path, {"login_seconds": 0.1}) as world, raw(world) as half, raw(world) as silent:
-        half.writer.write(b"GET /subscriber HTTP/1.1\r\nHost: h\r\nUpgr")
+        half.writer.write(b"GET /subscriber HTTP/1.1\r\nHost: localhost\r\nUpgr")
         assert await half.everything() == b""
         assert await silent.everything() == b""
 

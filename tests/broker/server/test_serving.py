@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -168,9 +169,22 @@ async def test_only_pages_of_the_origins_that_are_listed_may_connect(tmp_path: P
     assert "https://elsewhere.example" in message
 
 
+async def test_connections_without_a_login_do_not_keep_others_out(tmp_path: Path) -> None:
+    async with World(tmp_path, {"connections": 2}) as world, AsyncExitStack() as stack:
+        strangers = [await stack.enter_async_context(world.client()) for _ in range(5)]
+        async with world.member("ann") as ann:
+            await world.subscription(ann, "flood")
+            assert [len((await stranger.end())[0]) for stranger in strangers[:4]] == [0, 0, 0, 0]
+            late = await stack.enter_async_context(world.client())
+            assert (await strangers[4].end())[0] == []
+            # Whoever has logged in stays, however many come after.
+            await world.subscription(ann, "fire")
+            await late.socket.close()
+
+
 async def test_one_connection_too_many_is_refused_until_another_ends(tmp_path: Path) -> None:
     async with World(tmp_path, {"connections": 1}) as world:
-        async with world.client():
+        async with world.member("ann"):
             status, message = await refusal(world)
             assert (status, "all the 1 connections" in message) == (503, True)
         await world.still_serves()

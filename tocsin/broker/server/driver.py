@@ -75,6 +75,10 @@ class Driver:
         """A subscriber's connection is gone."""
         self.feed(events.Closed(session))
 
+    def stranger(self) -> int | None:
+        """The session that has been without a login for longest."""
+        return self.core.stranger
+
     def connected(self, link: events.Link) -> None:
         """A link is up."""
         self.linked[link] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -25,26 +26,29 @@ class Entrance:
     """
 
     def __init__(self, origins: Origins, most: int) -> None:
-        self._origins, self._most = origins, most
+        self._origins, self.most = origins, most
         self.open = False
 
-    def check(self, request: Request, connected: int) -> Response | None:
-        """Why the connection is refused, as the answer to its handshake; None when it may come in."""
+    def check(self, request: Request, has_room: Callable[[], bool]) -> Response | None:
+        """Why the connection is refused, as the answer to its handshake; None when it may come in.
+
+        ``has_room`` makes room if it can, and is asked only for those who may come in otherwise.
+        """
         try:
-            self._check(request, connected)
+            self._check(request, has_room)
         except TocsinError as error:
             return refusal(error)
         return None
 
-    def _check(self, request: Request, connected: int) -> None:
+    def _check(self, request: Request, has_room: Callable[[], bool]) -> None:
         path, headers = urlsplit(request.path).path, request.headers
         if path != PATH:
             raise NotFoundError(f"there is no WebSocket at {path}; subscribers connect to {PATH}")
         self._origins.check(headers.get_all("Origin"), headers.get_all("Host"))
         if not self.open:
             raise UnavailableError("the broker has not reached its coordinator yet; try again soon")
-        if connected >= self._most:
-            raise UnavailableError(f"the broker has all the {self._most} connections it takes; try again later")
+        if not has_room():
+            raise UnavailableError(f"the broker has all the {self.most} connections it takes; try again later")
 
 
 def refusal(error: TocsinError) -> Response:

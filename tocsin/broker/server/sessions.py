@@ -28,12 +28,15 @@ class Events(Protocol):
 
     def closed(self, session: int) -> None: ...
 
+    def stranger(self) -> int | None: ...
+
 
 class Sessions:
     """Keeps every connection until it has ended.
 
     What can go wrong: a peer that is silent though it was asked (ended at once), one that does not end after a close
-    (ended after CLOSE_SECONDS), one that does not take what it is sent (reported, so that it is sent no more).
+    (ended after CLOSE_SECONDS), one that does not take what it is sent (reported, so that it is sent no more), more
+    than are allowed (the one longest without a login is ended; the newest is refused, if all have logged in).
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class Sessions:
 
     def entering(self, connection: Connection, request: Request) -> Response | None:  # noqa: ARG002
         """Why a handshake is refused, if it is."""
-        return self.entrance.check(request, len(self._open))
+        return self.entrance.check(request, self._has_room)
 
     def entered(self, connection: Connection) -> None:
         """Numbers a connection; no number is used twice."""
@@ -124,6 +127,18 @@ class Sessions:
                     await self._stopping
         for connection in list(self._leaving):
             connection.abort()
+
+    def _has_room(self) -> bool:
+        """Whether one more may come in, in place of whoever has been here for longest without a login if need be: those
+        who say nothing must not keep others out."""
+        if len(self._open) < self.entrance.most:
+            return True
+        stranger = self._open.get(self._events.stranger() or 0)
+        if stranger is None:
+            return False
+        self._forget(stranger)
+        stranger.abort()
+        return True
 
     def _look_at(self, connection: Connection) -> None:
         connection.idle = 0
