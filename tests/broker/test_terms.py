@@ -83,6 +83,14 @@ def test_a_channel_for_a_group_takes_nobody_else(bench: Bench, held: bool) -> No
     assert isinstance(subscribe(bench, 3, CALLS), Subscribed)
 
 
+def test_other_terms_hold_from_the_moment_they_are_told(bench: Bench) -> None:
+    assert isinstance(subscribe(bench, 1, "Open"), Subscribed)
+    bench.tell(control.Changed("Open", Terms(groups=("police",))))
+    assert "channel Open is for the groups police" in refusal(subscribe(bench, 2, "Open"))
+    bench.tell(control.Changed("Open", Terms()))
+    assert isinstance(subscribe(bench, 2, "Open"), Subscribed)
+
+
 def test_what_is_held_is_attached_again_as_the_broker_itself(bench: Bench) -> None:
     subscribe(bench, 1, NEAR, event="flood")
     bench.do(events.Lost("data"))

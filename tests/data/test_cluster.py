@@ -18,9 +18,10 @@ from tests.waiting import until_async
 from tocsin.data import session
 from tocsin.data.catalog import Catalog
 from tocsin.data.cluster import Cluster
-from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError, UnavailableError
-from tocsin.model.control import Executed, Notice
+from tocsin.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, StatementError, UnavailableError
+from tocsin.model.control import Changed, Executed, Notice
 from tocsin.model.messages import Health, Listed, Loaded
+from tocsin.model.terms import Asker, Terms
 from tocsin.settings import Settings
 
 pytestmark = pytest.mark.spark
@@ -306,3 +307,57 @@ async def test_a_dropped_channel_takes_its_subscriptions_rates_and_results_along
         await cluster.results("OfType", 1, 1, None)
     assert await cluster.show("subscriptions", 9) == Listed([], 0)
     assert await cluster.unsubscribe("north", bes) == 0
+
+
+MINE = """
+CREATE KEYED DATASET Places (userId STRING, x DOUBLE) PRIMARY KEY userId;
+CREATE FEED places INTO Places WITH userId FROM SUBSCRIBER FOR SUBSCRIBERS;
+CREATE CONTINUOUS CHANNEL Mine(me STRING FROM SUBSCRIBER) AS
+  SELECT p.userId, p.x FROM Places p WHERE p.userId = me AND is_new(p);
+"""
+ANN, BOB = Asker("ann"), Asker("bob", ("police",))
+
+
+def shares(**records: dict[str, Any]) -> bytes:
+    return json.dumps([{"subscriber": name, "records": [record]} for name, record in records.items()]).encode()
+
+
+async def test_what_is_bound_is_filled_in_and_nobodys_else(cluster: Cluster) -> None:
+    await cluster.apply(MINE, None)
+    async with cluster.listen("north") as notices:
+        attachment = await cluster.attach("north", "Mine", [{}], ANN)
+        assert attachment.parameters == [{"me": "ann"}]
+        with pytest.raises(ForbiddenError, match="'me' is always the name in the token, bob"):
+            await cluster.attach("north", "mine", [{"me": "ann"}], BOB)
+        assert (await cluster.attach("north", "Mine", [{"me": "ann"}])).bes == attachment.bes, "by the broker itself"
+        published = await cluster.publish_shares("places", shares(ann={"x": 1.0}, bob={"userId": "ann", "x": 9.0}))
+        assert (published.accepted, [refused.index for refused in published.refused]) == (1, [1])
+        notice = await notices.get()
+        assert isinstance(notice, Executed)
+        [result] = await cluster.results("Mine", notice.execution, notice.execution, None)
+    assert json.loads(bytes(result.payload)) == [{"userId": "ann", "x": 1.0}]
+
+
+async def test_a_feed_that_says_nothing_is_closed_to_subscribers(cluster: Cluster) -> None:
+    published = await cluster.publish_shares("reports", shares(ann={"id": "1", "etype": "fire"}))
+    assert (published.accepted, list(published.denied)) == (0, [0])
+    assert "feed reports is not open to subscribers" in published.denied[0]
+
+
+async def test_other_terms_are_told_to_brokers_and_survive_a_restart(make: Make) -> None:
+    cluster = await make()
+    await cluster.ready()
+    await cluster.apply(APPLICATION, None)
+    await cluster.register_broker("north", "http://north")
+    closed = APPLICATION.replace("CREATE CONTINUOUS", "CREATE OR REPLACE CONTINUOUS").replace(
+        "OfType(event STRING) AS", "OfType(event STRING) FOR GROUPS ('police') AS"
+    )
+    async with cluster.listen("north") as notices:
+        assert (await cluster.apply(closed, None))[-1].action == "replaced"
+        assert await notices.get() == Changed("OfType", Terms(groups=("police",)))
+    assert (await cluster.apply(closed, None))[-1].action == "unchanged"
+    await cluster.stop()
+    again = await make()
+    with pytest.raises(ForbiddenError, match="channel OfType is for the groups police"):
+        await again.attach("north", "OfType", [{"event": "fire"}], ANN)
+    assert len((await again.attach("north", "OfType", [{"event": "fire"}], BOB)).bes) == 1

@@ -217,6 +217,8 @@ class Broker:
                 self._delivery.behind(message)
             case control.Dropped():
                 self._attachments.dropped(message)
+            case control.Changed():
+                self._attachments.changed(message)
             case control.Attached() | control.Detached() | control.Results() | control.Error():
                 self._data.answered(message)
             case coordination.Prepare():

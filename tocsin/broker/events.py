@@ -20,6 +20,7 @@ FromData = (
     | control.Executed
     | control.Behind
     | control.Dropped
+    | control.Changed
 )
 
 

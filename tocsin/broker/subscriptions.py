@@ -169,6 +169,11 @@ class Attachments:
                 self._renewals.end(line, GONE, f"channel {notice.channel} was dropped")
             self._tidy()
 
+    def changed(self, notice: control.Changed) -> None:
+        """A channel has other terms now; who has subscribed by those of before keeps the subscription."""
+        if channel := self._holdings.channels.get(notice.channel):
+            channel.terms = notice.terms
+
     def strangers(self, channel: str, bes: list[int]) -> None:
         """Takes note of what the data cluster counts to this broker though nobody here wants it, after a crash say.
 

@@ -63,6 +63,7 @@ class Catalog:
         spark: the session, or the promise of one.
         executed: called after each execution.
         dropped: called with the name and the last incarnation of a channel that is no more.
+        changed: called with a channel that has other terms than before.
     """
 
     def __init__(
@@ -72,9 +73,10 @@ class Catalog:
         spark: Future[SparkSession],
         executed: Callable[[Execution], None],
         dropped: Callable[[str, str], None],
+        changed: Callable[[Channel], None] = lambda _: None,
     ) -> None:
         self._settings, self._store, self._spark = settings, store, spark
-        self._executed, self._dropped = executed, dropped
+        self._executed, self._dropped, self._changed = executed, dropped, changed
         self._directory = settings.data.directory.resolve()
         self.changing = threading.RLock()
         self.datasets: dict[str, Dataset] = {}
@@ -172,7 +174,10 @@ class Catalog:
             self._skip_unwatched(compiled, results)
             self._store.definitions.put(channel)
             self._store.set_aside.clear(channel.name)
+        before = self.channels.get(channel.name)
         self.channels[channel.name], self.results[channel.name] = channel, results
+        if before is not None and before.terms != channel.terms:
+            self._changed(channel)
         self.compiled[channel.name] = compiled
         self.histories[channel.name] = self._store.histories.of(channel.name)
         self._refused.pop(channel.name, None)

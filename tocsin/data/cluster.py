@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,7 +35,8 @@ from tocsin.errors import InvalidError, NotFoundError, SparkEndedError, StorageE
 from tocsin.lock import take_lock
 from tocsin.log import get_logger
 from tocsin.model import names
-from tocsin.model.control import Dropped, Executed, Notice
+from tocsin.model.control import Changed, Dropped, Executed, Notice
+from tocsin.model.definitions import Channel
 from tocsin.model.histories import incarnation
 from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
 from tocsin.model.terms import Asker
@@ -139,7 +141,10 @@ class Cluster:
             self._rates.begin(time.time(), attachment.channel.name, attachment.bes)
             return attachment
 
-        return await self._in_thread(attach)
+        attachment = await self._in_thread(attach)
+        # With the terms of now: of a change before this brokers have been told, and of one after they will be.
+        present = self._catalog.channels.get(attachment.channel.name, attachment.channel)
+        return replace(attachment, channel=msgspec.structs.replace(attachment.channel, terms=present.terms))
 
     async def subscribe(
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
@@ -208,7 +213,7 @@ class Cluster:
             self._listeners[broker].remove(notices)
 
     def _open(self) -> Catalog:
-        return Catalog(self._settings, self.store, self._spark, self._executed, self._dropped)
+        return Catalog(self._settings, self.store, self._spark, self._executed, self._dropped, self._changed)
 
     async def _begin(self) -> None:
         try:
@@ -267,6 +272,11 @@ class Cluster:
         self._rates.drop(channel)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._tell_all, Dropped(channel, incarnation))
+
+    def _changed(self, channel: Channel) -> None:
+        """Tells all brokers by which terms subscribers are judged now; called from the thread of changes."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._tell_all, Changed(channel.name, channel.terms))
 
     def _tell(self, notice: Executed, holders: dict[str, Any]) -> None:
         for broker, bes in holders.items():

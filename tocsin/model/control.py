@@ -169,5 +169,12 @@ class Dropped(Message, frozen=True, tag="dropped"):
     incarnation: Incarnation = ""
 
 
+class Changed(Message, frozen=True, tag="changed"):
+    """A channel was replaced by one with other terms, by which whoever subscribes is judged from now on."""
+
+    channel: str
+    terms: Terms = Terms()
+
+
 Request = Attach | Detach | Pull | Ping
-Notice = Executed | Behind | Dropped
+Notice = Executed | Behind | Dropped | Changed

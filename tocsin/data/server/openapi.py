@@ -33,6 +33,7 @@ _CONTROL: Final[tuple[Any, ...]] = (
     control.Executed,
     control.Behind,
     control.Dropped,
+    control.Changed,
 )
 _ABOUT: Final = (
     "Subscribe to queries over big data. Every call but those marked open needs the header "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from tocsin.model.control import Behind, Dropped, Executed, Notice
+from tocsin.model.control import Behind, Changed, Dropped, Executed, Notice
 
 MOST_IDS: Final = 100_000
 
@@ -23,17 +23,21 @@ class Pending:
         self._size = 0
         self._waiting: deque[Executed | Dropped] = deque()
         self._behind: dict[str, Behind] = {}
+        self._changed: dict[str, Changed] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._behind or self._waiting)
+        return bool(self._changed or self._behind or self._waiting)
 
     @property
     def size(self) -> int:
         """What waits: every notice counts one, and one for each BE subscription it lists."""
-        return self._size + len(self._behind)
+        return self._size + len(self._behind) + len(self._changed)
 
     def add(self, notice: Notice) -> None:
         """Notes what happened; a channel's executions must come in order. Of one that is dropped nothing else waits."""
+        if isinstance(notice, Changed):
+            self._changed[notice.channel] = notice
+            return
         if isinstance(notice, Dropped):
             self._drop(notice)
             return
@@ -48,7 +52,9 @@ class Pending:
             self._fold_all()
 
     def take(self) -> Notice | None:
-        """The next notice to send, or None."""
+        """The next notice to send, or None; first by which terms to judge, since somebody may be asking."""
+        if self._changed:
+            return self._changed.pop(next(iter(self._changed)))
         if self._behind:
             # Of a channel that is behind nothing else waits, so order within each channel is kept.
             return self._behind.pop(next(iter(self._behind)))
@@ -61,6 +67,7 @@ class Pending:
     def _drop(self, notice: Dropped) -> None:
         """Channels created anew under the same name, each dropped before the broker was told, are told of all."""
         self._behind.pop(notice.channel, None)
+        self._changed.pop(notice.channel, None)
         kept = [each for each in self._waiting if isinstance(each, Dropped) or each.channel != notice.channel]
         self._waiting = deque([*kept, notice])
         self._size = sum(map(_size, self._waiting))
