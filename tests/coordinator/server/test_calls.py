@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from tests.coordinator.server.live import wire
 from tests.coordinator.server.running import Running, running, settings
+from tests.waiting import until_async
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store.opening import open_store
 from tocsin.coordinator.tokens import Verifier
@@ -154,6 +156,21 @@ async def test_open_registration_takes_no_name_that_was_signed_for(tmp_path: Pat
             program.amend(lambda keyring: keyring, "ann")
         answer = await coordinator.call("POST", "/users", None, json={"name": "ann"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "conflict")
+
+
+async def test_what_is_withdrawn_in_the_store_opens_nothing_within_seconds(tmp_path: Path) -> None:
+    its = settings(tmp_path)
+    async with running(its) as coordinator:
+        olga, otto = (coordinator.token(name, "operator") for name in ("olga", "otto"))
+        assert (await coordinator.call("GET", "/status", olga)).status_code == 200
+        with closing(open_store(its)) as program:
+            program.amend(lambda keyring: keyring.without_name("olga", time.time()))
+
+        async def is_refused() -> bool:
+            return (await coordinator.call("GET", "/status", olga)).status_code == 401
+
+        await until_async(is_refused, "refusal")
+        assert (await coordinator.call("GET", "/status", otto)).status_code == 200
 
 
 async def test_only_an_operator_gives_groups(tmp_path: Path) -> None:
