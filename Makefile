@@ -50,6 +50,7 @@ servers:
 	@scripts/ensure-postgresql
 	@scripts/ensure-openssl
 	@scripts/ensure-chromium
+	@scripts/ensure-strace
 
 peers:
 	@scripts/ensure-peers

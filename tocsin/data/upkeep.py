@@ -70,7 +70,7 @@ class Upkeep:
     def _look_after(self, table: Table) -> None:
         if len(table.snapshot.files) >= self._settings.lake.compact_files:
             table.compact()
-        table.checkpoint()
+        table.checkpoint(self._settings.lake.checkpoint_commits)
         deleted = table.vacuum(self._settings.lake.vacuum_after_seconds)
         if deleted:
             log.debug("files deleted", table=table.path.name, files=deleted)

@@ -160,6 +160,9 @@ class Lake(Section, frozen=True, kw_only=True):
     compact_files: Annotated[
         int, Meta(ge=2, le=1_000_000, description="A table with this many small files is compacted.")
     ] = 64
+    checkpoint_commits: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="After this many commits a table's log is shortened.")
+    ] = 100
     recent_bytes: Annotated[
         Size,
         Meta(description="How much of what a dataset got last stays in memory, for channels that ask what is new."),

@@ -92,7 +92,7 @@ def test_what_a_checkpoint_replaces_is_removed_after_the_disk_has_it(
     for number in range(1, 301):
         table.mark({"slice-0": number})
         steps.clear()
-        if table.checkpoint():
+        if table.checkpoint(100):
             name = f"{number:020d}.checkpoint.parquet"
             assert steps[2:] == [
                 ("place", name),
@@ -114,7 +114,7 @@ def test_a_checkpoint_that_cannot_be_read_is_not_needed(
     table.append(rows(a=1), {"slice-0": 1})
     for number in range(2, 301):
         table.mark({"slice-0": number})
-        table.checkpoint()
+        table.checkpoint(100)
     newest = max(checkpoints(table.path / "_delta_log").values())
     newest.write_bytes(newest.read_bytes()[:100])
     again = reopen()
@@ -215,7 +215,7 @@ def test_a_table_whose_very_beginning_was_torn_begins_again(
 def test_the_pointer_to_the_last_checkpoint_is_only_a_hint(table: Table, reopen: Reopen, pointer: bytes) -> None:
     for number in range(1, 103):
         table.mark({"slice-0": number})
-        table.checkpoint()
+        table.checkpoint(100)
     (table.path / "_delta_log" / "_last_checkpoint").write_bytes(pointer)
     again = reopen()
     assert (again.version, again.damage) == (102, "")
@@ -225,7 +225,7 @@ def test_any_reader_of_delta_tables_understands_the_log(table: Table, rows: Rows
     for number in range(1, 120):
         table.merge(rows(a=number, **{f"k{number}": number}), "key", {"slice-0": number})
     table.compact()
-    table.checkpoint()
+    table.checkpoint(100)
     table.delete(pc.field("value") < 10)
     table.vacuum(0)
     delta = DeltaTable(str(table.path))

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 from websockets.sync.client import connect
@@ -18,6 +19,7 @@ CREATE DATASET Alarms (id STRING, etype STRING, message STRING) PRIMARY KEY id;
 CREATE FEED alarms INTO Alarms SLICED BY id INTO 16 SLICES;
 CREATE CONTINUOUS CHANNEL AlarmsOfType(event STRING) AS SELECT a.* FROM Alarms a WHERE a.etype = event AND is_new(a);
 """
+_GROUP = "publish → result ready, continuous, 100 records/s"
 _KINDS = 10
 _RATE = 100
 # The JVM compiles what it runs often; until then everything takes several times as long.
@@ -26,6 +28,27 @@ _WARM_SECONDS = 60
 
 def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[Figure]:
     """100 records a second, ten requests a second, each record wanted by one subscription."""
+    delays, missing = _delays(server, seconds, say)
+    p50, p99 = quantile(delays, 0.5), quantile(delays, 0.99)
+    unit = _unit(server)
+    return [
+        Figure(_GROUP, "p50", p50, "s", p50 / unit, "a bare HTTP round trip", "≤ 0.5 s", p50 <= 0.5),
+        Figure(_GROUP, "p99", p99, "s", p99 / unit, "a bare HTTP round trip", "≤ 1.5 s", p99 <= 1.5),
+        Figure(_GROUP, "records that never came", missing, "", target="0", met=missing == 0),
+    ]
+
+
+def price_of_syncing(directory: Path, p50: float, seconds: float, say: Callable[[str], None]) -> Figure:
+    """What waiting for the disk adds: ``p50`` beside that of a server that does not wait."""
+    say("the same without waiting for the disk")
+    with Server(directory, ["lake.sync=false"]) as server:
+        delays, _ = _delays(server, seconds, say)
+    ratio = p50 / quantile(delays, 0.5)
+    return Figure(_GROUP, "p50 again", p50, "s", ratio, "the same with lake.sync = false", "< 1.2×", ratio < 1.2)
+
+
+def _delays(server: Server, seconds: float, say: Callable[[str], None]) -> tuple[list[float], int]:
+    """How long each record took, and how many never came."""
     server.apply(APPLICATION)
     server.call("POST", "/brokers", json={"name": "bench", "url": "http://127.0.0.1:1"})
     parameters = [{"event": f"e{i}"} for i in range(_KINDS)]
@@ -45,15 +68,7 @@ def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[
     listener.join(60)
     late = {i: at for i, at in published.items() if at - began > _WARM_SECONDS}
     delays = [arrived[i] - at for i, at in late.items() if i in arrived]
-    missing = len(late) - len(delays)
-    p50, p99 = quantile(delays, 0.5), quantile(delays, 0.99)
-    group = "publish → result ready, continuous, 100 records/s"
-    unit = _unit(server)
-    return [
-        Figure(group, "p50", p50, "s", p50 / unit, "a bare HTTP round trip", "≤ 0.5 s", p50 <= 0.5),
-        Figure(group, "p99", p99, "s", p99 / unit, "a bare HTTP round trip", "≤ 1.5 s", p99 <= 1.5),
-        Figure(group, "records that never came", missing, "", target="0", met=missing == 0),
-    ]
+    return delays, len(late) - len(delays)
 
 
 def _publish(client: httpx.Client, turn: int, published: dict[str, float]) -> None:

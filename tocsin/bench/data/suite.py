@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tocsin.bench.data.executions import executions, near
 from tocsin.bench.data.ingestion import ingestion
-from tocsin.bench.data.latency import latency
+from tocsin.bench.data.latency import latency, price_of_syncing
 from tocsin.bench.data.server import Server
 from tocsin.bench.report import Figure
 from tocsin.data import session
@@ -39,7 +39,10 @@ def _served(directory: Path, parts: list[str], seconds: float, say: Callable[[st
     with Server(directory / "served") as server:
         yield Figure("memory of the process tree", "at rest, nothing created", server.memory() / 2**20, "MiB")
         if "latency" in parts:
-            yield from latency(server, seconds, say)
+            figures = latency(server, seconds, say)
+            yield from figures
             yield Figure("memory of the process tree", "after the latency run", server.memory() / 2**20, "MiB")
         if "ingestion" in parts:
             yield from ingestion(server, directory, seconds, say)
+    if "latency" in parts:
+        yield price_of_syncing(directory / "unsynced", figures[0].value, seconds, say)

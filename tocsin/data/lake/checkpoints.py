@@ -20,13 +20,12 @@ from tocsin.data.lake.entries import LOG, checkpoints, numbered, read_entry
 
 POINTER: Final = "_last_checkpoint"
 STAGING: Final = "_checkpoint"
-_EVERY: Final = 100
 
 
-def checkpoint_due(path: Path) -> bool:
-    """Whether the log of a table has become long."""
+def entries_since_checkpoint(path: Path) -> int:
+    """How many entries the log of a table has that no checkpoint has."""
     log = path / LOG
-    return max(numbered(log), default=0) - max(checkpoints(log), default=0) >= _EVERY
+    return max(numbered(log), default=0) - max(checkpoints(log), default=0)
 
 
 def write_checkpoint(path: Path, disk: Disk) -> None:

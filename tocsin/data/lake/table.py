@@ -25,7 +25,7 @@ from deltalake import DeltaTable
 from pyarrow import dataset
 
 from tocsin.data.disk import Disk
-from tocsin.data.lake.checkpoints import checkpoint_due, read_markers, write_checkpoint
+from tocsin.data.lake.checkpoints import entries_since_checkpoint, read_markers, write_checkpoint
 from tocsin.data.lake.entries import LOG, VERSION, VERSION_MARKER, Change, File, encoded, entry_name
 from tocsin.data.lake.opening import open_table, set_aside
 from tocsin.data.lake.recent import Recent
@@ -192,10 +192,10 @@ class Table:
                 with self._lock:
                     self._commit(Change("OPTIMIZE", tuple(writer.files), tuple(small), news=False))
 
-    def checkpoint(self) -> bool:
-        """Shortens the log if it has become long; whether it was. Rows may be committed meanwhile."""
+    def checkpoint(self, commits: int) -> bool:
+        """Shortens the log if it has so many commits to read; whether it had. Rows may be committed meanwhile."""
         with self._rewriting, storage_errors(self.path):
-            if not checkpoint_due(self.path):
+            if entries_since_checkpoint(self.path) < commits:
                 return False
             write_checkpoint(self.path, self._disk)
             return True
