@@ -135,7 +135,7 @@ class System:
             return self.people[name]
         self.remark(f"{name} starts")
         diary = self.diaries.setdefault(name, Diary(name))
-        token = _KEY.sign(Claims(name, "subscriber", self.clock.now + self.setup.coordinator.token_life))
+        token = _KEY.sign(Claims(name, "subscriber", self.clock.now + self.setup.coordinator.token_life, id=name))
         person = self.people[name] = Person(self.world, name, token, diary, self.setup.rules, place)
         person.refused = self._refused
         if self.on_person:
