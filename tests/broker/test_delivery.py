@@ -207,3 +207,12 @@ def test_a_payload_is_passed_on_as_it_is(bench: Bench) -> None:
     [message] = sent(bench.execute(), 1)
     assert isinstance(message, subscriber.Notes)
     assert bytes(message.notes[0].payload) == bytes(result(1, 1).payload)
+
+
+def test_who_is_not_served_is_told_why(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(1))
+    bench.serve("bob", 2, bench.line(2))
+    did = bench.tell(control.Failing("c", [1, 99], "division by zero"))
+    assert sent(did, 1) == [subscriber.Error("failing", "c: division by zero", subscription=1)]
+    assert sent(did, 2) == []
+    assert bench.tell(control.Failing("unknown", [1], "division by zero")) == []

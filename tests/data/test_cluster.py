@@ -19,7 +19,7 @@ from tocsin.data import session
 from tocsin.data.catalog import Catalog
 from tocsin.data.cluster import Cluster
 from tocsin.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, StatementError, UnavailableError
-from tocsin.model.control import Changed, Executed, Notice
+from tocsin.model.control import Changed, Executed, Failing, Notice
 from tocsin.model.messages import Health, Listed, Loaded
 from tocsin.model.terms import Asker, Terms
 from tocsin.settings import Settings
@@ -100,6 +100,33 @@ async def test_a_publication_becomes_a_notice_and_a_result_for_those_who_hold_it
         await publish(cluster, d="storm")
         assert (await notice(south)).bes == [storm]
         assert north.empty()
+
+
+async def test_a_broker_is_told_with_whose_parameters_a_channel_fails_and_all_others_are_served(
+    cluster: Cluster,
+) -> None:
+    await cluster.apply(
+        "CREATE CONTINUOUS CHANNEL Shares(event STRING, part INT) AS "
+        "SELECT r.id, r.severity DIV part AS share FROM Reports r WHERE r.etype = event AND is_new(r)",
+        None,
+    )
+    async with cluster.listen("north") as north, cluster.listen("south") as south:
+        [bad] = await cluster.subscribe("north", "Shares", [{"event": "fire", "part": 0}])
+        [good] = await cluster.subscribe("south", "Shares", [{"event": "fire", "part": 1}])
+        for number in range(3):
+            await publish(cluster, **{f"r{number}": "fire"})
+            assert (await notice(south)).bes == [good]
+            told = await asyncio.wait_for(north.get(), SECONDS)
+            assert isinstance(told, Failing)
+            assert (told.channel, told.bes) == ("Shares", [bad])
+            assert "DIVIDE_BY_ZERO" in told.message
+        # Set aside by now: who asks for it again is told at once.
+        assert await cluster.subscribe("south", "Shares", [{"event": "fire", "part": 0}]) == [bad]
+        told = await asyncio.wait_for(south.get(), SECONDS)
+        assert isinstance(told, Failing)
+        assert "is not for 1 h" in told.message
+        [shown] = (await cluster.show("channels", 10)).items[-1:]
+        assert (shown["name"], shown["set_aside"], shown["dead_letters"]) == ("Shares", 1, 3)
 
 
 async def test_a_broker_that_lets_go_is_not_told_any_more(cluster: Cluster) -> None:

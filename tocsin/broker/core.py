@@ -219,6 +219,8 @@ class Broker:
                 self._attachments.dropped(message)
             case control.Changed():
                 self._attachments.changed(message)
+            case control.Failing():
+                self._delivery.failing(message)
             case control.Attached() | control.Detached() | control.Results() | control.Error():
                 self._data.answered(message)
             case coordination.Prepare():

@@ -16,7 +16,7 @@ from tocsin.broker.catchup import Catchup
 from tocsin.broker.holdings import Channel, Holdings, Line
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
-from tocsin.model import control
+from tocsin.model import control, subscriber
 from tocsin.model.histories import Era
 from tocsin.model.messages import Result
 
@@ -74,6 +74,15 @@ class Delivery:
             return None
         channel.history, channel.seen, channel.level = [Era(notice.incarnation, 0)], 0, 0
         return channel
+
+    def failing(self, notice: control.Failing) -> None:
+        """Whoever is connected is told why they are not served, or not with everything."""
+        channel = self._holdings.channels.get(notice.channel)
+        lines = channel.lines if channel else {}
+        for line in [lines[be] for be in notice.bes if be in lines]:
+            told = subscriber.Error("failing", f"{notice.channel}: {notice.message}", subscription=line.be)
+            for session in [one.stay.session for one in line.subscriptions if one.stay.session]:
+                self._outbox.reply(session, told)
 
     def pull(self, channel: Channel) -> None:
         """Asks for what is new, unless that is being done."""

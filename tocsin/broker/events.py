@@ -21,6 +21,7 @@ FromData = (
     | control.Behind
     | control.Dropped
     | control.Changed
+    | control.Failing
 )
 
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -35,7 +35,7 @@ from tocsin.errors import InvalidError, NotFoundError, SparkEndedError, StorageE
 from tocsin.lock import take_lock
 from tocsin.log import get_logger
 from tocsin.model import names
-from tocsin.model.control import Changed, Dropped, Executed, Notice
+from tocsin.model.control import Changed, Dropped, Executed, Failing, Notice
 from tocsin.model.definitions import Channel
 from tocsin.model.histories import incarnation
 from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
@@ -139,6 +139,9 @@ class Cluster:
         def attach() -> Attachment:
             attachment = self._catalog.attach(channel, broker, parameters, asker)
             self._rates.begin(time.time(), attachment.channel.name, attachment.bes)
+            aside = self._catalog.set_aside(attachment.channel.name)
+            attached = set(attachment.bes) if aside else set()
+            self._tell_failing(attachment.channel.name, {be: why for be, why, _ in aside if be in attached})
             return attachment
 
         attachment = await self._in_thread(attach)
@@ -258,6 +261,7 @@ class Cluster:
     def _executed(self, execution: Execution) -> None:
         """Counts an execution and tells the brokers; called from its thread."""
         self._rates.add(time.time(), execution.channel, execution.bes, execution.bytes)
+        self._tell_failing(execution.channel, execution.failing)
         if not len(execution.bes):
             return
         holders = self._catalog.subscriptions.holders(execution.bes)
@@ -278,7 +282,14 @@ class Cluster:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._tell_all, Changed(channel.name, channel.terms))
 
-    def _tell(self, notice: Executed, holders: dict[str, Any]) -> None:
+    def _tell_failing(self, channel: str, failing: Mapping[int, str]) -> None:
+        """Tells whose subscriptions are not served, or not with everything, and why; from any thread."""
+        for message in sorted(set(failing.values())):
+            holders = self._catalog.subscriptions.holders([be for be, why in failing.items() if why == message])
+            if self._loop is not None and holders:
+                self._loop.call_soon_threadsafe(self._tell, Failing(channel, [], message), holders)
+
+    def _tell(self, notice: Executed | Failing, holders: dict[str, Any]) -> None:
         for broker, bes in holders.items():
             for notices in self._listeners.get(broker, []):
                 notices.put_nowait(msgspec.structs.replace(notice, bes=bes.tolist()))

@@ -176,5 +176,13 @@ class Changed(Message, frozen=True, tag="changed"):
     terms: Terms = Terms()
 
 
+class Failing(Message, frozen=True, tag="failing"):
+    """A channel cannot be executed with these BE subscriptions of the broker, or not on all records, and why."""
+
+    channel: str
+    bes: list[int]
+    message: str
+
+
 Request = Attach | Detach | Pull | Ping
-Notice = Executed | Behind | Dropped | Changed
+Notice = Executed | Behind | Dropped | Changed | Failing

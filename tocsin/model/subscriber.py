@@ -200,12 +200,16 @@ class Slow(Message, frozen=True, tag="slow"):
 
 
 class Error(Message, frozen=True, tag="error", omit_defaults=True):
-    """A message could not be acted on. ``id`` is that of the request, if it had a readable one."""
+    """A message could not be acted on. ``id`` is that of the request, if it had a readable one.
+
+    With ``subscription``, nothing was asked: that subscription is not served, or not with everything.
+    """
 
     code: str
     message: str
     id: int | None = None
     retry_after: float | None = None
+    subscription: int | None = None
 
 
 Request = Login | Subscribe | Unsubscribe | Acknowledge | Publish | Logout

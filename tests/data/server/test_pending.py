@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.data.server.pending import Pending
-from tocsin.model.control import Behind, Executed, Notice
+from tocsin.model.control import Behind, Executed, Failing, Notice
 
 
 def taken(pending: Pending) -> list[Notice]:
@@ -78,3 +78,14 @@ def test_no_execution_is_lost_repeated_or_out_of_order_in_its_channel(
     while pending:
         take()
     assert told == {name: list(range(1, count + 1)) for name, count in happened.items()}
+
+
+def test_what_fails_is_told_after_all_else_and_in_bounded_space() -> None:
+    pending = Pending(2)
+    for number in range(2000):
+        pending.add(Failing("A", [number], "division by zero"))
+    pending.add(Executed("A", 1, [1]))
+    notices = taken(pending)
+    assert notices[0] == Executed("A", 1, [1])
+    assert len(notices) == 1001
+    assert not pending

@@ -34,6 +34,7 @@ _CONTROL: Final[tuple[Any, ...]] = (
     control.Behind,
     control.Dropped,
     control.Changed,
+    control.Failing,
 )
 _ABOUT: Final = (
     "Subscribe to queries over big data. Every call but those marked open needs the header "

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from tocsin.model.control import Behind, Changed, Dropped, Executed, Notice
+from tocsin.model.control import Behind, Changed, Dropped, Executed, Failing, Notice
 
 MOST_IDS: Final = 100_000
+# Of those who are told why they are not served; who is not told now is when it happens again.
+_MOST_FAILING: Final = 1000
 
 
 class Pending:
@@ -24,9 +26,10 @@ class Pending:
         self._waiting: deque[Executed | Dropped] = deque()
         self._behind: dict[str, Behind] = {}
         self._changed: dict[str, Changed] = {}
+        self._failing: deque[Failing] = deque(maxlen=_MOST_FAILING)
 
     def __bool__(self) -> bool:
-        return bool(self._changed or self._behind or self._waiting)
+        return bool(self._changed or self._behind or self._waiting or self._failing)
 
     @property
     def size(self) -> int:
@@ -37,6 +40,9 @@ class Pending:
         """Notes what happened; a channel's executions must come in order. Of one that is dropped nothing else waits."""
         if isinstance(notice, Changed):
             self._changed[notice.channel] = notice
+            return
+        if isinstance(notice, Failing):
+            self._failing.append(notice)
             return
         if isinstance(notice, Dropped):
             self._drop(notice)
@@ -59,7 +65,7 @@ class Pending:
             # Of a channel that is behind nothing else waits, so order within each channel is kept.
             return self._behind.pop(next(iter(self._behind)))
         if not self._waiting:
-            return None
+            return self._failing.popleft() if self._failing else None
         notice = self._waiting.popleft()
         self._size -= _size(notice)
         return notice
