@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
+import os
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -231,3 +233,29 @@ async def test_nothing_is_written_once_the_feed_is_sealed_and_nobody_is_told_oth
     assert all(isinstance(answer, Published | UnavailableError) for answer in answers)
     admission.unseal()
     assert await admission.publish(record("c"), JSON) == Published(1)
+
+
+async def test_a_full_disk_is_told_of_only_until_there_is_room(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    admission, room = made(log, retry_after_seconds=0.01), False
+    monkeypatch.setattr(FeedLog, "has_room", lambda self: room)
+    log.refusal = StorageError("the disk is full")
+    with pytest.raises(StorageError):
+        await admission.publish(record("a"), JSON)
+    assert admission.refusal == "the disk is full"
+    room = True
+    # Nobody publishes meanwhile.
+    await until_async(lambda: admission.refusal == "")
+
+
+def test_a_disk_is_found_to_have_room_by_giving_it_something(feed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FeedLog(feed, 2, 1 << 20) as log:
+        assert log.has_room()
+        with monkeypatch.context() as full:
+            full.setattr(os, "fdatasync", _full)
+            assert not log.has_room()
+        assert log.has_room()
+    assert not (feed / "probe").exists()
+
+
+def _full(_: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -51,8 +52,17 @@ class Admission:
         self._gate = threading.Lock()
         # Closed, it lets nobody in; sealed, it does not write what those inside brought either.
         self._closed = self._sealed = False
-        self.refusal = ""
-        """Why the disk did not take the last publication, if it did not."""
+        self._refusal = ""
+        self._look_again = 0.0
+
+    @property
+    def refusal(self) -> str:
+        """Why the disk did not take the last publication, if it did not and would not now."""
+        if self._refusal and time.monotonic() >= self._look_again:
+            self._look_again = time.monotonic() + self._settings.retry_after_seconds
+            if self._log.has_room():
+                self._refusal = ""
+        return self._refusal
 
     async def publish(self, body: bytes, content_type: str, publisher: str | None = None) -> Published:
         """Accepts what can be accepted of a request; that is on disk when this returns.
@@ -140,16 +150,19 @@ class Admission:
             try:
                 await asyncio.to_thread(self._append, group.slices)
             except StorageError as error:
-                self.refusal = str(error)
+                self._refuse(str(error))
                 group.done.set_exception(error)
             except TocsinError as error:
                 group.done.set_exception(error)
             except Exception as error:
-                self.refusal = f"feed {self._feed.name} could not be written: {error}"
-                group.done.set_exception(StorageError(self.refusal))
+                group.done.set_exception(self._refuse(f"feed {self._feed.name} could not be written: {error}"))
             else:
-                self.refusal = ""
+                self._refusal = ""
                 group.done.set_result(None)
+
+    def _refuse(self, reason: str) -> StorageError:
+        self._refusal, self._look_again = reason, time.monotonic() + self._settings.retry_after_seconds
+        return StorageError(reason)
 
     def _append(self, slices: Mapping[int, Sequence[bytes]]) -> None:
         with self._gate:

@@ -21,6 +21,7 @@ from tocsin.errors import StorageError, UnavailableError
 from tocsin.lock import take_lock
 
 _SYNC_THREADS = 8
+_PROBE_BYTES = 1 << 20
 
 
 class FeedLog:
@@ -121,6 +122,21 @@ class FeedLog:
     def backlog(self, positions: Sequence[int]) -> int:
         """How many bytes lie between ``positions`` and the ends."""
         return sum(max(end - position, 0) for position, end in zip(positions, self.ends(), strict=True))
+
+    def has_room(self) -> bool:
+        """Whether the disk takes something again, found out by giving it something."""
+        probe = self.path / "probe"
+        try:
+            descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                os.pwrite(descriptor, bytes(_PROBE_BYTES), 0)
+                os.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
+                probe.unlink(missing_ok=True)
+        except OSError:
+            return False
+        return True
 
     def release(self, positions: Sequence[int]) -> None:
         """Remove the segments that lie wholly below ``positions``; what was not read yet is never touched."""
