@@ -30,4 +30,7 @@ def test_interests_name_the_channels_and_parameters_that_are_declared() -> None:
 
 
 def test_channels_reckon_with_the_districts_of_the_city() -> None:
-    assert {float(side) for side in re.findall(r"floor\(r\.[xy] / (\d+)\)", SQL)} == {DISTRICT}
+    within = re.findall(r"floor\(CASE WHEN r\.([xy]) >= 0 AND r\.\1 < (\d+) THEN r\.\1 END / (\d+)\)", SQL)
+    assert {axis for axis, _, _ in within} == {"x", "y"}
+    assert {float(side) for _, _, side in within} == {DISTRICT}
+    assert {float(end) for _, end, _ in within} == {190 * DISTRICT}, "the last that has a letter of its own"

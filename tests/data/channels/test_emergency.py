@@ -22,7 +22,7 @@ from tocsin.model.types import arrow_type
 
 pytestmark = pytest.mark.spark
 
-EXTREMES = [0.0, -1.0, -0.5, 12999.9, 13000.0, 1e18, 1e300, -1e300, 5e-324, float("inf"), float("-inf"), float("nan")]
+EXTREMES = [0.0, -1.0, -0.5, 94999.9, 95000.0, 1e18, 1e300, -1e300, 5e-324, float("inf"), float("-inf"), float("nan")]
 STATEMENTS = parse(APPLICATION.read_text())
 DATASETS = {s.definition.name: s.definition for s in STATEMENTS if isinstance(s, CreateDataset)}
 CHANNELS = {s.definition.name: s.definition for s in STATEMENTS if isinstance(s, CreateChannel)}

@@ -1,8 +1,8 @@
 -- Emergencies in a city: who is near one is told, with the shelters close to it.
 --
 -- Places are metres east (x) and north (y) of the south-west corner of the city. A location is a district of
--- 500 x 500 metres, named like a square of a chessboard: A1 in the corner, B1 east of it, A2 north of it, to Z26. What
--- is reported from anywhere else, as by mistake, is in no district, and a distance beyond all measure is NULL.
+-- 500 x 500 metres, named like a square of a chessboard: A1 in the corner, B1 east of it, A2 north of it. What
+-- is reported from more than 95 km away, as by mistake, is in no district, and a distance beyond all measure is NULL.
 --
 -- Where somebody is, is for that person alone to say and to ask about: the channels near a user are about the user who
 -- subscribes.
@@ -34,8 +34,8 @@ SELECT r.*
 FROM EmergencyReports r
 WHERE is_new(r)
   AND concat(
-    char(65 + floor(CASE WHEN r.x >= 0 AND r.x < 13000 THEN r.x END / 500)),
-    1 + floor(CASE WHEN r.y >= 0 AND r.y < 13000 THEN r.y END / 500)
+    char(65 + floor(CASE WHEN r.x >= 0 AND r.x < 95000 THEN r.x END / 500)),
+    1 + floor(CASE WHEN r.y >= 0 AND r.y < 95000 THEN r.y END / 500)
   ) = location;
 
 -- Takes an event although its name does not say so, as in the table of the paper's channels. Near the user, that
@@ -58,8 +58,8 @@ SELECT r.*
 FROM EmergencyReports r
 WHERE r.etype = event
   AND concat(
-    char(65 + floor(CASE WHEN r.x >= 0 AND r.x < 13000 THEN r.x END / 500)),
-    1 + floor(CASE WHEN r.y >= 0 AND r.y < 13000 THEN r.y END / 500)
+    char(65 + floor(CASE WHEN r.x >= 0 AND r.x < 95000 THEN r.x END / 500)),
+    1 + floor(CASE WHEN r.y >= 0 AND r.y < 95000 THEN r.y END / 500)
   ) = location
   AND is_new(r);
 
@@ -86,8 +86,8 @@ SELECT r.id, r.etype, r.severity, r.x, r.y, r.message, r.at,
 FROM EmergencyReports r LEFT JOIN Shelters h ON near(r.x, r.y, h.x, h.y, 500)
 WHERE r.etype = event
   AND concat(
-    char(65 + floor(CASE WHEN r.x >= 0 AND r.x < 13000 THEN r.x END / 500)),
-    1 + floor(CASE WHEN r.y >= 0 AND r.y < 13000 THEN r.y END / 500)
+    char(65 + floor(CASE WHEN r.x >= 0 AND r.x < 95000 THEN r.x END / 500)),
+    1 + floor(CASE WHEN r.y >= 0 AND r.y < 95000 THEN r.y END / 500)
   ) = location
   AND is_new(r)
 GROUP BY r.id, r.etype, r.severity, r.x, r.y, r.message, r.at;
