@@ -19,17 +19,17 @@ from tocsin.model.terms import Asker, Terms
 
 
 class Bearer(Asker, frozen=True):
-    """Who has logged in, by a token: its id, the id of its key, when it was made, and how long it is still good."""
+    """Who has logged in, by a token: its id, the id of its key, its series, and how long it is still good."""
 
     token: str = ""
     key: str = ""
-    issued: float = 0.0
+    series: int = 0
     seconds: float = inf
 
     @classmethod
     def of(cls, claims: Claims, now: float) -> Bearer:
         """Whoever came with a token of these claims, at this time."""
-        return cls(claims.name, claims.groups, claims.id, claims.key, claims.issued, claims.expires - now)
+        return cls(claims.name, claims.groups, claims.id, claims.key, claims.series, claims.expires - now)
 
 
 @dataclass(slots=True, eq=False)

@@ -132,7 +132,7 @@ class Sessions:
         for session in list(self._sessions.values()):
             if (its := session.bearer) is None:
                 continue
-            if fault := trust.fault(name=its.name, token=its.token, key=its.key, issued=its.issued):
+            if fault := trust.fault(name=its.name, token=its.token, key=its.key, series=its.series):
                 self.fail(session, Code.UNAUTHORIZED, UnauthorizedError.code, fault)
 
     def due(self, now: float) -> None:

@@ -91,10 +91,9 @@ def signing(
     if group and role != "subscriber":
         raise InvalidError(f"--group is for subscribers: {_article(role)} is in no group")
     life = invocation(context).settings.coordinator.token_seconds if days is None else days * 86_400
-    now = time.time()
-    wanted = claims(name, role, now + life, tuple(group or ()), now)
+    wanted = claims(name, role, time.time() + life, tuple(group or ()))
     with _coordinator_store(context) as store:
-        token = store.keyring().signing.sign(wanted)
+        token = store.keyring().sign(wanted)
         if role == "subscriber":
             store.amend(lambda keyring: keyring, name)
     said = f"The token of {name}, with the role {role}, valid for {life / 86_400:g} days, with the id {wanted.id}:"
@@ -109,15 +108,13 @@ def withdraw(
     id: Annotated[str | None, typer.Option("--id", help="Of a single one, as 'tocsin token sign' said it.")] = None,
 ) -> None:
     """Make signed tokens worthless, within seconds: connections that were opened with them are closed."""
-    import time
-
     if (name is None) == (id is None):
         raise InvalidError("say whose tokens, or which one: 'tocsin token withdraw NAME', or '--id ID'")
     with _coordinator_store(context) as store:
         if id is not None:
             store.amend(lambda keyring: keyring.without(id))
         elif name is not None:
-            store.amend(lambda keyring: keyring.without_name(name, time.time()))
+            store.amend(lambda keyring: keyring.without_name(name))
     whose = f"The token with the id {id} is" if id is not None else f"All tokens of {name} signed so far are"
     messages.print(Text(f"{whose} withdrawn."))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from tocsin.coordinator.tokens import Key
+from tocsin.coordinator.tokens import Claims, Key
 from tocsin.model.trust import PublicKey, Trust
 
 
@@ -14,13 +14,13 @@ class Keyring(msgspec.Struct, frozen=True):
 
     Args:
         withdrawn: ids of single tokens that are not taken any more.
-        before: by name, tokens made before that time are not taken any more.
+        series: by name, which series of tokens is signed; those of earlier ones are not taken any more.
         names: how many names were registered beside the coordinator, so that it notices one more.
     """
 
     keys: tuple[Key, ...]
     withdrawn: frozenset[str] = frozenset()
-    before: dict[str, float] = {}
+    series: dict[str, int] = {}
     names: int = 0
 
     @classmethod
@@ -37,7 +37,7 @@ class Keyring(msgspec.Struct, frozen=True):
     def trust(self) -> Trust:
         """What those may know who check tokens."""
         keys = {key.id: PublicKey(key.public, key.until) for key in self.keys}
-        return Trust(keys, self.withdrawn, self.before)
+        return Trust(keys, self.withdrawn, self.series)
 
     def at(self, now: float) -> Keyring:
         """Without the keys whose time has come."""
@@ -57,6 +57,10 @@ class Keyring(msgspec.Struct, frozen=True):
         """With one token, by its id, withdrawn."""
         return replace(self, withdrawn=self.withdrawn | {token})
 
-    def without_name(self, name: str, now: float) -> Keyring:
-        """With all tokens of a name withdrawn that were made before now."""
-        return replace(self, before={**self.before, name: now})
+    def without_name(self, name: str) -> Keyring:
+        """With all tokens of a name withdrawn that were signed so far."""
+        return replace(self, series={**self.series, name: self.series.get(name, 0) + 1})
+
+    def sign(self, claims: Claims) -> str:
+        """A token for these claims, of its name's present series."""
+        return self.signing.sign(replace(claims, series=self.series.get(claims.name, 0)))

@@ -97,7 +97,7 @@ class Requests:
         return Registered(request.name, token)
 
     def _token(self, now: float, name: str, role: Role, groups: tuple[str, ...] = ()) -> str:
-        return self._rooms.keyring.signing.sign(claims(name, role, now + self._rooms.limits.token_life, groups, now))
+        return self._rooms.keyring.sign(claims(name, role, now + self._rooms.limits.token_life, groups))
 
     def _request(self, now: float, request: RequestBroker) -> Located | None:
         caller = self._rooms.verifier.verify(request.token, now)

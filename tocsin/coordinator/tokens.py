@@ -29,15 +29,15 @@ _OLD = (
 class Claims(msgspec.Struct, frozen=True):
     """What a token says: a name, what its bearer may do, and until when (seconds since 1970).
 
-    ``issued`` is when it was made, ``groups`` are those of a subscriber. ``id`` tells it from all others, ``key`` names
-    the key that signed it.
+    ``groups`` are those of a subscriber. ``series`` grows when all tokens of a name are withdrawn, ``id`` tells a token
+    from all others, ``key`` names the key that signed it.
     """
 
     name: SubscriberName
     role: Role
     expires: float
     groups: Groups = ()
-    issued: float = 0.0
+    series: int = 0
     id: str = msgspec.field(default_factory=lambda: token_urlsafe(9))
     key: str = ""
 
@@ -82,7 +82,7 @@ class Verifier:
         ``expires`` of the claims is no later than the key's own end.
         """
         claims = self._signed(token)
-        fault = self.trust.fault(name=claims.name, token=claims.id, key=claims.key, issued=claims.issued)
+        fault = self.trust.fault(name=claims.name, token=claims.id, key=claims.key, series=claims.series)
         if fault is not None:
             raise UnauthorizedError(fault)
         until = self.trust.keys[claims.key].until
@@ -108,10 +108,10 @@ class Verifier:
         return claims
 
 
-def claims(name: str, role: Role, expires: float, groups: Groups = (), issued: float = 0.0) -> Claims:
+def claims(name: str, role: Role, expires: float, groups: Groups = ()) -> Claims:
     """Claims with names that are some; any other is an InvalidError."""
     checked = (_checked(group, "group") for group in groups)
-    return Claims(_checked(name, "name"), role, expires, tuple(sorted(set(checked))), issued)
+    return Claims(_checked(name, "name"), role, expires, tuple(sorted(set(checked))))
 
 
 def _checked(text: str, what: str) -> str:

@@ -20,17 +20,17 @@ class Trust(msgspec.Struct, frozen=True):
 
     Args:
         withdrawn: ids of single tokens that are not taken.
-        before: by name, tokens made before that time (seconds since 1970) are not taken.
+        series: by name, tokens of an earlier series are not taken. Without clocks, so that none can be wrong.
     """
 
     keys: dict[str, PublicKey] = {}
     withdrawn: frozenset[str] = frozenset()
-    before: dict[str, float] = {}
+    series: dict[str, int] = {}
 
-    def fault(self, *, name: str, token: str, key: str, issued: float) -> str | None:
+    def fault(self, *, name: str, token: str, key: str, series: int) -> str | None:
         """Why a token of ``name`` with these is not taken; None when it is, as far as these go."""
         if key not in self.keys:
             return f"the token of {name} was signed with a key that is not in use here: ask the coordinator for one"
-        if token in self.withdrawn or issued < self.before.get(name, 0.0):
+        if token in self.withdrawn or series < self.series.get(name, 0):
             return f"the token of {name} was withdrawn: ask the coordinator for a new one"
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -164,7 +163,7 @@ async def test_what_is_withdrawn_in_the_store_opens_nothing_within_seconds(tmp_p
         olga, otto = (coordinator.token(name, "operator") for name in ("olga", "otto"))
         assert (await coordinator.call("GET", "/status", olga)).status_code == 200
         with closing(open_store(its)) as program:
-            program.amend(lambda keyring: keyring.without_name("olga", time.time()))
+            program.amend(lambda keyring: keyring.without_name("olga"))
 
         async def is_refused() -> bool:
             return (await coordinator.call("GET", "/status", olga)).status_code == 401

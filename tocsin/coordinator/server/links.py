@@ -112,7 +112,7 @@ class Conversation:
         """Ends the connection if its token is not taken any more."""
         if (its := self._claims) is None:
             return
-        if fault := trust.fault(name=its.name, token=its.id, key=its.key, issued=its.issued):
+        if fault := trust.fault(name=its.name, token=its.id, key=its.key, series=its.series):
             self._refuse(UNAUTHORIZED, UnauthorizedError(fault))
 
     async def hold(self) -> None:
