@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -45,14 +47,33 @@ def test_a_drained_broker_is_empty_and_serves_again(tocsin: Program, town: Netwo
     town.populate(6)
     drained = tocsin("balance", "drain", "north", "--wait")
     assert drained.status == 0
-    assert drained.err.splitlines() == [
-        "north is being emptied; 'tocsin balance undrain north' lets it serve again.",
-        "north is empty.",
-    ]
+    first, *meanwhile, last = drained.err.splitlines()
+    assert first == "north is being emptied; 'tocsin balance undrain north' lets it serve again."
+    assert all(line.startswith("waiting for the subscribers of north to move: ") for line in meanwhile)
+    assert last == "north is empty."
     north, south = town.status()["brokers"]
     assert (north["state"], north["subscribers"], south["subscribers"]) == ("draining", 0, 6)
     assert tocsin("balance", "undrain", "north").err == "north gets subscribers again.\n"
     assert town.status()["brokers"][0]["state"] == "serving"
+
+
+def test_who_waits_for_a_drain_is_told_that_there_is_no_other_broker(tocsin: Program, town: Network) -> None:
+    town.populate(2)
+    tocsin("balance", "drain", "south", "--wait")
+    waiting = subprocess.Popen(
+        [sys.executable, "-m", "tocsin", "balance", "drain", "north", "--wait"], stderr=subprocess.PIPE, text=True
+    )
+    assert waiting.stderr is not None
+    try:
+        assert "north is being emptied" in waiting.stderr.readline()
+        assert waiting.stderr.readline().startswith("there is no other broker that north's 2 subscribers could go to; ")
+        tocsin("balance", "undrain", "south")
+        assert "north is empty." in waiting.stderr.read()
+        assert waiting.wait(10) == 0
+    finally:
+        waiting.kill()
+        waiting.wait()
+        waiting.stderr.close()
 
 
 def test_balancing_is_turned_off_and_on(tocsin: Program, town: Network) -> None:

@@ -43,17 +43,17 @@ class Answers:
             raise answer
         return answer
 
-    def publisher(self, patience: float = 60, waiting: Callable[[str], None] = lambda _: None) -> Publisher:
+    def publisher(self, patience: float = 60, waiting: Callable[[str, str], None] = lambda _, __: None) -> Publisher:
         server = Server("http://tocsin", None, httpx.MockTransport(self))
         return Publisher(server, "f", joined=False, patience=patience, sleep=self.sleeps.append, waiting=waiting)
 
 
 def test_a_busy_server_is_asked_again_when_it_said() -> None:
     answers = Answers(busy(0.25), busy(3), ACCEPTED)
-    notes: list[str] = []
-    assert answers.publisher(waiting=notes.append).send(BATCH).accepted == 1
+    notes: list[tuple[str, str]] = []
+    assert answers.publisher(waiting=lambda *note: notes.append(note)).send(BATCH).accepted == 1
     assert answers.sleeps == [0.25, 3]
-    assert notes == ["waiting 0.25 s: full", "waiting 3 s: full"]
+    assert notes == [("full", "trying again for another 60 s"), ("full", "trying again for another 60 s")]
 
 
 @pytest.mark.parametrize("passing", [httpx.ConnectError("refused"), httpx.ReadError(""), refusing(503), refusing(507)])
@@ -68,6 +68,14 @@ def test_patience_ends() -> None:
     with pytest.raises(TocsinError, match="no answer from http://tocsin"):
         answers.publisher(patience=5).send(BATCH)
     assert sum(answers.sleeps) == pytest.approx(7.5)
+
+
+@pytest.mark.parametrize("passing", [busy(2), refusing(507)])
+def test_a_server_that_stays_busy_or_full_is_not_waited_for_without_end(passing: Answer) -> None:
+    answers = Answers(passing)
+    with pytest.raises(TocsinError):
+        answers.publisher(patience=9).send(BATCH)
+    assert 9 <= sum(answers.sleeps) < 20
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 500])

@@ -27,6 +27,7 @@ _MEDIA: Final = {
     ".jsonl": "application/x-ndjson",
     ".parquet": "application/vnd.apache.parquet",
 }
+_CHECKING: Final = "has Spark check the statements, which takes longest the first time"
 _STYLES: Final = {"created": "green", "replaced": "yellow", "dropped": "yellow", "changed": "red", "loaded": "green"}
 
 
@@ -46,7 +47,7 @@ def apply(
     outcomes: list[Outcome] = []
     refused: StatementError | None = None
     try:
-        with connect(invocation(context).settings, server, token) as data:
+        with connect(invocation(context).settings, server, token) as data, data.doing(_CHECKING):
             _apply(text, data, file.parent, outcomes, dry_run)
     except StatementError as error:
         refused = error

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
+from tocsin.cli.waiting import SOON_SECONDS, Tell, tell, telling
 from tocsin.errors import BusyError, StatementError, TocsinError, UnauthorizedError, UnavailableError
 from tocsin.settings import Settings
 
@@ -32,6 +34,7 @@ TokenOption = Annotated[
 ]
 # Statements are checked by Spark, which may be busy with a channel.
 ANSWER_SECONDS: Final = 120.0
+_HEALTH_SECONDS: Final = 1.0
 
 
 class RemoteError(TocsinError):
@@ -54,18 +57,30 @@ class Server(AbstractContextManager["Server"]):
     """The server at ``url``. Every call gives the body of a success, or raises a TocsinError.
 
     ``ca`` is the file of a private authority that is trusted, ``program`` the command that runs such a server,
-    ``option`` the one that names another, ``tokens`` the command that makes its tokens.
+    ``option`` the one that names another, ``tokens`` the command that makes its tokens. Who waits for an answer for
+    longer than a moment is told so.
     """
 
     program, option, tokens = "tocsin data", "--server", "tocsin token add"
+    starting = "is starting: Spark takes a while to be up, and answers come after that"
 
-    def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None, ca: str = "") -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        transport: httpx.BaseTransport | None = None,
+        ca: str = "",
+        *,
+        tell: Tell = tell,
+        soon: float = SOON_SECONDS,
+    ) -> None:
         import httpx
 
         from tocsin.trust import trust
 
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url, self.ca = url, ca
+        self._tell, self._soon, self._doing = tell, soon, ""
         verify = trust(ca) if url.startswith("https:") else True
         self._client = httpx.Client(
             base_url=url, headers=headers, timeout=ANSWER_SECONDS, transport=transport, verify=verify
@@ -78,6 +93,15 @@ class Server(AbstractContextManager["Server"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._client.close()
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """While entered, who waits is told that the server does this."""
+        self._doing = what
+        try:
+            yield
+        finally:
+            self._doing = ""
 
     def get(self, path: str, **query: str | int) -> bytes:
         """What is at ``path``."""
@@ -97,6 +121,18 @@ class Server(AbstractContextManager["Server"]):
         starting = response.status_code == UnavailableError.status and b'"status"' in response.content
         return response.content if starting else self._content(response)
 
+    def _why(self) -> str:
+        """Why there is no answer yet, as far as the server says."""
+        import httpx
+
+        try:
+            health = self._client.get("/health", timeout=_HEALTH_SECONDS).content
+        except httpx.HTTPError:
+            return f"{self.url} does not answer yet; it is waited for up to {ANSWER_SECONDS:g} s"
+        if b'"starting"' in health:
+            return f"{self.url} {self.starting}; it is waited for up to {ANSWER_SECONDS:g} s"
+        return f"{self.url} {self._doing or 'is working on it'}; it is waited for up to {ANSWER_SECONDS:g} s"
+
     def _content(self, response: httpx.Response) -> bytes:
         if response.is_success:
             return response.content
@@ -106,7 +142,8 @@ class Server(AbstractContextManager["Server"]):
         import httpx
 
         try:
-            return self._client.request(method, path, **options)
+            with telling(self._why, self._tell, self._soon):
+                return self._client.request(method, path, **options)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UnavailableError(f"{self.url} is not a URL: {error}") from None
         except httpx.HTTPError as error:
@@ -120,6 +157,7 @@ class CoordinatorServer(Server):
     """As :class:`Server`, of a coordinator."""
 
     program, option, tokens = "tocsin coordinator", "--coordinator", "tocsin token sign"
+    starting = "is starting"
 
 
 def connect(settings: Settings, server: str | None, token: str | None) -> Server:

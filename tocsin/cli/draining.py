@@ -8,17 +8,30 @@ from typing import Final
 from tocsin.cli import messages
 from tocsin.cli.connection import Server
 from tocsin.cli.network import status_of
+from tocsin.cli.waiting import Reasons
+from tocsin.coordinator.answers import Status
 
 _LOOK_SECONDS: Final = 0.5
+_OPEN: Final = ("serving", "joining")
+_UNTIL: Final = "this waits until all are gone; Ctrl-C ends the waiting, not the emptying"
 
 
 def wait_empty(server: Server, broker: str) -> None:
-    """Returns when nobody is on a broker any more, and says meanwhile how many are."""
+    """Returns when nobody is on a broker any more, and says meanwhile how many are, and why they stay."""
+    reasons = Reasons()
     with messages.status("") as line:
-        while left := _left(server, broker):
+        while left := _left(status := status_of(server), broker):
             line.update(f"{left:,} subscribers are still there")
+            if _refuges(status, broker):
+                reasons.say(f"waiting for the subscribers of {broker} to move: {left:,} are still there", _UNTIL)
+            else:
+                reasons.say(f"there is no other broker that {broker}'s {left:,} subscribers could go to", _UNTIL)
             time.sleep(_LOOK_SECONDS)
 
 
-def _left(server: Server, broker: str) -> int:
-    return sum(each.subscribers for each in status_of(server).brokers if each.name == broker)
+def _left(status: Status, broker: str) -> int:
+    return sum(each.subscribers for each in status.brokers if each.name == broker)
+
+
+def _refuges(status: Status, broker: str) -> list[str]:
+    return [each.name for each in status.brokers if each.name != broker and each.state in _OPEN]

@@ -30,6 +30,12 @@ def publish(
     file: Annotated[Path, typer.Argument(help="NDJSON, a JSON array or CSV; - for standard input.")],
     batch: Annotated[int, typer.Option("--batch", min=1, max=100_000, help="Records per request.")] = 1000,
     rate: Annotated[float | None, typer.Option("--rate", min=0.001, help="Records per second; else no limit.")] = None,
+    patience: Annotated[
+        float,
+        typer.Option(
+            "--patience", min=0, help="Seconds to go on trying while the server is away, busy or has no room."
+        ),
+    ] = 60.0,
     csv: Annotated[bool, typer.Option("--csv", help="Read CSV, whatever the file is called.")] = False,
     server: ServerOption = None,
     token: TokenOption = None,
@@ -41,12 +47,14 @@ def publish(
     """
     from tocsin.cli.publisher import Pace, Publisher, Tally, batches
     from tocsin.cli.records import ENDINGS, recognised
+    from tocsin.cli.waiting import Reasons
 
     tally = Tally()
     try:
         with connect(invocation(context).settings, server, token) as data, _opened(file) as stream, _bar(file) as bar:
             form = "csv" if csv else ENDINGS.get(file.suffix.lower()) or recognised(stream)
-            publisher = Publisher(data, feed, joined=form == "json", waiting=bar.say)
+            waiting = Reasons().say
+            publisher = Publisher(data, feed, joined=form == "json", patience=patience, waiting=waiting)
             pace = Pace(rate) if rate else None
             for records in batches(_records(stream, form, data, feed), _per_request(batch, rate)):
                 _send(publisher, pace, records, tally)
@@ -121,17 +129,13 @@ class _Bar:
 
     def __init__(self, progress: Progress, length: int | None) -> None:
         self._progress, self._length = progress, length
-        self._task = progress.add_task("", total=length, accepted=0, refused="", note="")
+        self._task = progress.add_task("", total=length, accepted=0, refused="")
 
     def advance(self, stream: io.BufferedReader, tally: Tally) -> None:
         """Shows how far the file is read, and what became of its records."""
         completed = 0 if self._length is None else stream.tell()
         refused = f", {tally.refused:,} refused" if tally.refused else ""
-        self._progress.update(self._task, completed=completed, accepted=tally.accepted, refused=refused, note="")
-
-    def say(self, note: str) -> None:
-        """Shows why it does not go on."""
-        self._progress.update(self._task, note=note)
+        self._progress.update(self._task, completed=completed, accepted=tally.accepted, refused=refused)
 
 
 @contextmanager
@@ -141,7 +145,6 @@ def _bar(file: Path) -> Iterator[_Bar]:
         TextColumn("{task.percentage:>3.0f} %"),
         TextColumn("{task.fields[accepted]:,} accepted{task.fields[refused]}"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", style="yellow", markup=False),
     )
     with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
         yield _Bar(progress, file.stat().st_size if file.is_file() else None)

@@ -76,7 +76,8 @@ class Pace:
 class Publisher:
     """Sends batches to one feed. A batch that got no answer is sent again: by their ids, records are stored once.
 
-    Waits as long as a busy server asks for, and ``patience`` seconds in a row for one that is away or has no room.
+    A server that is busy is asked again when it said, one that is away or has no room ever less often, for ``patience``
+    seconds in a row. ``waiting`` is told why, and how long it goes on.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Publisher:
         joined: bool,
         patience: float = PATIENCE_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
-        waiting: Callable[[str], None] = lambda _: None,
+        waiting: Callable[[str, str], None] = lambda _, __: None,
     ) -> None:
         self._server, self._path, self._joined = server, f"/feeds/{feed}", joined
         self._patience, self._sleep, self._waiting = patience, sleep, waiting
@@ -98,13 +99,14 @@ class Publisher:
         while True:
             try:
                 return self._sent(batch)
-            except BusyError as error:
-                self._pause(error.retry_after, error)
             except TocsinError as error:
-                if error.status not in _PASSING or waited >= self._patience:
+                busy = isinstance(error, BusyError)
+                if waited >= self._patience or not (busy or error.status in _PASSING):
                     raise
-                self._pause(wait, error)
-                waited, wait = waited + wait, min(2 * wait, _LONGEST_WAIT)
+                pause = error.retry_after if isinstance(error, BusyError) else wait
+                self._waiting(str(error), f"trying again for another {self._patience - waited:.0f} s")
+            self._sleep(pause)
+            waited, wait = waited + pause, wait if busy else min(2 * wait, _LONGEST_WAIT)
 
     def _sent(self, batch: Batch) -> Published:
         texts = [record.text for record in batch]
@@ -116,7 +118,3 @@ class Publisher:
                 raise
             return Published(0, error.problem.refused, error.problem.unlisted)
         return msgspec.json.decode(answer, type=Published)
-
-    def _pause(self, seconds: float, reason: TocsinError) -> None:
-        self._waiting(f"waiting {seconds:g} s: {reason}")
-        self._sleep(seconds)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from tocsin.client.subscription import Subscription
 
 _LEAVE_SECONDS: Final = 2.0
+_WHAT_COMES: Final = (
+    "what it finds is printed as it comes, the first time some ten seconds later than usual, since Spark warms up; "
+    "Ctrl-C ends"
+)
 
 
 def subscribe(
@@ -92,7 +96,7 @@ class Reading:
         subscription = await me.subscribe(
             self._channel, live=self._live, parameters=self._parameters, on_gap=self._print_gap
         )
-        messages.print(Text(f"subscribed to {self._channel}; Ctrl-C ends"), style="dim", soft_wrap=True)
+        messages.print(Text(f"subscribed to {self._channel}; {_WHAT_COMES}"), style="dim", soft_wrap=True)
         try:
             await self._print(subscription)
         finally:
