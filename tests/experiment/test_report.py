@@ -9,6 +9,12 @@ import pytest
 from tests.experiment.test_conduct import run
 from tests.experiment.trial import Trial
 from tocsin.experiment.figures.style import panels, save, styled
+from tocsin.experiment.latency.study import Latency
+from tocsin.experiment.scale.study import Scale
+from tocsin.experiment.simulation.study import Thousands
+from tocsin.experiment.study import Study
+from tocsin.experiment.testbed.study import Prototype
+from tocsin.experiment.verdict import Holds, Verdict, at_this_size
 
 _VOID = {"meta", "br", "hr", "img", "input", "link", "use"}
 
@@ -74,6 +80,44 @@ def test_a_claim_that_does_not_hold_says_why(tmp_path: Path) -> None:
     page = run(Trial(numbers=(0,)), tmp_path).report.read_text(encoding="utf-8")
     assert '<td class="no">no</td>' in page
     assert "0 was squared" in page
+
+
+def test_a_small_run_says_so_on_top_and_judges_nothing_that_it_cannot(tmp_path: Path) -> None:
+    study = Trial()
+    study.smaller = "3 of 3,000 <numbers>"
+    outcome = run(study, tmp_path)
+    page = outcome.report.read_text(encoding="utf-8")
+    assert page.index("This is a small run, with 3 of 3,000 &lt;numbers&gt;") < page.index("<h2>")
+    assert {verdict.holds for verdict in outcome.verdicts} == {Holds.UNJUDGED}
+    assert "this run has 3 of 3,000 &lt;numbers&gt;, and cannot tell" in page
+    assert '<td class="yes">' not in page
+
+
+@pytest.mark.parametrize("held", list(Holds))
+def test_a_claim_for_any_size_is_judged_by_a_small_run_too(held: Holds) -> None:
+    verdict = Verdict("nobody misses anything", "5 notes", held, sizeless=True)
+    assert at_this_size(verdict, "4 of 400") == verdict
+    sized = at_this_size(verdict._replace(sizeless=False), "4 of 400")
+    assert sized.holds is (Holds.UNKNOWN if held is Holds.UNKNOWN else Holds.UNJUDGED)
+    assert sized.measured == "5 notes"
+
+
+@pytest.mark.parametrize(
+    ("study", "small"),
+    [
+        (Thousands(), False),
+        (Thousands(subscribers=5_000), True),
+        (Thousands(quick=True), True),
+        (Scale(), False),
+        (Scale(quick=True), True),
+        (Latency(), False),
+        (Latency(quick=True), True),
+        (Prototype(), False),
+        (Prototype(quick=True), True),
+    ],
+)
+def test_every_experiment_knows_when_it_is_small(study: Study, small: bool) -> None:
+    assert bool(study.smaller) is small
 
 
 def test_the_same_figure_is_the_same_bytes(tmp_path: Path) -> None:

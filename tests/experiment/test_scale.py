@@ -43,6 +43,10 @@ def test_the_quick_version_leaves_a_report_of_every_planner(tocsin: Program) -> 
     ended = tocsin("experiment", "scale", "--quick", "--out", "run")
     assert ended.status == 0
     assert ended.out.splitlines()[-1] == "The report is run/report.html"
+    assert ended.out.splitlines()[0] == (
+        "A small run, with 3,000 subscribers at most, not 10,000 to 1,000,000: "
+        "claims made for the full size are not judged."
+    )
     with Path("run/plans.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["planner"] for row in rows} == {"ldm", "sdm", "gsh", "migrate", "shuffle", "migrate to gsh"}

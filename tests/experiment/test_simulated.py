@@ -89,6 +89,9 @@ def test_the_ratio_of_beta_to_the_mean_load_is_said() -> None:
 
 def test_the_quick_simulation_compares_all_schemes(tocsin: Program) -> None:
     assert tocsin("experiment", "simulation", "--quick", "--out", "run").status == 0
+    report = Path("run/report.html").read_text(encoding="utf-8")
+    assert report.index("150 of 10,000 subscribers and 5 of 30 minutes") < report.index("<h2>")
+    assert '<td class="yes">' not in report
     runs = courses(Directory(Path("run"), Thousands.tables).data())
     assert {key.scheme for key in runs} == set(Thousands(quick=True).cells())
     assert runs[Key("NR", "LDM α=0.15")].highest < runs[Key("NR", "no balancing")].highest

@@ -33,6 +33,7 @@ class Trial:
 
     name = "trial"
     title = "Squares & roots"
+    smaller = ""
     about = "Numbers are squared.\n\nThey grow."
     tables = (Square,)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import typer
 
-from tocsin.cli.waiting import SOON_SECONDS, Tell, tell, telling
+from tocsin.cli.waiting import SOON_SECONDS, Reasons, Tell, tell, telling
 from tocsin.errors import BusyError, StatementError, TocsinError, UnauthorizedError, UnavailableError
 from tocsin.settings import Settings
 
@@ -80,7 +80,7 @@ class Server(AbstractContextManager["Server"]):
 
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url, self.ca = url, ca
-        self._tell, self._soon, self._doing = tell, soon, ""
+        self._reasons, self._soon, self._doing = Reasons(tell), soon, ""
         verify = trust(ca) if url.startswith("https:") else True
         self._client = httpx.Client(
             base_url=url, headers=headers, timeout=ANSWER_SECONDS, transport=transport, verify=verify
@@ -142,7 +142,7 @@ class Server(AbstractContextManager["Server"]):
         import httpx
 
         try:
-            with telling(self._why, self._tell, self._soon):
+            with telling(self._why, self._reasons, self._soon):
                 return self._client.request(method, path, **options)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UnavailableError(f"{self.url} is not a URL: {error}") from None

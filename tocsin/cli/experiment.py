@@ -14,7 +14,7 @@ from tocsin.cli import messages, output
 
 app = typer.Typer(help="Repeat the paper's experiments: tables, figures and a report of each.", no_args_is_help=True)
 
-_COLOURS = {"yes": "green", "in part": "yellow", "no": "red", "not measured": "dim"}
+_COLOURS = {"yes": "green", "in part": "yellow", "no": "red", "not measured": "dim", "not judged": "dim"}
 
 Seed = Annotated[int, typer.Option(help="Of everything that is random; the same seed gives the same run", min=0)]
 Out = Annotated[
@@ -23,7 +23,7 @@ Out = Annotated[
         "--out", metavar="DIR", help="Where it goes; a run that was interrupted there goes on", file_okay=False
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="A small version, to see that it works")]
+Quick = Annotated[bool, typer.Option("--quick", help="A small version, to see that it works; it judges no claims")]
 Policies = Annotated[
     list[str] | None,
     typer.Option(
@@ -92,10 +92,15 @@ def _run(name: str, out: Path | None, **settings: Any) -> None:
     path = out or Path("results") / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     command = " ".join(["tocsin", *sys.argv[1:]])
     try:
-        outcome = conduct(study(name, **settings), path, command, Progress(messages))
+        chosen = study(name, **settings)
+        outcome = conduct(chosen, path, command, Progress(messages))
     except KeyboardInterrupt:
         messages.print(f"Stopped. What is done is in {path}; the same command with --out {path} goes on.")
         raise typer.Exit(130) from None
+    if chosen.smaller:
+        output.print(
+            f"A small run, with {chosen.smaller}: claims made for the full size are not judged.", soft_wrap=True
+        )
     for verdict in outcome.verdicts:
         output.print(Text.assemble((f"{verdict.holds:>12}  ", _COLOURS[verdict.holds]), verdict.claim), soft_wrap=True)
     output.print(f"The report is {outcome.report}", soft_wrap=True)

@@ -13,7 +13,8 @@ from rich.text import Text
 from tocsin.cli import messages
 
 SOON_SECONDS: Final = 1.5
-AGAIN_SECONDS: Final = 15.0
+AGAIN_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 5.0
 
 Tell = Callable[[str], None]
 
@@ -38,14 +39,14 @@ class Reasons:
 
 
 @contextmanager
-def telling(reason: Callable[[], str], tell: Tell = tell, soon: float = SOON_SECONDS) -> Iterator[None]:
+def telling(reason: Callable[[], str], reasons: Reasons, soon: float = SOON_SECONDS) -> Iterator[None]:
     """While entered for longer than a moment, says why. ``reason`` is called in another thread, and may take long."""
     over = threading.Event()
 
     def watch() -> None:
-        reasons, wait = Reasons(tell), soon
+        wait = soon
         while not over.wait(wait):
-            found, wait = reason(), AGAIN_SECONDS / 3
+            found, wait = reason(), _LOOK_SECONDS
             if not over.is_set():
                 reasons.say(found)
 

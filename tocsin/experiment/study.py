@@ -87,6 +87,10 @@ class Study(Protocol):
         """All that the numbers depend on, as JSON can keep it."""
 
     @property
+    def smaller(self) -> str:
+        """What the run has less of than what the claims are made for: "150 of 10,000 subscribers"; else nothing."""
+
+    @property
     def tables(self) -> Sequence[type[Row]]:
         """The tables it fills."""
 

@@ -60,6 +60,17 @@ class Latency:
             "utilisations": list(self._parts),
         }
 
+    @property
+    def smaller(self) -> str:
+        """What a quick run has less of."""
+        size, full = self._size, _SIZE
+        if not self.quick:
+            return ""
+        return (
+            f"{size.subscribers:,} of {full.subscribers:,} subscribers and {size.seconds / 60:.0f} of "
+            f"{full.seconds / 60:.0f} minutes"
+        )
+
     def cells(self) -> list[str]:
         """Each utilisation with each scheme."""
         return [f"{one.title} at {_percent(part)}" for part in self._parts for one in self._schemes]

@@ -16,7 +16,7 @@ from tocsin.experiment.verdict import Holds, Verdict
 _TEMPLATE = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8"))
 # Of a page to a point of a figure: as large as on paper, and a third more, for screens are further away.
 _PIXELS = 4 / 3 * 4 / 3
-_MARKS = {Holds.YES: "yes", Holds.PARTLY: "partly", Holds.NO: "no", Holds.UNKNOWN: "unknown"}
+_MARKS = {Holds.YES: "yes", Holds.PARTLY: "partly", Holds.NO: "no", Holds.UNKNOWN: "unknown", Holds.UNJUDGED: "unknown"}
 
 
 def page(
@@ -26,11 +26,20 @@ def page(
     return _TEMPLATE.substitute(
         title=escape(study.title),
         about=_paragraphs(study.about),
-        state=_state(study, about),
+        state=_size(study) + _state(study, about),
         run=_facts(about),
         sections="\n".join(_section(section, drawn) for section in sections),
         files="\n".join(_file(kind) for kind in study.tables),
         verdicts=_verdicts(verdicts),
+    )
+
+
+def _size(study: Study) -> str:
+    if not study.smaller:
+        return ""
+    return (
+        f'<p class="note">This is a small run, with {escape(study.smaller)}. It shows that the experiment works. It '
+        "does not tell whether claims hold that are made for the full size, and judges none of these.</p>"
     )
 
 

@@ -9,7 +9,7 @@ from tocsin.experiment.directory import Directory
 from tocsin.experiment.figures.style import save, styled
 from tocsin.experiment.report.page import page
 from tocsin.experiment.study import Section, Study
-from tocsin.experiment.verdict import Verdict
+from tocsin.experiment.verdict import Verdict, at_this_size
 
 
 class Outcome(NamedTuple):
@@ -26,6 +26,8 @@ def write(study: Study, directory: Directory) -> Outcome:
     drawn = _drawn(sections, directory.path / "figures")
     target = directory.path / "report.html"
     verdicts = study.verdicts(data)
+    if study.smaller:
+        verdicts = [at_this_size(verdict, study.smaller) for verdict in verdicts]
     target.write_text(page(study, directory.about, sections, drawn, verdicts), encoding="utf-8")
     return Outcome(target, verdicts)
 

@@ -83,6 +83,12 @@ class Scale:
         """All that the numbers depend on."""
         return {"seed": self.seed, "quick": self.quick, "planners": self._planners(), "planner settings": SETTINGS}
 
+    @property
+    def smaller(self) -> str:
+        """What a quick run has less of."""
+        most = max(QUICK, key=lambda size: size.subscribers).subscribers
+        return f"{most:,} subscribers at most, not 10,000 to 1,000,000" if self.quick else ""
+
     def cells(self) -> list[str]:
         """The sizes, the smallest first."""
         return [size.cell for size in self._sizes()]

@@ -70,6 +70,15 @@ class Thousands:
             "β": [beta * self._scale for beta in self._swept(BETAS)],
         }
 
+    @property
+    def smaller(self) -> str:
+        """What a run has less of than the paper's."""
+        size, full = self._size, Paper()
+        if size.subscribers >= full.subscribers:
+            return ""
+        shorter = f" and {size.seconds / 60:.0f} of {full.seconds / 60:.0f} minutes" if self.quick else ""
+        return f"{size.subscribers:,} of {full.subscribers:,} subscribers{shorter}"
+
     def cells(self) -> list[str]:
         """The schemes, then the sweeps of α and β."""
         return list(self._schemes)

@@ -107,7 +107,7 @@ def nothing_lost(summaries: Sequence[Summary]) -> Verdict:
         return unmeasured(claim)
     notes, lost, repeated = (sum(getattr(one, name) for one in summaries) for name in ("notes", "lost", "repeated"))
     said = f"{notes:,} notifications in {len(summaries)} runs: {lost:,} lost, {repeated:,} twice or out of order"
-    return judged(claim, said, not lost and not repeated)
+    return judged(claim, said, not lost and not repeated)._replace(sizeless=True)
 
 
 def _pairs(courses: Courses, one: str, other: str) -> list[tuple[str, Course, Course]]:

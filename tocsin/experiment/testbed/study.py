@@ -68,6 +68,13 @@ class Prototype:
             "places of brokers, in parts of the city": [f"{x:g} {y:g}" for x, y in PLACES[: self._brokers]],
         }
 
+    @property
+    def smaller(self) -> str:
+        """What a quick run has less of."""
+        if not self.quick:
+            return ""
+        return f"{self._people} of 400 subscribers on {self._brokers} of 5 brokers for {self._seconds / 60:.0f} minutes"
+
     def cells(self) -> list[str]:
         """Placement by placement, scheme by scheme."""
         return [f"{placement} + {one.title}" for placement in self.placements for one in self._schemes()]

@@ -1,0 +1,22 @@
+"""docs/simulator.md tells what the commands give."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.simulate.test_scenario_commands import simulate
+
+PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
+
+
+def test_the_fluid_example_has_the_numbers_of_the_command() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    row = re.search(r"^\| 10,000 × 10 \| 1,000 \|.*\| ([\d,]+) \| ([\d.]+), ([\d.]+) \|$", page, re.MULTILINE)
+    assert row
+    figures = json.loads(simulate("fluid", "--subscribers", "10000", "--brokers", "10", "--json").stdout)
+    [decision] = figures["decisions"]
+    assert row[1] == f"{figures['moves']:,}"
+    assert f"cov is {row[2]}" in decision["reason"]
+    assert row[3] == f"{figures['last_cov']:.3f}"
