@@ -37,6 +37,8 @@ def canonical_rows(channel: Channel, values: Sequence[Mapping[str, object]], mos
             check_parameters(row, most)
             rows.append(row)
     except InvalidError as error:
+        if len(values) == 1:
+            raise InvalidError(f"{channel.name}: {error}") from None
         raise InvalidError(f"subscription {len(rows)} to {channel.name}: {error}; none were attached") from None
     return rows
 
