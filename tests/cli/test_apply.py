@@ -127,6 +127,18 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(
     assert ["channel", "Of", "created"] in [line.split() for line in dry.out.splitlines()]
 
 
+@pytest.mark.parametrize("rows", [b"id,name\n1\n", b"id,nme\n1,Hall\n", b"id,name\n\xff,Hall\n"])
+def test_a_file_whose_content_does_not_fit_is_refused_before_anything_is_changed(
+    tocsin: Program, cluster: MemoryCluster, application: Path, rows: bytes
+) -> None:
+    (application.parent / "shelters.csv").write_bytes(rows)
+    refused = tocsin("apply", "app/app.sql")
+    assert refused.status == 1
+    assert refused.err.startswith("app/app.sql:2:1: shelters.csv: ")
+    assert refused.err.endswith("nothing was changed\n")
+    assert (refused.out, cluster.definitions, cluster.loaded) == ("", {}, {})
+
+
 def test_a_refused_load_is_shown_at_its_statement(tocsin: Program, cluster: MemoryCluster, application: Path) -> None:
     application.write_text("\nLOAD DATASET Unknown FROM 'shelters.csv'", encoding="utf-8")
     assert "app/app.sql:2:1: there is no dataset Unknown" in tocsin("apply", "app/app.sql").err

@@ -16,8 +16,11 @@ from tocsin.cli.show import STATEMENT, rows
 from tocsin.errors import InvalidError, NotFoundError, StatementError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tocsin.cli.parts import Part
     from tocsin.data.sql.forms import LoadDataset
+    from tocsin.model.definitions import Dataset
     from tocsin.model.messages import Outcome
 
 _MEDIA: Final = {
@@ -64,13 +67,12 @@ def apply(
 
 def _apply(text: str, data: Server, directory: Path, outcomes: list[Outcome], dry_run: bool) -> None:
     """Adds what each statement did to ``outcomes``, also when a later one fails."""
-    from tocsin.cli.parts import parts
+    from tocsin.cli.parts import datasets, parts
 
     pieces = list(parts(text))
     would = _checked(text, data) if pieces else []
-    for piece in pieces:
-        if not isinstance(piece, str):
-            _check_file(piece, directory)
+    if loads := [piece for piece in pieces if not isinstance(piece, str)]:
+        _check_files(loads, directory, datasets(data, text, would))
     if dry_run:
         outcomes += would
         return
@@ -117,14 +119,21 @@ def _checked(text: str, data: Server) -> list[Outcome]:
     return msgspec.json.decode(data.post("/check", text.encode(), "text/sql"), type=Applied).outcomes
 
 
-def _check_file(statement: LoadDataset, directory: Path) -> None:
-    path = directory / statement.path
-    if path.suffix.lower() not in _MEDIA:
-        raise statement.error(f"cannot load '{path}': the name must end in {', '.join(_MEDIA)}")
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise statement.error(f"'{path}' cannot be read: {error.strerror}") from None
+def _check_files(loads: list[LoadDataset], directory: Path, datasets: Mapping[str, Dataset]) -> None:
+    """Reads the files as the server will."""
+    from tocsin.model.loading import load_file
+
+    for statement in loads:
+        path = directory / statement.path
+        if path.suffix.lower() not in _MEDIA:
+            raise statement.error(f"cannot load '{path}': the name must end in {', '.join(_MEDIA)}")
+        try:
+            path.open("rb").close()
+            load_file(datasets[statement.dataset.casefold()], path)
+        except OSError as error:
+            raise statement.error(f"'{path}' cannot be read: {error.strerror}") from None
+        except InvalidError as error:
+            raise statement.error(str(error)) from None
 
 
 def _loaded(statement: LoadDataset, data: Server, directory: Path) -> Outcome:

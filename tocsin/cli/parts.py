@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from tocsin.data.sql.forms import LoadDataset, Statement
+import msgspec
+
+from tocsin.cli.connection import Server
+from tocsin.data.sql.forms import CreateDataset, LoadDataset, Statement
 from tocsin.data.sql.statements import parse
+from tocsin.model.definitions import Dataset
+from tocsin.model.messages import Listed, Outcome
 
 Part = str | LoadDataset
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -20,6 +25,20 @@ def parts(text: str) -> Iterator[Part]:
     """
     statements = parse(text)
     return _parts(text, statements)
+
+
+def datasets(data: Server, text: str, outcomes: Sequence[Outcome]) -> dict[str, Dataset]:
+    """The datasets as they will be, by their names in lower case: those there are, and those the file makes."""
+    known = msgspec.json.decode(data.get("/datasets"), type=Listed).items
+    there = [statement for item in known for statement in parse(item["statement"])]
+    made = {outcome.statement for outcome in outcomes if outcome.action in ("created", "replaced")}
+    definitions = [each.definition for each in there if isinstance(each, CreateDataset)]
+    definitions += [
+        each.definition
+        for each in parse(text)
+        if isinstance(each, CreateDataset) and f"dataset {each.definition.name}" in made
+    ]
+    return {definition.name.casefold(): definition for definition in definitions}
 
 
 def _parts(text: str, statements: list[Statement]) -> Iterator[Part]:
