@@ -69,10 +69,30 @@ def test_what_was_given_up_and_is_held_elsewhere_is_given_up_there() -> None:
 
 def test_a_wish_that_was_never_sent_is_given_up_at_once() -> None:
     program = Program()
+    program.do(Lost(program.serve()))
     program.do(Subscribe(1, "Fires", FIRES))
     assert program.do(Unsubscribe(1)) == [Left(1)]
+
+
+def test_what_is_wanted_and_given_up_before_the_first_welcome_is_over_when_no_broker_holds_it() -> None:
+    program = Program()
+    program.do(Subscribe(1, "Fires", FIRES))
+    assert program.do(Unsubscribe(1)) == []
     program.serve()
+    assert every(program.actions, Left) == [Left(1)]
     assert sent(program.actions, SubscribeRequest) == []
+
+
+def test_what_an_earlier_program_held_is_given_up_though_that_was_wanted_before_the_first_welcome() -> None:
+    program = Program()
+    program.do(Subscribe(1, "fires", FIRES))
+    assert program.do(Unsubscribe(1)) == []
+    connection = program.serve(held(7))
+    assert every(program.actions, Resumed) == []
+    actions = program.confirm(connection, asked(program.actions, SubscribeRequest), 7)
+    request = asked(actions, UnsubscribeRequest)
+    assert request.subscription == 7
+    assert every(program.say(connection, Unsubscribed(request.id, 7)), Left) == [Left(1)]
 
 
 def test_a_wish_without_an_answer_is_given_up_when_its_number_is_known() -> None:

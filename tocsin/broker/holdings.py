@@ -176,13 +176,23 @@ class Session:
 
 @dataclass(slots=True)
 class Holdings:
-    """All of it. Something was found not long ago for those lines that are ``active``; some may be gone since."""
+    """All of it. Something was found not long ago for those lines that are ``active``; some may be gone since.
+
+    ``setbacks`` are sentences for operators, by channel: that the data cluster has other data than before.
+    """
 
     channels: dict[str, Channel] = field(default_factory=dict)
     lines: dict[int, Line] = field(default_factory=dict)
     active: dict[int, Line] = field(default_factory=dict)
     keys: dict[bytes, Line] = field(default_factory=dict)
     stays: dict[str, Stay] = field(default_factory=dict)
+    setbacks: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> list[str]:
+        """The channels of which something is held, and which the data cluster does not know at present."""
+        lines = (line for line in self.lines.values() if line.missing)
+        return sorted({line.channel.name for line in lines})
 
     def channel(self, name: str) -> Channel:
         """The channel of this name, known from now on."""

@@ -50,6 +50,11 @@ class Renewals:
         for subscription in concerned:
             self._catchup.stop(subscription)
         channel.history = history
+        if 0 <= common < channel.seen:
+            self._holdings.setbacks[channel.name] = (
+                f"channel {channel.name}: the data cluster went back from execution {channel.seen} to {common}; it has "
+                "other data than before, an older copy or none, and subscribers went on from there"
+            )
         if common == DROPPED:
             for line in list(channel.lines.values()):
                 self.end(line, GONE, f"channel {channel.name} was dropped", before)

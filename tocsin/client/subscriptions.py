@@ -80,6 +80,7 @@ class Subscriptions:
         # With what they are to, since numbers may change.
         self._words: dict[int, bytes] = {}
         self._gone: dict[int, bytes] = {}
+        self._welcomed = False
 
     def subscribe(self, wish: Wish) -> list[Action]:
         """Remembers a wish, unless it is larger than brokers take. Raises TypeError if it cannot be written as JSON."""
@@ -98,7 +99,8 @@ class Subscriptions:
             return []
         if wanted.number is not None:
             return self._leave(wanted, wanted.number)
-        if wanted.ask is not None and (self._asks.was_sent(wanted.ask) or self._may_be_held(wanted)):
+        asked = wanted.ask is not None and (self._asks.was_sent(wanted.ask) or self._may_be_held(wanted))
+        if asked or (wanted.ask is not None and not self._welcomed):
             wanted.leaving = True
             return []
         return self._forget(wanted)
@@ -115,8 +117,17 @@ class Subscriptions:
         unlisted = self._channels.keys() - listed - {wanted.number for wanted in self._wanted.values()}
         ended = [self._drop(number) for number in sorted(unlisted)]
         resumed = [self._resume(held) for held in subscriptions]
+        spared = [] if self._welcomed else self._spare({held.channel.casefold() for held in subscriptions})
+        self._welcomed = True
         self._asks.again()
-        return [action for actions in (*left, *ended, *resumed) for action in actions]
+        return [action for actions in (*left, *ended, *resumed, *spared) for action in actions]
+
+    def _spare(self, channels: set[str]) -> list[list[Action]]:
+        """What was wanted and given up before any broker had said what it holds: unless it may be that, it is over."""
+        unasked = [each for each in self._wanted.values() if each.leaving and each.channel not in channels]
+        spared = [self._forget(wanted) for wanted in unasked]
+        self._unblock()
+        return spared
 
     def subscribed(self, id: int, held: Held) -> list[Action]:
         """A subscription is confirmed."""

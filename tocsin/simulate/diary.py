@@ -87,11 +87,8 @@ class Diary:
         self._leaving[ref] = be
 
     def left(self, ref: int) -> None:
-        """It is given up. One that an earlier program held may be held still, if it was given up before it was asked
-        for."""
-        be = self._leaving.pop(ref, None)
-        if be in self._reached and be not in self._open:
-            self.undecided.add(be)
+        """It is given up."""
+        self._leaving.pop(ref, None)
 
     def wanted(self, be: int) -> None:
         """The application wants a subscription, whatever became of it before."""

@@ -13,6 +13,7 @@ import pytest
 import uvloop
 from websockets.asyncio.client import connect
 
+from tests.broker.server.test_bad_input import frame, raw
 from tests.broker.server.world import Client, World
 from tests.waiting import until_async
 
@@ -64,3 +65,28 @@ async def everything(client: Client) -> tuple[list[int], bool]:
         told = told or answer["type"] == "slow"
         executions += [note["e"] for note in answer.get("notes", [])]
     return executions, told
+
+
+async def test_who_reads_slowly_is_not_taken_for_gone(tmp_path: Path) -> None:
+    """It has so much before it that a ping would not reach it in time; but it takes a little in every while."""
+    async with World(tmp_path, {"waiting_bytes": 3_000_000, "ping_seconds": 0.3, "login_seconds": 60.0}) as world:
+        token = await world.token("ann")
+        async with narrow(world) as narrowed, raw(world) as clock, world.member("bob") as bob:
+            ann = Client(narrowed)
+            await ann.ask(type="login", token=token)
+            be = await world.subscription(ann, "flood")
+            assert await world.subscription(bob, "flood") == be
+            await clock.upgrade()
+            for execution in range(1, COUNT + 1):
+                world.execute(execution, be, PAYLOAD)
+                await bob.receive()
+            executions: list[int] = []
+            for _ in range(10):
+                await clock.reader.readuntil(b"\x89\x00")  # as often as the broker looks for silent ones
+                clock.writer.write(frame(0x8A))
+                for _ in range(3):
+                    executions += [note["e"] for note in (await ann.receive()).get("notes", [])]
+            while COUNT not in executions:
+                executions += [note["e"] for note in (await ann.receive()).get("notes", [])]
+            assert executions == list(range(1, COUNT + 1))
+            assert (await world.status())["closed"] == {}

@@ -10,6 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
+import sys
+from fcntl import ioctl
+from termios import TIOCOUTQ
 from typing import Final, Protocol, cast
 
 import msgspec
@@ -78,7 +82,9 @@ class Connection(asyncio.Protocol):
         "_parts",
         "_paused",
         "_protocol",
+        "_taken",
         "_transport",
+        "_written",
         "heard",
         "id",
         "idle",
@@ -88,6 +94,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, owner: Owner) -> None:
         self.id = 0
         self.heard, self.idle, self.owed = True, 0, 0
+        self._written = self._taken = 0
         self._owner, self._leaving, self._paused = owner, False, False
         self._parts: bytearray | None = None
         self._protocol = ServerProtocol(max_size=owner.message_bytes, logger=_quiet)
@@ -131,8 +138,21 @@ class Connection(asyncio.Protocol):
         else:
             self._write(self._fd, frame)
         self.owed += len(frame)
+        self._written += len(frame)
         if self.owed > self._owner.quota:
             self._owner.owing(self)
+
+    def alive(self) -> bool:
+        """Whether there was a sign of life since this was last asked.
+
+        One who reads slowly says nothing and cannot be asked, as a ping would wait behind all the rest; but its machine
+        takes what was sent.
+        """
+        waiting = self._transport.get_write_buffer_size() + _unsent(self._transport.get_extra_info("socket"))
+        taken = self._written - waiting
+        alive = self.heard or taken > self._taken
+        self.heard, self._taken = False, max(taken, self._taken)
+        return alive
 
     def ping(self) -> None:
         """Asks for a sign of life."""
@@ -254,6 +274,16 @@ class Connection(asyncio.Protocol):
         if not self._leaving:
             self._leaving = True
             self._owner.leaving(self)
+
+
+def _unsent(one: socket.socket | None) -> int:
+    """Bytes that wait in this machine's kernel, where it can say so."""
+    if one is None:
+        return 0
+    try:
+        return int.from_bytes(ioctl(one.fileno(), TIOCOUTQ, bytes(4)), sys.byteorder)
+    except OSError:
+        return 0
 
 
 def _plain(transport: asyncio.Transport) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Literal
 
 import httpx
 import msgspec
@@ -96,10 +97,12 @@ class BrokerServer:
 
     def health(self) -> Health:
         """Whether the links are up."""
-        linked, warning = self._driver.linked, self._expiry.warning()
+        linked, warning, holdings = self._driver.linked, self._expiry.warning(), self._core.holdings
+        missing, setbacks = holdings.missing, list(holdings.setbacks.values())
+        status: Literal["ok", "degraded", "starting"] = "ok" if all(linked.values()) and not missing else "degraded"
         if not self.sessions.entrance.open:
-            return Health("starting", **linked, warning=warning)
-        return Health("ok" if all(linked.values()) else "degraded", **linked, warning=warning)
+            status = "starting"
+        return Health(status, linked["coordinator"], linked["data"], warning, missing, setbacks)
 
     def status(self) -> Status:
         """All figures."""

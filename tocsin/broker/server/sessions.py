@@ -142,8 +142,7 @@ class Sessions:
 
     def _look_at(self, connection: Connection) -> None:
         connection.idle = 0
-        if connection.heard:
-            connection.heard = False
+        if connection.alive():
             self._pinged.pop(connection, None)
         elif connection in self._pinged:
             connection.abort()

@@ -13,12 +13,16 @@ MOST_NAMES = 100
 
 class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     """``starting`` until the coordinator was reached, ``degraded`` while a link is down: delivery goes on with what is
-    there. ``warning`` says what will go wrong unless somebody does something."""
+    there, or while the data cluster does not know channels of which subscriptions are held (``missing``): create them
+    again. ``warning`` says what will go wrong unless somebody does something, ``setbacks`` what the data cluster has
+    lost, as when an older copy of its data was restored, since this broker was started."""
 
     status: Literal["ok", "degraded", "starting"]
     coordinator: bool
     data: bool
     warning: str | None = None
+    missing: list[str] = []
+    setbacks: list[str] = []
 
 
 class Cached(msgspec.Struct, frozen=True):
