@@ -189,7 +189,9 @@ def check_executions(server: DataProcess) -> None:
         assert all(row["execution"] == row["_v"] for row in rows)
         history = DeltaTable(str(directory)).history()
         writes = [commit for commit in history if commit["operation"] == "WRITE"]
-        assert executions == len(writes) >= max(row["execution"] for row in rows)
+        assert executions >= max(row["execution"] for row in rows)
+        # Once the log has been shortened, its beginning is not there to be counted.
+        assert executions == len(writes) or (history[-1]["version"] > 0 and executions > len(writes))
 
 
 def published(server: DataProcess, city: City, publisher: Publisher, bes: dict[str, list[int]]) -> None:

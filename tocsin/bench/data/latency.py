@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 from websockets.sync.client import connect
@@ -20,6 +22,8 @@ CREATE FEED alarms INTO Alarms SLICED BY id INTO 16 SLICES;
 CREATE CONTINUOUS CHANNEL AlarmsOfType(event STRING) AS SELECT a.* FROM Alarms a WHERE a.etype = event AND is_new(a);
 """
 _GROUP = "publish → result ready, continuous, 100 records/s"
+_PRICE = "the same, what syncing adds (in turns with one that does not)"
+_TURNS = 6
 _KINDS = 10
 _RATE = 100
 # The JVM compiles what it runs often; until then everything takes several times as long.
@@ -28,7 +32,10 @@ _WARM_SECONDS = 60
 
 def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[Figure]:
     """100 records a second, ten requests a second, each record wanted by one subscription."""
-    delays, missing = _delays(server, seconds, say)
+    say(f"publishing 100 records/s for {_WARM_SECONDS + seconds:.0f} s to a continuous channel")
+    traffic = Traffic(server)
+    traffic.publish(_WARM_SECONDS)
+    delays, missing = traffic.delays(traffic.publish(seconds))
     p50, p99 = quantile(delays, 0.5), quantile(delays, 0.99)
     unit = _unit(server)
     return [
@@ -38,67 +45,87 @@ def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[
     ]
 
 
-def price_of_syncing(directory: Path, p50: float, seconds: float, say: Callable[[str], None]) -> Figure:
-    """What waiting for the disk adds: ``p50`` beside that of a server that does not wait."""
-    say("the same without waiting for the disk")
-    with Server(directory, ["lake.sync=false"]) as server:
-        delays, _ = _delays(server, seconds, say)
-    ratio = p50 / quantile(delays, 0.5)
-    return Figure(_GROUP, "p50 again", p50, "s", ratio, "the same with lake.sync = false", "< 1.2×", ratio < 1.2)
+def price_of_syncing(directory: Path, seconds: float, say: Callable[[str], None]) -> list[Figure]:
+    """What waiting for the disk adds: two servers, one of which does not wait, are published to in turns."""
+    say(f"publishing 100 records/s to two servers in turns, for {2 * (_WARM_SECONDS + seconds):.0f} s")
+    with Server(directory / "synced") as synced, Server(directory / "unsynced", ["lake.sync=false"]) as unsynced:
+        both = [Traffic(server) for server in (synced, unsynced)]
+        for traffic in both:
+            traffic.publish(_WARM_SECONDS)
+        ids: list[list[str]] = [[], []]
+        for _ in range(_TURNS):
+            for traffic, published in zip(both, ids, strict=True):
+                published += traffic.publish(seconds / _TURNS)
+        p50, bare = (quantile(t.delays(p)[0], 0.5) for t, p in zip(both, ids, strict=True))
+    return [
+        Figure(_PRICE, "p50 with lake.sync = false", bare, "s"),
+        Figure(_PRICE, "p50", p50, "s", p50 / bare, "with lake.sync = false", "< 1.2×", p50 < 1.2 * bare),
+    ]
 
 
-def _delays(server: Server, seconds: float, say: Callable[[str], None]) -> tuple[list[float], int]:
-    """How long each record took, and how many never came."""
-    server.apply(APPLICATION)
-    server.call("POST", "/brokers", json={"name": "bench", "url": "http://127.0.0.1:1"})
-    parameters = [{"event": f"e{i}"} for i in range(_KINDS)]
-    server.call("POST", "/subscriptions", json={"broker": "bench", "channel": "AlarmsOfType", "parameters": parameters})
-    say(f"publishing 100 records/s for {_WARM_SECONDS + seconds:.0f} s to a continuous channel")
-    published: dict[str, float] = {}
-    arrived: dict[str, float] = {}
-    listener = threading.Thread(target=_listen, args=(server, arrived, published, seconds), daemon=True)
-    listener.start()
-    began = time.time()
-    with server.client() as client:
-        for turn in range(int((_WARM_SECONDS + seconds) * 10)):
-            pause = began + turn / 10 - time.time()
-            if pause > 0:
-                time.sleep(pause)
-            _publish(client, turn, published)
-    listener.join(60)
-    late = {i: at for i, at in published.items() if at - began > _WARM_SECONDS}
-    delays = [arrived[i] - at for i, at in late.items() if i in arrived]
-    return delays, len(late) - len(delays)
+class Traffic:
+    """Publications to a server, and when their results were told of."""
 
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._requests = itertools.count()
+        self._published: dict[str, float] = {}
+        self._arrived: dict[str, float] = {}
+        self._finishing = threading.Event()
+        server.apply(APPLICATION)
+        server.call("POST", "/brokers", json={"name": "bench", "url": "http://127.0.0.1:1"})
+        parameters = [{"event": f"e{i}"} for i in range(_KINDS)]
+        wanted = {"broker": "bench", "channel": "AlarmsOfType", "parameters": parameters}
+        server.call("POST", "/subscriptions", json=wanted)
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
-def _publish(client: httpx.Client, turn: int, published: dict[str, float]) -> None:
-    records = [{"id": f"{turn}-{i}", "etype": f"e{i % _KINDS}", "message": "x" * 400} for i in range(_RATE // 10)]
-    now = time.time()
-    for record in records:
-        published[str(record["id"])] = now
-    client.post("/feeds/alarms", json=records).raise_for_status()
+    def publish(self, seconds: float) -> list[str]:
+        """Publishes for a while; the ids."""
+        began, ids = time.time(), list[str]()
+        with self._server.client() as client:
+            for turn in range(int(seconds * 10)):
+                time.sleep(max(began + turn / 10 - time.time(), 0))
+                ids += self._request(client)
+        return ids
 
+    def delays(self, ids: list[str]) -> tuple[list[float], int]:
+        """How long these took, and how many never came. Ends the listening."""
+        deadline = time.time() + 60
+        while time.time() < deadline and not self._arrived.keys() >= set(ids):
+            time.sleep(0.1)
+        self._finishing.set()
+        self._listener.join()
+        delays = [self._arrived[i] - self._published[i] for i in ids if i in self._arrived]
+        return delays, len(ids) - len(delays)
 
-def _listen(server: Server, arrived: dict[str, float], published: dict[str, float], seconds: float) -> None:
-    """Takes the time of each notice, then pulls to see which records it was about."""
-    deadline = time.time() + _WARM_SECONDS + seconds + 30
-    expected = int((_WARM_SECONDS + seconds) * 10) * (_RATE // 10)
-    url = server.url.replace("http", "ws", 1) + "/control?broker=bench"
-    headers = {"authorization": f"Bearer {server.token}"}
-    with connect(url, additional_headers=headers, max_size=None) as socket, server.client() as client:
-        while time.time() < deadline and not (len(published) == expected and len(arrived) == expected):
-            try:
-                message = json.loads(socket.recv(timeout=1))
-            except TimeoutError:
-                continue
-            now = time.time()
-            if message["type"] not in {"executed", "behind"}:
-                continue
-            first, last = message.get("first", message.get("execution")), message.get("last", message.get("execution"))
-            wanted = {"channel": message["channel"], "first": first, "last": last}
-            for result in client.post("/results", json=wanted).json()["results"]:
-                for row in result["payload"]:
-                    arrived.setdefault(row["id"], now)
+    def _request(self, client: httpx.Client) -> list[str]:
+        number = next(self._requests)
+        records = [{"id": f"{number}-{i}", "etype": f"e{i % _KINDS}", "message": "x" * 400} for i in range(_RATE // 10)]
+        now, ids = time.time(), [record["id"] for record in records]
+        self._published.update(dict.fromkeys(ids, now))
+        client.post("/feeds/alarms", json=records).raise_for_status()
+        return ids
+
+    def _listen(self) -> None:
+        """Takes the time of each notice, then pulls to see which records it was about."""
+        url = self._server.url.replace("http", "ws", 1) + "/control?broker=bench"
+        headers = {"authorization": f"Bearer {self._server.token}"}
+        with connect(url, additional_headers=headers, max_size=None) as socket, self._server.client() as client:
+            while not self._finishing.is_set():
+                try:
+                    message = json.loads(socket.recv(timeout=1))
+                except TimeoutError:
+                    continue
+                if message["type"] in {"executed", "behind"}:
+                    self._note(client, message, time.time())
+
+    def _note(self, client: httpx.Client, message: dict[str, Any], now: float) -> None:
+        first, last = message.get("first", message.get("execution")), message.get("last", message.get("execution"))
+        wanted = {"channel": message["channel"], "first": first, "last": last}
+        for result in client.post("/results", json=wanted).json()["results"]:
+            for row in result["payload"]:
+                self._arrived.setdefault(row["id"], now)
 
 
 def _unit(server: Server) -> float:

@@ -39,10 +39,9 @@ def _served(directory: Path, parts: list[str], seconds: float, say: Callable[[st
     with Server(directory / "served") as server:
         yield Figure("memory of the process tree", "at rest, nothing created", server.memory() / 2**20, "MiB")
         if "latency" in parts:
-            figures = latency(server, seconds, say)
-            yield from figures
+            yield from latency(server, seconds, say)
             yield Figure("memory of the process tree", "after the latency run", server.memory() / 2**20, "MiB")
         if "ingestion" in parts:
             yield from ingestion(server, directory, seconds, say)
     if "latency" in parts:
-        yield price_of_syncing(directory / "unsynced", figures[0].value, seconds, say)
+        yield from price_of_syncing(directory, seconds, say)

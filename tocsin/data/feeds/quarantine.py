@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
+from tocsin.data.disk import make_directory, sync_directory
 from tocsin.data.feeds.layout import slice_directory
 from tocsin.data.feeds.reader import Damage
 from tocsin.errors import StorageError
@@ -21,7 +23,7 @@ def quarantine(path: Path, damage: Damage) -> Path:
     source = slice_directory(path, damage.slice) / damage.segment
     kept = path / "quarantine" / f"{source.parent.name}-{source.name}"
     try:
-        kept.parent.mkdir(exist_ok=True)
+        make_directory(kept.parent)
         if not source.exists():
             kept = kept.with_suffix(".missing")
             _put(kept, BytesIO(f"{damage}\n".encode()))
@@ -42,7 +44,10 @@ def _put(kept: Path, content: BinaryIO) -> None:
         try:
             shutil.copyfileobj(content, draft)
             draft.flush()
+            # The segment itself is removed once it has been read.
+            os.fsync(draft.fileno())
             Path(draft.name).replace(kept)
+            sync_directory(kept.parent)
         except BaseException:
             Path(draft.name).unlink()
             raise
