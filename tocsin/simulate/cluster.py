@@ -59,6 +59,7 @@ class DataCluster:
     def create(self, channel: str) -> None:
         """A channel that was dropped or lost is there again: another one."""
         if channel in self.absent:
+            self._names[channel.casefold()] = channel
             self.absent.discard(channel)
             self.lives += 1
             began = DROPPED if channel in self.histories else 0
