@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def stored_keys(file: Path) -> set[str]:
     """The keys that tokens are signed with."""
     with closing(sqlite3.connect(file)) as database:
         facts = dict(database.execute("SELECT name, value FROM facts"))
-    keys = {value for name, value in facts.items() if "key" in name}
+    keys = {part for name, value in facts.items() if "key" in name for part in re.findall(r"[\w+/-]{32,}", value)}
     assert keys
     return keys
 
