@@ -135,7 +135,8 @@ class System:
             return self.people[name]
         self.remark(f"{name} starts")
         diary = self.diaries.setdefault(name, Diary(name))
-        token = _KEY.sign(Claims(name, "subscriber", self.clock.now + self.setup.coordinator.token_life, id=name))
+        ends = self.clock.now + self.setup.coordinator.token_life
+        token = _KEY.sign(Claims(name, "subscriber", ends, id=f"{name}-1"))
         person = self.people[name] = Person(self.world, name, token, diary, self.setup.rules, place)
         person.refused = self._refused
         if self.on_person:
