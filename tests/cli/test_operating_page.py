@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "operating.md"
 
 def _typed(*beginning: str) -> list[list[str]]:
     """The arguments of the page's commands that begin so."""
-    typed = [shlex.split(command)[1:] for command in commands(PAGE) if command.startswith("tocsin ")]
+    typed = [shlex.split(command, comments=True)[1:] for command in commands(PAGE) if command.startswith("tocsin ")]
     return [arguments for arguments in typed if tuple(arguments[: len(beginning)]) == beginning]
 
 
@@ -29,11 +29,20 @@ def town(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 def test_tokens_are_made_as_it_says(tocsin: Program) -> None:
-    typed = _typed("token")
+    typed = [*_typed("token", "sign"), *_typed("token", "add")]
     assert len(typed) == 4
     for arguments in typed:
         made = tocsin(*arguments)
         assert (made.status, len(made.out.split())) == (0, 1)
+
+
+def test_tokens_are_made_worthless_as_it_says(tocsin: Program) -> None:
+    for arguments in _typed("token", "add"):
+        tocsin(*arguments)
+    typed = [*_typed("token", "withdraw"), *_typed("token", "revoke")]
+    assert len(typed) == 3
+    for arguments in typed:
+        assert tocsin(*arguments).status == 0
 
 
 def test_a_network_is_watched_drained_and_balanced_as_it_says(tocsin: Program, town: Network) -> None:
