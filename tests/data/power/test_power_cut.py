@@ -1,8 +1,8 @@
 """A power cut at any point of a real run: whatever the disk is left with, what was answered or told is there.
 
-A data cluster runs under ``strace`` while somebody publishes and a broker listens. The recording is played back up to
-some point; of what had not been synced by then a random part is kept. The data directory that this leaves is opened,
-as at a start, and compared with what the publisher and the broker had been told.
+A data cluster runs under ``strace`` while somebody publishes and a broker listens, is killed, and runs again. The
+recording is played back up to some point; of what had not been synced by then a random part is kept. The data directory
+that this leaves is opened, as at a start, and compared with what the publisher and the broker had been told.
 
 ``POWER_CUTS`` says how many points, ``POWER_SEED`` which.
 """
@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from websockets.sync.client import connect
 
 from tests.data.power.filesystem import FileSystem
-from tests.data.power.oracle import Oracle, Told, opened
+from tests.data.power.oracle import Found, Oracle, Told, opened
 from tests.data.power.recording import Call, calls, command
 from tests.e2e.process import DataProcess
 from tests.waiting import until
@@ -49,7 +49,7 @@ CREATE DATASET Others (id STRING) PRIMARY KEY id;
 CREATE FEED others INTO Others SLICED BY id INTO 2 SLICES;
 CREATE CONTINUOUS CHANNEL OfOthers(name STRING) AS SELECT o.id FROM Others o WHERE o.id = name AND is_new(o);
 """
-_ROUNDS = 40
+_ROUNDS = 20
 # Everything small, so that logs roll, files are compacted and deleted, and checkpoints are written within seconds.
 _SETTINGS = {
     "feeds.segment_bytes": 2048,
@@ -87,26 +87,38 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 
 def record(place: Path) -> Recording:
-    directory, output = place / "data", place / "trace"
-    server = DataProcess(directory, place / "log", _SETTINGS, command(output))
-    oracle = Oracle()
-    try:
-        server.start()
-        server.wait_ready()
-        server.apply(APPLICATION)
-        oracle.applied.append((time.time(), dict.fromkeys(NAMES, True)))
-        bes = server.subscribe("OfType", [{"event": f"e{n}"} for n in range(3)])
-        oracle.attached.append((time.time(), bes))
-        with Listener(server, oracle) as listener:
-            for number in range(_ROUNDS):
-                work(server, oracle, number)
-                if number % 10 == 9:
-                    until(lambda: oracle.accepted(time.time()) == listener.heard())
-            server.wait_drained()
-        assert server.terminate() == 0
-    finally:
-        server.close()
-    return Recording(directory, calls(output, directory, directory / "scratch"), oracle)
+    """Two lives on one directory: the first is killed, and the second goes on with what it left."""
+    directory, oracle, recorded = place / "data", Oracle(), list[Call]()
+    for life in range(2):
+        output = place / f"trace-{life}"
+        server = DataProcess(directory, place / f"log-{life}", _SETTINGS, command(output))
+        try:
+            server.start()
+            server.wait_ready()
+            if life == 0:
+                begin(server, oracle)
+            live(server, oracle, range(life * _ROUNDS, (life + 1) * _ROUNDS))
+            server.kill()
+            server.wait_alone()
+        finally:
+            server.close()
+        recorded += calls(output, directory, directory / "scratch")
+    return Recording(directory, recorded, oracle)
+
+
+def begin(server: DataProcess, oracle: Oracle) -> None:
+    server.apply(APPLICATION)
+    oracle.applied.append((time.time(), dict.fromkeys(NAMES, True)))
+    bes = server.subscribe("OfType", [{"event": f"e{n}"} for n in range(3)])
+    oracle.attached.append((time.time(), bes))
+
+
+def live(server: DataProcess, oracle: Oracle, rounds: range) -> None:
+    with Listener(server, oracle) as listener:
+        for number in rounds:
+            work(server, oracle, number)
+            if number % 10 == 8:
+                until(lambda: oracle.accepted(time.time()) == listener.pulled())
 
 
 def work(server: DataProcess, oracle: Oracle, number: int) -> None:
@@ -149,9 +161,9 @@ class Listener(threading.Thread):
         self._finishing.set()
         self.join()
 
-    def heard(self) -> set[str]:
-        """The ids of all records that were found."""
-        return {name for _, told in self._oracle.told for _, name in told.found}
+    def pulled(self) -> set[str]:
+        """Pulls everything; the ids of the records in it."""
+        return self._pull(1, 1_000_000)
 
     def run(self) -> None:
         url = f"ws://127.0.0.1:{self._server.port}/control?broker=tester"
@@ -163,13 +175,17 @@ class Listener(threading.Thread):
                 except TimeoutError:
                     continue
                 if message["type"] == "executed" and message["channel"] == "OfType":
-                    self._pull(time.time(), message["execution"])
+                    self._oracle.told.append((time.time(), Told(message["execution"])))
+                    self._pull(message["execution"], message["execution"])
 
-    def _pull(self, at: float, execution: int) -> None:
-        wanted = {"channel": "OfType", "first": execution, "last": execution}
-        results = self._server.client.post("/results", json=wanted).json()["results"]
-        found = frozenset((result["be"], row["id"]) for result in results for row in result["payload"])
-        self._oracle.told.append((at, Told(execution, found)))
+    def _pull(self, first: int, last: int) -> set[str]:
+        """What a pull answers is told, too."""
+        results = self._server.results("OfType", first, last)
+        now, found = time.time(), dict[int, set[Found]]()
+        for result in results:
+            found.setdefault(result["execution"], set()).update((result["be"], row["id"]) for row in result["payload"])
+        self._oracle.told += [(now, Told(execution, frozenset(rows))) for execution, rows in found.items()]
+        return {name for rows in found.values() for _, name in rows}
 
 
 def points(recording: Recording, count: int) -> list[tuple[int, Random]]:
@@ -195,7 +211,7 @@ def test_the_recording_has_everything_that_can_be_cut(recording: Recording) -> N
     assert {("rename", ".json"), ("sync", ".parquet"), ("unlink", ".parquet"), ("unlink", ".json")} <= kinds
     assert {("unlink", ".log"), ("sync", ".log"), ("sync", ".sqlite-wal")} <= kinds
     assert ".removed-Others" in {name for _, name, _ in done}
-    assert len(recording.oracle.told) >= _ROUNDS / 10
+    assert len({told.execution for _, told in recording.oracle.told}) >= 4
 
 
 SYNCS = {
