@@ -155,6 +155,12 @@ class Requests:
     ) -> None:
         self._no_longer_asked(stay, key(request.channel, request.parameters))
         if isinstance(outcome, control.Error):
+            waiting = _missing(stay, request) if outcome.code == "not-found" else None
+            if waiting:
+                # Held from before, of a channel that the data cluster does not know just now: it goes on when it does.
+                self._attachments.claim(waiting.line)
+                self._keep(Keeping(stay, waiting.line, waiting.held, False, [(session, request.id)]))
+                return
             self._outbox.refuse(session, outcome.code, outcome.message, request.id, outcome.retry_after)
             return
         [line] = outcome.lines
@@ -256,6 +262,12 @@ class Requests:
         for session, id in keeping.waiters:
             self._outbox.refuse(session, code, message, id)
         keeping.waiters.clear()
+
+
+def _missing(stay: Stay, request: subscriber.Subscribe) -> Subscription | None:
+    """What is asked for, if it is held already though its channel is missing."""
+    held = [each for each in stay.subscriptions.values() if each.line.missing and _same(each.line, request)]
+    return held[0] if held else None
 
 
 def _same(line: Line, request: subscriber.Subscribe) -> bool:

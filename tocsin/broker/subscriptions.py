@@ -356,7 +356,7 @@ class Attachments:
         channel.wanted.update(dict.fromkeys(channel.lines.values()))
         channel.seen = max(channel.seen, answer.execution)
         self._heard(channel)
-        self._detach([be for be in answer.bes if be not in self._holdings.lines])
+        self.strangers(channel.name, answer.bes)
         self._tidy()
 
     def _rename(self, channel: Channel, name: str) -> None:

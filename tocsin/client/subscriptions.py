@@ -25,6 +25,7 @@ from tocsin.model.subscriber import Error, Held, Subscribe, Unsubscribe
 # What passes by itself; everything else is an answer.
 PASSING: Final = frozenset({"busy", "unavailable", "storage", "internal"})
 _ABSENT: Final = "not-found"
+_GONE: Final = "gone"
 
 
 @dataclass
@@ -323,7 +324,10 @@ class Subscriptions:
             return []
         told = self._forget(wanted)
         number = wanted.number
+        words = self._words.get(number) if number is not None and error.code == _GONE else None
         ended = self._drop(number) if number is not None and not self._is_wanted(number) else []
+        # A broker that has not heard of the drop may have listed it under another number.
+        ended += self._leave_namesakes(wanted.channel, words) if words else []
         self._unblock()
         return told if wanted.leaving else [*ended, Refused(wanted.wish.ref, error.code, error.message)]
 

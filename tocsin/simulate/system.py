@@ -93,6 +93,7 @@ class System:
         self.on_person: Callable[[Person], None] | None = None
         self.at_once: Callable[[Person, wishes.Subscribe], bool] | None = None
         self._refs = count(1)
+        self._ended: list[tuple[str, int]] = []
         self._options: dict[str, dict[str, Any]] = {}
         self.data = DataHost(self.world, self.cluster, self.setup.answer_seconds)
         self.coordinator = self._coordinator()
@@ -202,6 +203,9 @@ class System:
     def restore(self, copy: dict[str, Any] | None) -> None:
         """The data cluster ends, and its data are as in a copy, or nothing."""
         self.data.crash()
+        # With the data it is lost that a channel was dropped: what the coordinator had not yet stored may go on.
+        for name, be in self._ended:
+            self.diaries[name].undecided.add(be)
         if copy is None:
             self.remark("all data are lost")
             self.cluster.lose()
@@ -221,7 +225,9 @@ class System:
             self.unsubscribe(name, ref)
 
     def _refused(self, name: str, ref: int) -> None:
-        self.wishes[name].pop(ref, None)
+        wish = self.wishes[name].pop(ref, None)
+        if wish is not None:
+            self._ended.append((name, self.cluster.be(wish.channel, wish.parameters)))
 
     def _coordinator(self) -> CoordinatorHost:
         core = Coordinator(

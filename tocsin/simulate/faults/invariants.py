@@ -58,11 +58,15 @@ def detached(system: System) -> list[str]:
         for stay in inspection.stays(broker.core).values():
             for be in stay.subscriptions:
                 needed.setdefault(be, set()).add(host)
+    attached = {be: brokers for be, brokers in system.cluster.attached.items() if brokers != needed[be]}
+    lost = {be: hosts for be, hosts in needed.items() if be not in system.cluster.attached}
     return [
-        f"BE subscription {be} is attached to {sorted(attached)}, but needed by {sorted(needed[be])}"
-        for be, attached in system.cluster.attached.items()
-        if attached != needed.pop(be)
-    ] + [f"BE subscription {be} is needed by {sorted(hosts)}, but there is none" for be, hosts in needed.items()]
+        *(
+            f"BE subscription {be} is attached to {sorted(brokers)}, but needed by {sorted(needed[be])}"
+            for be, brokers in attached.items()
+        ),
+        *(f"BE subscription {be} is needed by {sorted(hosts)}, but there is none" for be, hosts in lost.items()),
+    ]
 
 
 def misjudged(system: System) -> list[str]:
