@@ -201,6 +201,8 @@ class Catalog:
     def drop_channel(self, name: str) -> None:
         """Removes a channel with its subscriptions and results."""
         channel = self.channel(name)
+        if self.runner is not None:
+            self.runner.cancel(channel.name)
         with self._held(channel.name):
             self._store.definitions.remove(Channel, channel.name)
         if self.runner is not None:

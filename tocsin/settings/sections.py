@@ -113,6 +113,24 @@ class Channels(Section, frozen=True, kw_only=True):
     """How channels are executed."""
 
     workers: Annotated[int, Meta(ge=1, le=256, description="Executions of different channels at the same time.")] = 2
+    slow_seconds: Annotated[
+        Seconds,
+        Meta(
+            description=(
+                "An execution that takes longer is slow: slow ones run beside the others, half as many at a time, and "
+                "keep only each other waiting."
+            )
+        ),
+    ] = 3.0
+    execution_seconds: Annotated[
+        Seconds,
+        Meta(
+            description=(
+                "An execution that takes longer is cancelled, reported, and tried again after at least as long; ten "
+                "times as long while it is found out with which subscriptions or records it fails."
+            )
+        ),
+    ] = 120.0
     retry_seconds: Annotated[
         Seconds, Meta(description="First wait before a failed execution is tried again; doubled at each failure.")
     ] = 5.0

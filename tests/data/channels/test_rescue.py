@@ -98,6 +98,24 @@ def test_one_bad_record_costs_only_itself(world: World) -> None:
     assert world.shown("CHANNELS")["Numbers"]["set_aside"] == 0
 
 
+def test_nobody_is_told_of_another_s_values(world: World) -> None:
+    world.apply(
+        "CREATE CONTINUOUS CHANNEL Above(floor STRING) AS "
+        "SELECT r.id FROM Reports r WHERE r.severity >= CAST(floor AS INT) AND is_new(r)"
+    )
+    values = ("0", "my secret", "1", "another secret")
+    good, first, _, second = world.attach("Above", *({"floor": value} for value in values))
+    world.put("Reports", *reports("fire"))
+    world.wait_for("Above", 1)
+    world.idle()
+    [execution] = world.executions
+    assert sorted(execution.failing) == sorted([first, second])
+    assert "my secret" in execution.failing[first]
+    assert "another secret" in execution.failing[second]
+    assert "another" not in execution.failing[first]
+    assert ids(world, "Above") == [(good, "r0")]
+
+
 def test_a_crash_in_the_middle_of_it_neither_loses_nor_repeats(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     one, _ = world.attach("Shares", {"event": "fire", "part": 1}, {"event": "fire", "part": 0})
     refused: list[int] = []

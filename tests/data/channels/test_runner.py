@@ -37,6 +37,7 @@ class Executions:
         self.without_work: set[str] = set()
         self.lost: set[str] = set()
         self.forgotten: list[str] = []
+        self.cancelled: list[str] = []
 
     def gate(self, name: str) -> threading.Event:
         """Keeps the runs of a channel from ending until it is set."""
@@ -58,12 +59,22 @@ class Executions:
         try:
             if name in self.gates:
                 assert self.gates[name].wait(SECONDS)
+            if name in self.cancelled:
+                raise RuntimeError("cancelled")
             if self.failures.get(name):
                 raise self.failures[name].popleft()
         finally:
             self.running.discard(name)
         self.numbers[name] = self.numbers.get(name, 0) + 1
         return Execution(name, self.numbers[name], np.array([1]), np.array([10]), 0.5)
+
+    def cancel(self, channel: str) -> None:
+        self.cancelled.append(channel)
+        if channel in self.gates:
+            self.gates[channel].set()
+
+    def is_apart(self, channel: str) -> bool:
+        return False
 
     def forget(self, channel: str) -> None:
         self.forgotten.append(channel)
@@ -219,21 +230,79 @@ def test_an_execution_that_cannot_be_told_of_does_not_stop_the_channel(runner: R
     assert runner.status("r").error == ""
 
 
-def test_removing_a_channel_waits_for_its_execution_and_forgets_it(
+def test_removing_a_channel_cancels_its_execution_and_forgets_it(
     runner: Runner, executions: Executions, told: Told
 ) -> None:
-    gate = executions.gate("c")
+    executions.gate("c")
     add(runner, "c")
     until(lambda: executions.running)
-    with ThreadPoolExecutor(1) as thread:
-        removing = thread.submit(runner.remove, "c")
-        assert not removing.done()
-        gate.set()
-        removing.result(SECONDS)
-    assert (told.executions, executions.forgotten) == ([("c", 1)], ["c"])
+    runner.remove("c")
+    assert (executions.cancelled, told.executions, executions.forgotten) == (["c"], [], ["c"])
     assert runner.status("c").state == "stopped"
     runner.committed("Reports")
     assert executions.runs == ["c"]
+
+
+def test_two_slow_channels_keep_only_each_other_waiting(executions: Executions, told: Told) -> None:
+    settings = msgspec.convert({"workers": 2, "slow_seconds": 0.05}, Channels)
+    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
+    runner.start()
+    gates = [executions.gate(name) for name in ("slow1", "slow2")]
+    for name in ("slow1", "slow2"):
+        add(runner, name)
+    until(lambda: executions.running == {"slow1", "slow2"})
+    add(runner, "quick", 0.02)
+    until(lambda: ("quick", 5) in told.executions)
+    assert executions.running >= {"slow1", "slow2"}
+    for gate in gates:
+        gate.set()
+    until(lambda: {("slow1", 1), ("slow2", 1)} <= set(told.executions))
+    # Known as slow, they take turns from now on.
+    for gate in gates:
+        gate.clear()
+    runner.committed("Reports")
+    until(lambda: executions.running & {"slow1", "slow2"})
+    count = len(told.executions)
+    until(lambda: len(told.executions) > count + 5)
+    assert len(executions.running & {"slow1", "slow2"}) == 1
+    for gate in gates:
+        gate.set()
+    until(lambda: {("slow1", 2), ("slow2", 2)} <= set(told.executions))
+    runner.stop()
+
+
+def test_an_execution_that_takes_too_long_is_cancelled_reported_and_tried_again(
+    executions: Executions, told: Told
+) -> None:
+    settings = msgspec.convert({"workers": 1, "retry_seconds": 0.01, "execution_seconds": 0.05}, Channels)
+    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
+    runner.start()
+    executions.gate("endless")
+    add(runner, "endless")
+    until(lambda: "took longer than 0.05 s" in runner.status("endless").error)
+    assert executions.cancelled == ["endless"]
+    executions.cancelled.clear()
+    until(lambda: ("endless", 1) in told.executions)
+    until(lambda: runner.status("endless").error == "")
+    runner.stop()
+
+
+def test_who_waited_for_one_that_took_too_long_has_its_time_anew(executions: Executions, told: Told) -> None:
+    settings = msgspec.convert({"workers": 2, "retry_seconds": 60, "execution_seconds": 0.3}, Channels)
+    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
+    runner.start()
+    executions.gate("endless")
+    starved = executions.gate("starved")
+    add(runner, "endless")
+    until(lambda: executions.running == {"endless"})
+    add(runner, "starved")
+    until(lambda: runner.status("endless").error)
+    with runner._changed:
+        assert runner._running["starved"].ends_at - runner._running["starved"].since > 0.3
+    starved.set()
+    until(lambda: ("starved", 1) in told.executions)
+    assert executions.cancelled == ["endless"]
+    runner.stop()
 
 
 def test_a_held_channel_does_not_run_and_does_not_hold_up_anybody(
@@ -265,23 +334,22 @@ def test_a_new_definition_takes_the_place_of_the_old_one_between_executions(
     until(lambda: ("c", 3) in told.executions)
 
 
-def test_stopping_ends_what_is_at_hand_and_leaves_the_rest(executions: Executions, told: Told) -> None:
+def test_stopping_cancels_what_is_at_hand_and_leaves_the_rest(executions: Executions, told: Told) -> None:
     settings = msgspec.convert({"workers": 1, "retry_seconds": 0.01}, Channels)
     runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
-    gate = executions.gate("c0")
+    executions.gate("c0")
     for number in range(3):
         add(runner, f"c{number}")
     runner.start()
     until(lambda: executions.running == {"c0"})
     with ThreadPoolExecutor(2) as threads:
-        waiting = threads.submit(runner.remove, "c0")
+        waiting = threads.submit(add, runner, "c0")
         stopping = threads.submit(runner.stop)
         with pytest.raises(UnavailableError, match="the data cluster is stopping"):
             waiting.result(SECONDS)
-        assert not stopping.done()
-        gate.set()
         stopping.result(SECONDS)
-    assert (executions.runs, told.executions) == (["c0"], [("c0", 1)])
+    assert (executions.runs, told.executions) == (["c0"], [])
+    assert "c0" in executions.cancelled
     assert not runner._thread.is_alive()
 
 

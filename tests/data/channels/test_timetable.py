@@ -159,3 +159,12 @@ def test_a_channel_that_was_removed_while_it_ran_is_forgotten() -> None:
     table.remove("c")
     assert (table.finished("c", 12), table.failed("c", "no", 12), table.find("c")) == (0, math.inf, None)
     assert table.next() == math.inf
+
+
+def test_what_took_too_long_waits_longer_and_a_full_disk_never_long() -> None:
+    table = timetable(retry=5, longest=60)
+    table.add("c", None, EPOCH)
+    assert table.failed("c", "it took 120 s", EPOCH, at_least=120) == EPOCH + 120
+    for _ in range(9):
+        assert table.failed("c", "the disk is full", EPOCH, at_most=5) == EPOCH + 5
+    assert table.failed("c", "division by zero", EPOCH) == EPOCH + 60

@@ -39,6 +39,8 @@ class Apart:
         self.records = sum(counts)
         self.reason = ""
         """Why the last part that failed did."""
+        self.reasons: dict[int, str] = {}
+        """Why subscriptions fail, of those that were tried alone: nobody is told of another's values."""
 
     def works(self, subscriptions: range, records: Sequence[int]) -> bool:
         """Whether the execution works for these subscriptions on these records; raises what is not the data's fault."""
@@ -52,6 +54,8 @@ class Apart:
             if not trouble.is_of_data(error):
                 raise
             self.reason = trouble.sentence(error)
+            if len(subscriptions) == 1:
+                self.reasons[int(first)] = self.reason
             return False
         finally:
             self.close()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,8 @@ from tocsin.log import get_logger
 from tocsin.settings import Channels
 
 log = get_logger(__name__)
+
+_NUMBERS = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class Executor:
         self._set_aside, self._letters, self._settings = set_aside, letters, settings
         self._subscribed = SubscriptionFrames(spark)
         self._strikes = Strikes()
+        self._groups: dict[str, str] = {}
+        self._apart: set[str] = set()
 
     def news(self, compiled: Compiled, results: Results) -> list[tuple[str, int]]:
         """What the channel will ask a round for: the news of its datasets since it last ran."""
@@ -83,6 +89,27 @@ class Executor:
 
     def run(self, compiled: Compiled, results: Results, moment: Round) -> Execution:
         """Executes the channel on the datasets of ``moment``."""
+        name = compiled.channel.name
+        group = self._groups[name] = f"execution-{next(_NUMBERS)}"
+        self._spark.sparkContext.setJobGroup(group, name)
+        try:
+            return self._run(compiled, results, moment)
+        finally:
+            self._groups.pop(name, None)
+            self._apart.discard(name)
+
+    def cancel(self, channel: str) -> None:
+        """Ends the query of a channel's execution at hand, which then fails; may be called from any thread."""
+        group = self._groups.get(channel)
+        if group is not None:
+            context: Any = self._spark.sparkContext._jsc
+            context.sc().cancelJobGroupAndFutureJobs(group)
+
+    def is_apart(self, channel: str) -> bool:
+        """Whether a channel's execution at hand is being taken apart, which takes many queries."""
+        return channel in self._apart
+
+    def _run(self, compiled: Compiled, results: Results, moment: Round) -> Execution:
         started = time.monotonic()
         name = compiled.channel.name
         aside = ascending([be for be, _, _ in self._set_aside.of(name, time.time())])
@@ -98,11 +125,12 @@ class Executor:
         except Exception as error:
             if not trouble.is_of_data(error) or not self._strikes.failed(name):
                 raise
+            self._apart.add(name)
             ids = without(segments.ids(), aside)
             apart = Apart(self._spark, compiled, views, ids)
             number, rows, failing = self._rescue(apart, name, results, versions, error)
         bes, bytes_ = sizes(rows)
-        self._strikes.served(name, bes.tolist(), segments)
+        self._strikes.served(name, bes, segments)
         return Execution(name, number, bes, bytes_, time.monotonic() - started, failing)
 
     def forget(self, channel: str) -> None:
@@ -142,15 +170,15 @@ class Executor:
 
     def _blamed(self, apart: Apart, name: str, verdict: Verdict) -> dict[int, str]:
         """Sets aside who cannot be executed; everybody who is to be told something, with what."""
-        reason, hours = apart.reason, self._settings.set_aside_seconds / 3600
         hopeless = {int(apart.ids[place]) for place in verdict.hopeless}
         struck = {int(apart.ids[place]) for place in verdict.without}
         hopeless |= self._strikes.struck(name, struck)
-        until = time.time() + self._settings.set_aside_seconds
-        aside = f"the channel cannot be executed with these parameters, and is not for {hours:g} h: {reason}"
-        self._set_aside.put(name, dict.fromkeys(sorted(hopeless), aside), until)
-        missed = f"some records are left out, as the channel cannot be executed on them with these parameters: {reason}"
-        return dict.fromkeys(struck - hopeless, missed) | dict.fromkeys(hopeless, aside)
+        seconds = self._settings.set_aside_seconds
+        aside = f"the channel cannot be executed with these parameters, and is not for {seconds / 3600:g} h"
+        missed = "some records are left out, as the channel cannot be executed on them with these parameters"
+        reasons = {be: f"{aside}: {apart.reasons.get(be, '')}" for be in sorted(hopeless)}
+        self._set_aside.put(name, reasons, time.time() + seconds)
+        return reasons | {be: f"{missed}: {apart.reasons.get(be, '')}" for be in sorted(struck - hopeless)}
 
 
 def _letters(apart: Apart, verdict: Verdict) -> list[Letter]:

@@ -7,9 +7,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +20,7 @@ from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import Round
 from tocsin.data.channels.timetable import Timetable
+from tocsin.data.channels.turns import Turns
 from tocsin.data.lake.table import Table
 from tocsin.data.results import Results
 from tocsin.errors import UnavailableError
@@ -25,6 +28,9 @@ from tocsin.log import get_logger
 from tocsin.settings import Channels
 
 log = get_logger(__name__)
+
+_MOST_THREADS: Final = 1024
+_APART: Final = 9
 
 
 @dataclass(frozen=True)
@@ -37,12 +43,23 @@ class Status:
     last_seconds: float
 
 
+@dataclass
+class _Running:
+    """An execution at hand: since when, when it will be slow, and when it has taken too long."""
+
+    since: float
+    slow_at: float
+    ends_at: float
+    cancelled: bool = False
+    unwanted: bool = False
+
+
 class Runner:
     """Owns the timetable and the threads. Its methods may be called from any thread.
 
     What can go wrong: an execution fails (that channel says so and is tried again, the others go on); it takes longer
-    than its period (the next one is later, and the missed ones are counted); the process dies (the results' markers
-    say what had been seen).
+    than its period (the next one is later, and the missed ones are counted) or longer than executions may (it is
+    cancelled, and tried again later); the process dies (the results' markers say what had been seen).
 
     Args:
         executed: called after each execution, from one of the threads, in the order of a channel's executions.
@@ -57,14 +74,19 @@ class Runner:
         executed: Callable[[Execution], None],
     ) -> None:
         self._spark, self._executor, self._tables, self._executed = spark, executor, tables, executed
+        self._settings = settings
         self._timetable = Timetable(settings.retry_seconds, settings.max_retry_seconds)
+        self._turns = Turns(settings.workers)
+        self._waiting: dict[str, Callable[[], None]] = {}
+        self._running: dict[str, _Running] = {}
         self._channels: dict[str, tuple[Compiled, Results]] = {}
         self._seconds: dict[str, float] = {}
         self._changed = threading.Condition()
         self._stopping = False
         # Turns are counted from the epoch, but a clock that is set must not keep anybody waiting.
         self._epoch = time.time() - time.monotonic()
-        self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="execution")
+        # How many run at a time is for the turns to say.
+        self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="execution")
         self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
 
     def start(self) -> None:
@@ -72,10 +94,17 @@ class Runner:
         self._thread.start()
 
     def stop(self) -> None:
-        """Runs no more, once the executions at hand have ended."""
+        """Runs no more; executions at hand are cancelled, and done again after the next start."""
         with self._changed:
             self._stopping = True
+            abandoned, self._waiting = list(self._waiting.values()), {}
+            running = list(self._running)
             self._changed.notify_all()
+        for name in running:
+            self._cancel(name)
+        # They do nothing now but let go of what their rounds keep.
+        for execute in abandoned:
+            execute()
         if self._thread.is_alive():
             self._thread.join()
         self._pool.shutdown(cancel_futures=True)
@@ -87,16 +116,28 @@ class Runner:
             self._wait_until_idle(name)
             self._channels[name] = (compiled, results)
             self._timetable.add(name, compiled.channel.period, self._now())
+            self._turns.forget(name)
             self._changed.notify_all()
 
     def remove(self, name: str) -> None:
-        """Lets a channel go, once its execution at hand has ended."""
+        """Lets a channel go, once its execution at hand has ended; it is not waited for to find anything."""
+        self.cancel(name)
         with self._changed:
             self._wait_until_idle(name)
             self._timetable.remove(name)
+            self._turns.forget(name)
             self._channels.pop(name, None)
             self._seconds.pop(name, None)
         self._executor.forget(name)
+
+    def cancel(self, name: str) -> None:
+        """Ends a channel's execution at hand, if there is one, as nobody wants what it finds any more."""
+        with self._changed:
+            running = self._running.get(name)
+            if running is not None:
+                running.unwanted = True
+        if running is not None:
+            self._cancel(name)
 
     def committed(self, dataset: str) -> None:
         """There is something new in a dataset."""
@@ -156,12 +197,44 @@ class Runner:
         """The channels to run now, when there are some; none means to stop."""
         with self._changed:
             while not self._stopping:
+                self._look_after(time.monotonic())
                 due = self._timetable.due(self._now())
                 if due:
                     return {name: self._channels[name] for name in due}
-                wait = self._timetable.next() - self._now()
+                wait = min(self._timetable.next() - self._now(), self._next_look() - time.monotonic())
                 self._changed.wait(None if math.isinf(wait) else max(wait, 0.001))
         return {}
+
+    def _look_after(self, now: float) -> None:
+        """Takes note of executions that have become slow, and cancels those that take too long."""
+        for name, running in self._running.items():
+            if now >= running.slow_at:
+                running.slow_at = math.inf
+                self._turns.slowed(name)
+        overdue = [name for name, running in self._running.items() if now >= running.ends_at + self._extra(name)]
+        for name in overdue:
+            self._running[name].ends_at = math.inf
+            self._running[name].cancelled = True
+            self._pool.submit(self._cancel, name)
+        if overdue:
+            # The others may have waited for the cores that these held, through no fault of theirs.
+            for running in self._running.values():
+                running.ends_at = max(running.ends_at, now + self._settings.execution_seconds)
+        self._begin_next()
+
+    def _next_look(self) -> float:
+        looks = [min(r.slow_at, r.ends_at + self._extra(name)) for name, r in self._running.items()]
+        return min(looks, default=math.inf)
+
+    def _extra(self, name: str) -> float:
+        """Finding out what an execution fails with takes many queries."""
+        return _APART * self._settings.execution_seconds if self._executor.is_apart(name) else 0.0
+
+    def _cancel(self, name: str) -> None:
+        try:
+            self._executor.cancel(name)
+        except Exception as error:
+            log.warning("an execution could not be cancelled", channel=name, reason=trouble.sentence(error))
 
     def _round(self, channels: Mapping[str, tuple[Compiled, Results]]) -> None:
         """Begins the executions that are due, on the datasets as they are now."""
@@ -170,12 +243,36 @@ class Runner:
         moment = Round(self._spark, self._tables, news)
         left = itertools.count(1)
 
-        def done(_: Future[None]) -> None:
-            if next(left) == len(working):
-                moment.close()
+        def execute(name: str) -> None:
+            try:
+                self._execute(*working[name], moment)
+            finally:
+                if next(left) == len(working):
+                    moment.close()
 
-        for both in working.values():
-            self._pool.submit(self._execute, *both, moment).add_done_callback(done)
+        with self._changed:
+            for name in working:
+                self._waiting[name] = partial(execute, name)
+                self._turns.enter(name)
+            self._begin_next()
+
+    def _begin_next(self) -> None:
+        """Begins whatever has its turn; to be called with the lock held."""
+        while not self._stopping and (name := self._turns.next()) is not None:
+            now = time.monotonic()
+            settings = self._settings
+            self._running[name] = _Running(now, now + settings.slow_seconds, now + settings.execution_seconds)
+            self._pool.submit(self._waiting.pop(name))
+            self._changed.notify_all()
+
+    def _ended(self, name: str) -> _Running | None:
+        """An execution is over, for better or worse: the next one's turn has come."""
+        with self._changed:
+            running = self._running.pop(name, None)
+            quick = running is not None and time.monotonic() - running.since < self._settings.slow_seconds
+            self._turns.left(name, quick)
+            self._begin_next()
+        return running
 
     def _has_work(self, name: str, compiled: Compiled, results: Results) -> bool:
         try:
@@ -194,8 +291,9 @@ class Runner:
         try:
             execution = self._executor.run(compiled, results, moment)
         except Exception as error:
-            self._failed(name, error)
+            self._gave_up(name, self._ended(name), error)
             return
+        self._ended(name)
         self._seconds[name] = execution.seconds
         try:
             # Before the channel may run again, so that executions are told of in their order.
@@ -203,6 +301,19 @@ class Runner:
         except Exception:
             log.exception("an execution could not be told of", channel=name, execution=execution.number)
         self._finished(name)
+
+    def _gave_up(self, name: str, running: _Running | None, error: Exception) -> None:
+        """An execution failed, or was made to."""
+        if self._stopping:
+            return
+        if running is not None and running.unwanted:
+            self._finished(name)
+        elif running is not None and running.cancelled:
+            seconds = self._settings.execution_seconds
+            reason = f"the execution took longer than {seconds:g} s (channels.execution_seconds) and was cancelled"
+            self._report(name, reason, at_least=seconds)
+        else:
+            self._failed(name, error)
 
     def _finished(self, name: str) -> None:
         with self._changed:
@@ -212,9 +323,13 @@ class Runner:
             log.warning("the channel's execution took longer than its period", channel=name, missed=missed)
 
     def _failed(self, name: str, error: Exception) -> None:
-        reason = _reason(error)
+        # A disk that has room again is to be noticed soon.
+        at_most = self._settings.retry_seconds if trouble.is_of_disk(error) else math.inf
+        self._report(name, _reason(error), at_most=at_most)
+
+    def _report(self, name: str, reason: str, at_least: float = 0.0, at_most: float = math.inf) -> None:
         with self._changed:
-            again = self._timetable.failed(name, reason, self._now())
+            again = self._timetable.failed(name, reason, self._now(), at_least, at_most)
             wait = again - self._now()
             self._changed.notify_all()
         log.error("an execution failed", channel=name, reason=reason, again_in=round(wait, 1))

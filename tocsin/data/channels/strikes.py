@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tocsin.data.subscriptions import Segments
+from tocsin.data.subscriptions.ids import IdArray
 from tocsin.data.subscriptions.segments import added_ids
 
 _MOST: Final = 3
@@ -41,14 +42,14 @@ class Strikes:
         with self._lock:
             self._failures[channel] = 1
 
-    def served(self, channel: str, bes: Iterable[int], subscriptions: Segments) -> None:
+    def served(self, channel: str, bes: IdArray, subscriptions: Segments) -> None:
         """An execution worked for these subscriptions, and gave these some results."""
         with self._lock:
             self._failures.pop(channel, None)
             self._known[channel] = _newest(subscriptions)
             strikes = self._strikes.get(channel)
             if strikes:
-                for be in set(bes) & set(strikes):
+                for be in set(bes.tolist()) & set(strikes):
                     del strikes[be]
 
     def known(self, channel: str) -> int:

@@ -109,13 +109,14 @@ class Timetable:
         entry.missed += missed
         return missed
 
-    def failed(self, name: str, reason: str, now: float) -> float:
-        """An execution failed; when it will be tried again."""
+    def failed(self, name: str, reason: str, now: float, at_least: float = 0.0, at_most: float = math.inf) -> float:
+        """An execution failed; when it will be tried again, after ``at_least`` and ``at_most`` so many seconds."""
         entry = self._entries.get(name)
         if entry is None:
             return math.inf
         entry.state, entry.error, entry.poked = State.FAILING, reason, False
-        entry.due = now + min(self._retry * 2**entry.failures, self._longest_retry)
+        wait = min(self._retry * 2**entry.failures, self._longest_retry, at_most)
+        entry.due = now + max(wait, at_least)
         entry.failures = min(entry.failures + 1, 30)
         return entry.due
 

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tocsin.data.channels import refusal
-from tocsin.errors import TocsinError
+from tocsin.errors import StorageError, TocsinError
 
 # Classes of SQLSTATE: too many rows for one value, data exceptions (22: division, overflow, cast, …), keys that are
 # there twice, and what a body raises itself.
@@ -27,6 +27,11 @@ def is_foreseen(error: BaseException) -> bool:
 def is_of_data(error: BaseException) -> bool:
     """Whether some record or some parameter makes the query fail, and not the machine that it runs on."""
     return any(state.startswith(_OF_DATA) for _, state, _ in _told(error))
+
+
+def is_of_disk(error: BaseException) -> bool:
+    """Whether the disk refused, which is over as soon as there is room."""
+    return isinstance(error, StorageError) or "No space left on device" in (_innermost(error) or str(error))
 
 
 def sentence(error: BaseException) -> str:
