@@ -68,8 +68,8 @@ async def test_no_log_of_a_network_has_a_secret(tmp_path: Path) -> None:
     try:
         data.start()
         of_data = {
-            role: printed(f"--set=data.directory={data.directory}", "token", "add", role, "--role", role)
-            for role in ("admin", "publisher", "broker")
+            role: printed(f"--set=data.directory={data.directory}", "token", "add", name, "--role", role)
+            for role, name in (("admin", "olga"), ("publisher", "paul"), ("broker", "north"))
         }
         await coordinator.start()
         port = free_port()
@@ -105,12 +105,11 @@ async def _used(
         bearer = {"Authorization": f"Bearer {operator}"}
         registered = await client.post(f"{coordinator.url}/users", json={"name": "ann"}, headers=bearer)
         token = str(registered.json()["token"])
-        async with tocsin.connect(coordinator.url, token) as ann:
+        async with asyncio.timeout(180), tocsin.connect(coordinator.url, token) as ann:
             fires = await ann.subscribe("OfKind", wanted="fire")
             data.client.headers["Authorization"] = f"Bearer {of_data['publisher']}"
             assert data.publish("reports", b'{"id": "1", "kind": "fire", "level": 1, "owner": "p"}').is_success
-            async with asyncio.timeout(120):
-                await anext(aiter(fires))
+            await anext(aiter(fires))
         strange = {"Authorization": "Bearer strange-token-of-somebody"}
         for server in (f"http://127.0.0.1:{data.port}/datasets", f"{coordinator.url}/status", f"{broker.url}/status"):
             assert (await client.get(server, headers=strange, params={"token": "in-the-query-1234"})).status_code == 401
