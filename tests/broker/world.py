@@ -74,9 +74,10 @@ class Bench:
         while waiting:
             action = waiting.popleft()
             if isinstance(action, actions.ToData):
-                more = self.tell(self.cluster.answer("a", action.message))
-                everything += more
-                waiting += more
+                for part in self.cluster.parts(self.cluster.answer("a", action.message)):
+                    more = self.tell(part)
+                    everything += more
+                    waiting += more
         self.did = everything
         return everything
 

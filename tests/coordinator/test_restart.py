@@ -113,3 +113,20 @@ def test_a_first_placement_is_finished() -> None:
     desk.say("a", Prepared("ann", 1))
     desk.say("a", Arrived("ann", 1))
     assert desk.place("ann") == Place("ann", "a", 1, None, 1)
+
+
+@pytest.mark.parametrize("stay", [2**63 - 1, 2**62, 2**33])
+@pytest.mark.parametrize("how", ["serving", "prepared"])
+def test_a_stay_that_nobody_can_have_given_out_is_only_released(how: str, stay: int) -> None:
+    desk = Desk()
+    desk.hello("a")
+    desk.settle("ann", 1)
+    desk.hello("b")
+    said = desk.hello("a", **{how: [Stay("ann", stay), Stay("nobody", stay)]})
+    released = {(at, told.subscriber, told.stay) for at, told in desk.sent(said, Release)}
+    assert released == {("a", "ann", stay), ("a", "nobody", stay)}
+    assert (desk.place("ann").broker, desk.place("ann").stay) == ("a", 1)
+    assert desk.sole(desk.request("nobody"), Prepare)[1].stay == 1
+    desk.restart()
+    desk.hello("a", serving=[Stay("ann", 1)])
+    assert desk.answer(desk.request("ann")) == Located("a", "ws://a")

@@ -20,7 +20,7 @@ from tocsin.data.catalog import Catalog
 from tocsin.data.cluster import Cluster
 from tocsin.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, StatementError, UnavailableError
 from tocsin.model.control import Changed, Executed, Failing, Notice
-from tocsin.model.messages import Health, Listed, Loaded
+from tocsin.model.messages import Health, Listed, Loaded, Result
 from tocsin.model.terms import Asker, Terms
 from tocsin.settings import Settings
 
@@ -75,6 +75,10 @@ async def publish(cluster: Cluster, **types: str) -> None:
     assert published.accepted == len(types)
 
 
+async def pulled(cluster: Cluster, channel: str, first: int, last: int, bes: list[int] | None) -> list[Result]:
+    return [result async for part in cluster.pull(channel, first, last, bes) for result in part.results]
+
+
 async def notice(notices: asyncio.Queue[Notice]) -> Executed:
     told = await asyncio.wait_for(notices.get(), SECONDS)
     assert isinstance(told, Executed)
@@ -90,7 +94,7 @@ async def test_a_publication_becomes_a_notice_and_a_result_for_those_who_hold_it
         told = await notice(north)
         assert (told.channel, told.bes) == ("OfType", [fire, flood])
         assert (await notice(south)).bes == [fire]
-        results = await cluster.results("OfType", told.execution, told.execution, told.bes)
+        results = await pulled(cluster, "OfType", told.execution, told.execution, told.bes)
         assert [(r.be, json.loads(bytes(r.payload))) for r in results] == [
             (fire, [{"id": "a"}]),
             (flood, [{"id": "b"}]),
@@ -166,7 +170,7 @@ async def test_executions_are_told_of_in_order_without_gaps_in_what_they_found(c
             told = await notice(north)
             assert told.execution > last
             last = told.execution
-            [result] = await cluster.results("OfType", last, last, None)
+            [result] = await pulled(cluster, "OfType", last, last, None)
             found += [row["id"] for row in json.loads(bytes(result.payload))]
         assert sorted(found) == sorted(names)
 
@@ -247,7 +251,7 @@ async def test_it_goes_on_after_a_stop_and_a_start_on_the_same_directory(cluster
     await again.ready()
 
     async def found() -> list[Any] | None:
-        results = await again.results("OfType", 1, 10**9, [fire])
+        results = await pulled(again, "OfType", 1, 10**9, [fire])
         rows = [row for result in results for row in json.loads(bytes(result.payload))]
         return rows if len(rows) == 2 else None
 
@@ -279,7 +283,7 @@ async def test_it_stops_while_it_is_busy_and_what_was_accepted_is_stored_afterwa
     await again.ready()
 
     async def found() -> set[str] | None:
-        results = await again.results("OfType", 1, 10**9, None)
+        results = await pulled(again, "OfType", 1, 10**9, None)
         rows = [row["id"] for result in results for row in json.loads(bytes(result.payload))]
         assert len(rows) == len(set(rows))
         return set(rows) if set(rows) >= set(accepted) else None
@@ -301,11 +305,11 @@ async def test_what_makes_no_sense_is_refused(cluster: Cluster) -> None:
     with pytest.raises(NotFoundError, match="no broker"):
         await cluster.subscribe("nobody", "OfType", [{"event": "fire"}])
     with pytest.raises(InvalidError, match="first must not be after last"):
-        await cluster.results("OfType", 3, 2, None)
+        await pulled(cluster, "OfType", 3, 2, None)
     with pytest.raises(StatementError):
         await cluster.apply("CREATE", None)
     assert await cluster.subscribe("north", "OfType", []) == []
-    assert await cluster.results("OfType", 1, 10, None) == []
+    assert await pulled(cluster, "OfType", 1, 10, None) == []
 
 
 async def test_a_reference_dataset_is_loaded_and_shown(cluster: Cluster, tmp_path: Path) -> None:
@@ -331,7 +335,7 @@ async def test_a_dropped_channel_takes_its_subscriptions_rates_and_results_along
     await cluster.apply("DROP CHANNEL OfType", None)
     assert await cluster.rates(bes) == [0.0]
     with pytest.raises(NotFoundError):
-        await cluster.results("OfType", 1, 1, None)
+        await pulled(cluster, "OfType", 1, 1, None)
     assert await cluster.show("subscriptions", 9) == Listed([], 0)
     assert await cluster.unsubscribe("north", bes) == 0
 
@@ -361,7 +365,7 @@ async def test_what_is_bound_is_filled_in_and_nobodys_else(cluster: Cluster) -> 
         assert (published.accepted, [refused.index for refused in published.refused]) == (1, [1])
         notice = await notices.get()
         assert isinstance(notice, Executed)
-        [result] = await cluster.results("Mine", notice.execution, notice.execution, None)
+        [result] = await pulled(cluster, "Mine", notice.execution, notice.execution, None)
     assert json.loads(bytes(result.payload)) == [{"userId": "ann", "x": 1.0}]
 
 

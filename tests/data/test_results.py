@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data import pulls
 from tocsin.data.results import Cache, Results
 
 pytestmark = pytest.mark.spark
@@ -40,7 +41,8 @@ def opened(tmp_path: Path) -> Open:
 
 
 def pulled(results: Results, first: int, last: int, bes: Sequence[int] | None = None) -> list[tuple[int, int, str]]:
-    return [(r.execution, r.be, bytes(r.payload).decode()) for r in results.pull(first, last, bes)]
+    parts = results.pull(first, last, bes)
+    return [(r.execution, r.be, bytes(r.payload).decode()) for part in parts for r in part.results]
 
 
 def test_executions_are_numbered_from_1_also_those_that_found_nothing(opened: Open, found: Found) -> None:
@@ -124,3 +126,85 @@ def test_skipping_counts_as_an_execution_that_found_nothing(opened: Open, found:
     assert (results.execution, results.seen("Reports")) == (1, 8)
     assert results.commit(found(1), {"Reports": 9}, NOW)[0] == 2
     assert [number for number, _, _ in pulled(results, 1, 2)] == [2]
+
+
+@pytest.mark.parametrize("cache", [0, 1 << 20], ids=["files", "memory"])
+def test_a_pull_comes_in_parts_in_order_and_nothing_is_missing_between_them(
+    opened: Open, found: Found, cache: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = opened(cache)
+    for bes in [range(1, 8), (), range(3, 9), (1, 9)]:
+        results.commit(found(*bes), {}, NOW)
+    whole = pulled(results, 1, 4)
+    for size in (1, 150, 250, 700):
+        monkeypatch.setattr(pulls, "PART_BYTES", size)
+        parts = list(results.pull(1, 4))
+        assert [part.more for part in parts] == [True] * (len(parts) - 1) + [False]
+        assert [(r.execution, r.be, bytes(r.payload).decode()) for part in parts for r in part.results] == whole
+        assert {part.upto for part in parts} == {4}
+        assert pulled(results, 1, 4, [3, 9, 100]) == [row for row in whole if row[1] in (3, 9)]
+
+
+@pytest.mark.parametrize("cache", [0, 1 << 20], ids=["files", "memory"])
+def test_a_pull_begins_no_execution_after_its_bound_and_says_how_far_it_got(
+    opened: Open, found: Found, cache: int
+) -> None:
+    results = opened(cache)
+    for bes in [range(1, 8), (), range(3, 9), (1, 9)]:
+        results.commit(found(*bes), {}, NOW)
+    assert [(len(part.results), part.upto) for part in results.pull(1, 4, None, 1)] == [(7, 1)]
+    assert [(len(part.results), part.upto) for part in results.pull(2, 4, None, 1)] == [(6, 3)]
+    assert [(len(part.results), part.upto) for part in results.pull(1, 4, None, 900)] == [(13, 3)]
+    assert [(len(part.results), part.upto) for part in results.pull(4, 9, None, 1)] == [(2, 9)]
+    assert [(len(part.results), part.upto) for part in results.pull(1, 4, [100], 1)] == [(0, 4)]
+
+
+def test_whoever_comes_too_late_is_told_what_is_gone_and_nobody_else(opened: Open, found: Found) -> None:
+    results = opened(1 << 20)
+    for hours, bes in enumerate([(1, 2), (), (2, 3), (3, 4)]):
+        results.commit(found(*bes), {}, NOW + timedelta(hours=hours))
+    assert [(part.oldest, part.gone) for part in results.pull(1, 4)] == [(1, {})]
+    assert results.expire(3600, NOW + timedelta(hours=3, minutes=30)) == 4
+    for again in (results, opened(0)):
+        assert [(part.oldest, part.gone) for part in again.pull(1, 4)] == [(4, {1: 1, 2: 3, 3: 3})]
+        assert [part.gone for part in again.pull(1, 4, [1, 4])] == [{1: 1}]
+        assert [part.gone for part in again.pull(2, 4)] == [{2: 3, 3: 3}]
+        assert [part.gone for part in again.pull(4, 4)] == [{}]
+        assert [row[:2] for row in pulled(again, 1, 4)] == [(4, 3), (4, 4)]
+
+
+def test_of_subscriptions_that_are_no_more_nothing_is_remembered(opened: Open, found: Found) -> None:
+    results = opened(0)
+    results.commit(found(1, 2, 3), {}, NOW)
+    results.commit(found(2), {}, NOW + timedelta(hours=1))
+    later = NOW + timedelta(hours=5)
+    assert results.expire(3600, later, lambda bes: bes[bes == 3]) == 4
+    assert [(part.oldest, part.gone) for part in results.pull(1, 2)] == [(3, {2: 2, 3: 1})]
+
+
+def test_many_that_have_lost_something_are_told_in_parts(
+    opened: Open, found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = opened(0)
+    results.commit(found(*range(1, 8)), {}, NOW)
+    results.commit(found(1), {}, NOW + timedelta(hours=2))
+    results.expire(3600, NOW + timedelta(hours=2))
+    monkeypatch.setattr(pulls, "PART_BYTES", 300)
+    parts = list(results.pull(1, 2))
+    assert [(len(part.gone), len(part.results), part.more) for part in parts] == [
+        (3, 0, True),
+        (3, 0, True),
+        (1, 1, False),
+    ]
+
+
+def test_a_pull_goes_on_with_what_there_was_when_it_began(
+    opened: Open, found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = opened(0)
+    results.commit(found(1, 2, 3), {}, NOW)
+    monkeypatch.setattr(pulls, "PART_BYTES", 1)
+    parts = results.pull(1, 1)
+    first = next(parts)
+    assert results.expire(3600, NOW + timedelta(hours=2)) == 3
+    assert [result.be for part in [first, *parts] for result in part.results] == [1, 2, 3]

@@ -93,7 +93,7 @@ class World:
 
     def found(self, channel: str) -> list[tuple[int, Any]]:
         """The BE subscriptions and rows of all results of a channel, in order."""
-        results = self.catalog.results[channel].pull(1, 10**9, None)
+        results = [result for part in self.catalog.results[channel].pull(1, 10**9) for result in part.results]
         return [(result.be, row) for result in results for row in json.loads(bytes(result.payload))]
 
     def wait_for(self, channel: str, count: int) -> list[tuple[int, Any]]:

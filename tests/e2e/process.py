@@ -168,9 +168,13 @@ class DataProcess:
 
     def results(self, channel: str, first: int = 1, last: int = 1_000_000) -> list[dict[str, Any]]:
         """What executions found."""
-        answer = self.client.post("/results", json={"channel": channel, "first": first, "last": last})
-        assert answer.status_code == 200, answer.text
-        return list(answer.json()["results"])
+        found: list[dict[str, Any]] = []
+        while first <= last:
+            answer = self.client.post("/results", json={"channel": channel, "first": first, "last": last})
+            assert answer.status_code == 200, answer.text
+            found += answer.json()["results"]
+            first = answer.json()["upto"] + 1
+        return found
 
     def health(self) -> dict[str, Any]:
         """All that it says of itself."""

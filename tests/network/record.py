@@ -81,10 +81,13 @@ def _results(record: Record, data: DataProcess) -> Iterator[dict[str, Any]]:
     first = min((holding.since for holding in record.holdings), default=0) + 1
     for channel in sorted(set(record.channels.values())):
         ids = [number for number, its in record.channels.items() if its == channel]
-        question = {"channel": channel, "first": first, "last": _LATEST, "ids": ids}
-        answer = data.client.post("/results", json=question)
-        assert answer.status_code == 200, answer.text
-        yield from answer.json()["results"]
+        next_one = first
+        while next_one <= _LATEST:
+            question = {"channel": channel, "first": next_one, "last": _LATEST, "ids": ids}
+            answer = data.client.post("/results", json=question)
+            assert answer.status_code == 200, answer.text
+            yield from answer.json()["results"]
+            next_one = answer.json()["upto"] + 1
 
 
 def _produced(results: Iterable[dict[str, Any]]) -> dict[int, dict[int, str]]:

@@ -57,6 +57,18 @@ def asks_for_nothing(self: wishes.Subscriptions, subscriptions: list[Any]) -> li
     return [action for held in subscriptions for action in self._resume(held)]
 
 
+def skips_in_silence(self: catchup.Catchup, subscription: Any, last: int) -> None:
+    subscription.sent = max(subscription.sent, last)
+
+
+def forgets_who_was_cut_short(
+    self: catchup.Catchup, subscription: Any, session: Any, execution: int, note: bytes
+) -> bool:
+    _hand(self, subscription, session, execution, note)
+    return True
+
+
+_hand = catchup.Catchup._hand
 _flush, _after, _advance = ledger.Ledger.flush, cache.Cache.after, places.Places.advance
 
 RARE = (104, 113, 138, 210, 280, 533)
@@ -78,6 +90,8 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "what is given up still counts": (loads.Loads, "drop", nothing),
     "whoever is on a broker that returns counts nowhere": (arrivals, "_seat", nothing),
     "those behind are never served": (catchup.Catchup, "_pull", nothing),
+    "what is gone is skipped in silence": (catchup.Catchup, "_skip", skips_in_silence),
+    "who could not take a note is given later ones": (catchup.Catchup, "_hand", forgets_who_was_cut_short),
 }
 
 

@@ -1,7 +1,8 @@
 """Those who are behind: given what they missed, in order, from the cache or by pulling, until they are current.
 
 A subscription is current when it has had everything up to its line's horizon; from then on new results are given
-to it as they come. One pull for those behind is under way per channel, for many lines and a bounded span at once.
+to it as they come. One pull for those behind is under way per channel, for many lines and a bounded span at once. They
+take turns: it is for whoever has waited longest, and for those who can use the same.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from math import inf
 from tocsin.broker import frames
 from tocsin.broker.accounting import Account
 from tocsin.broker.cache import Cache
-from tocsin.broker.holdings import Channel, Holdings, Line, Session, Subscription
+from tocsin.broker.holdings import Channel, Fetch, Holdings, Session, Subscription
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
 from tocsin.model import control
+from tocsin.model.subscriber import Gap
 
 
 class Catchup:
     """Brings subscriptions of connected subscribers to the horizon.
 
     What can go wrong: a connection does not keep up (it stops where it is until it is drained), the link is lost or a
-    pull fails (it is asked again), results are older than the data cluster keeps them (they are not there any more).
+    pull fails (it is asked again), results are older than the data cluster keeps them (the subscriber is told of the
+    gap).
     """
 
     def __init__(
@@ -46,6 +49,8 @@ class Catchup:
         """Nothing more is sent."""
         line = subscription.line
         line.channel.behind.pop(subscription, None)
+        if (fetch := line.channel.catching_up) and fetch.takers:
+            fetch.takers.get(line.be, {}).pop(subscription, None)
         if line.current.pop(subscription, None) or line.ahead.pop(subscription, None):
             subscription.sent = max(subscription.sent, line.level)
 
@@ -65,7 +70,7 @@ class Catchup:
         """Whatever was under way is not."""
         self._retries.clear()
         for channel in self._holdings.channels.values():
-            channel.catching_up = False
+            channel.catching_up = None
 
     def due(self, now: float) -> None:
         """Tries again what failed."""
@@ -97,15 +102,21 @@ class Catchup:
     ) -> None:
         """Results in order, up to the execution ``complete`` unless the connection has too much waiting before."""
         for execution, note in found:
-            if execution <= subscription.sent:
-                continue
-            if self._full(session):
+            if not self._hand(subscription, session, execution, note):
                 return
-            self._outbox.note_missed(session, note)
-            for account in (subscription.line.account, self._total):
-                account.outgoing.add(self._outbox.now, len(note))
-            subscription.sent = execution
         subscription.sent = max(subscription.sent, complete)
+
+    def _hand(self, subscription: Subscription, session: Session, execution: int, note: bytes) -> bool:
+        """One result, unless it was had before; False if the connection has too much waiting for it."""
+        if execution <= subscription.sent:
+            return True
+        if self._full(session):
+            return False
+        self._outbox.note_missed(session, note)
+        for account in (subscription.line.account, self._total):
+            account.outgoing.add(self._outbox.now, len(note))
+        subscription.sent = execution
+        return True
 
     def _pull(self, channel: Channel) -> None:
         if channel.catching_up or not self._data.up or channel in self._retries:
@@ -113,17 +124,16 @@ class Catchup:
         ready = [subscription for subscription in channel.behind if self._ready(subscription)]
         if not ready:
             return
-        first = min(subscription.sent for subscription in ready) + 1
-        newest = max(subscription.line.level for subscription in ready)
-        last = min(newest, first + self._limits.pull_executions - 1)
-        lines = list(dict.fromkeys(subscription.line for subscription in ready if subscription.sent < last))
-        # Who is furthest behind must be among them, or it would never end.
-        furthest = next(subscription.line for subscription in ready if subscription.sent == first - 1)
-        lines = list(dict.fromkeys([furthest, *lines]))[: self._limits.pull_lines]
-        channel.catching_up = True
+        head = ready[0]
+        first = head.sent + 1
+        last = min(head.line.level, max(first, channel.oldest) + self._limits.pull_executions - 1)
+        useful = [one.line for one in ready if first - 1 <= one.sent < last]
+        lines = list(dict.fromkeys([head.line, *useful]))[: self._limits.pull_lines]
+        bes, most = sorted(line.be for line in lines), self._limits.pull_bytes
+        asked = {line.be: line for line in lines}
+        fetch = channel.catching_up = Fetch(channel.incarnation, head, asked, first, last)
         self._data.ask(
-            lambda id: control.Pull(id, channel.name, first, last, sorted(line.be for line in lines)),
-            partial(self._pulled, channel, channel.incarnation, lines, first, last),
+            lambda id: control.Pull(id, channel.name, first, last, bes, most), partial(self._pulled, channel, fetch)
         )
 
     def _ready(self, subscription: Subscription) -> bool:
@@ -134,32 +144,80 @@ class Catchup:
     def _full(self, session: Session) -> bool:
         return session.waiting + session.noted > self._limits.waiting_bytes
 
-    def _pulled(
-        self, channel: Channel, incarnation: str, lines: list[Line], first: int, last: int, answer: Reply
-    ) -> None:
-        channel.catching_up = False
-        if incarnation != channel.incarnation:
+    def _pulled(self, channel: Channel, fetch: Fetch, answer: Reply) -> None:
+        if channel.catching_up is not fetch:
+            return
+        if fetch.incarnation != channel.incarnation:
             # What it was asked for means something else by now.
+            channel.catching_up = None
             self._pull(channel)
             return
-        if isinstance(answer, control.Results) and answer.incarnation != incarnation:
+        if isinstance(answer, control.Results) and answer.incarnation != fetch.incarnation:
+            channel.catching_up = None
             self._retries[channel] = self._outbox.now + self._limits.retry_seconds
             return
         if isinstance(answer, control.Error) and to_be_repeated(answer):
+            channel.catching_up = None
             self._retries[channel] = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)
             return
-        found: dict[int, list[tuple[int, bytes]]] = {line.be: [] for line in lines}
-        for result in answer.results if isinstance(answer, control.Results) else []:
-            if result.be in found:
-                found[result.be].append((result.execution, frames.note(result)))
-        for line in lines:
-            self._share(line, found[line.be], first, last)
+        upto, more = fetch.last, False
+        if isinstance(answer, control.Results):
+            self._take_in(channel, fetch, answer)
+            more = answer.more
+            upto = fetch.last if answer.upto is None else answer.upto
+        if not more:
+            self._finish(channel, fetch, upto)
+
+    def _take_in(self, channel: Channel, fetch: Fetch, part: control.Results) -> None:
+        """Gives a part to those who have had all before it."""
+        takers = self._takers(fetch)
+        channel.oldest = max(channel.oldest, part.oldest)
+        for be, execution in part.gone.items():
+            for subscription in list(takers.get(be, ())):
+                self._skip(subscription, execution)
+        for result in part.results:
+            note = frames.note(result)
+            for subscription in list(takers.get(result.be, ())):
+                session = subscription.stay.session if subscription in channel.behind else None
+                if session is None or not self._hand(subscription, session, result.execution, note):
+                    # What comes after it would leave a hole.
+                    del takers[result.be][subscription]
+
+    def _takers(self, fetch: Fetch) -> dict[int, dict[Subscription, None]]:
+        """All who are behind by no more than what was asked for, when the answer begins to come."""
+        if fetch.takers is None:
+            fetch.takers = {
+                be: {
+                    one: None
+                    for one in line.subscriptions
+                    if one.stay.session and one in line.channel.behind and one.sent >= fetch.first - 1
+                }
+                for be, line in fetch.lines.items()
+                if line.be == be
+            }
+        return fetch.takers
+
+    def _skip(self, subscription: Subscription, last: int) -> None:
+        """What was found for a subscription up to an execution is gone, and its subscriber is told so."""
+        if subscription.sent < last:
+            if subscription.stay.session and not subscription.live:
+                gap = Gap(subscription.line.be, subscription.sent + 1, last)
+                self._outbox.reply(subscription.stay.session, gap)
+            subscription.sent = last
+
+    def _finish(self, channel: Channel, fetch: Fetch, upto: int) -> None:
+        takers = [one for each in self._takers(fetch).values() for one in each if one in channel.behind]
+        channel.catching_up = None
+        self._rotate(channel, fetch.head, takers)
+        for subscription in takers:
+            subscription.sent = max(subscription.sent, upto)
+            if session := subscription.stay.session:
+                self._advance(subscription, session)
         self._pull(channel)
 
-    def _share(self, line: Line, found: list[tuple[int, bytes]], first: int, last: int) -> None:
-        """Gives a line's results to all who are behind by no more than these."""
-        for subscription in list(line.subscriptions):
-            session = subscription.stay.session
-            if session and subscription in line.channel.behind and subscription.sent >= first - 1:
-                self._give(subscription, session, found, last)
-                self._advance(subscription, session)
+    def _rotate(self, channel: Channel, head: Subscription, takers: list[Subscription]) -> None:
+        """Puts those who had their turn behind all others, and whatever else the first of them wants with it."""
+        for subscription in dict.fromkeys([*head.stay.subscriptions.values(), head, *takers]):
+            if subscription in channel.behind:
+                del channel.behind[subscription]
+                channel.behind[subscription] = None

@@ -1,6 +1,7 @@
 """New results: pulled once per execution for all lines, and given to every subscription that is current.
 
-One pull per channel is under way at a time; what is executed meanwhile is pulled by the next, in one go.
+One pull per channel is under way at a time; what is executed meanwhile is pulled by the next, in one go. Its
+answer comes in parts, each of which is given as it comes.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
 from tocsin.model import control, subscriber
 from tocsin.model.histories import Era
 from tocsin.model.messages import Result
+from tocsin.model.subscriber import Gap
 
 
 class Delivery:
     """Brings results to those who are current.
 
     What can go wrong: the link is lost (all lines are pulled from the last level on when it is back), a pull fails (it
-    is tried again later, and nobody is given anything newer before).
+    is tried again later, and nobody is given anything newer before), results are gone before they could be pulled
+    (those who are current are told of the gap).
     """
 
     def __init__(
@@ -97,10 +100,10 @@ class Delivery:
         if last == channel.seen:
             channel.wanted.clear()
         channel.pulling = last
-        bes = sorted(line.be for line in lines)
+        bes = sorted(line.be for line in lines) if len(lines) <= self._limits.pull_ids else None
         self._data.ask(
             lambda id: control.Pull(id, channel.name, first, last, bes),
-            partial(self._pulled, channel, channel.incarnation, lines, last),
+            partial(self._pulled, channel, channel.incarnation, last),
         )
 
     def lost(self) -> None:
@@ -120,26 +123,55 @@ class Delivery:
         """When something is due."""
         return min(self._retries.values()) if self._retries else inf
 
-    def _pulled(self, channel: Channel, incarnation: str, lines: list[Line], last: int, answer: Reply) -> None:
+    def _pulled(self, channel: Channel, incarnation: str, last: int, answer: Reply) -> None:
         if incarnation != channel.incarnation:
             # What it was asked for means something else by now, and is asked for as that.
             return
-        channel.pulling = 0
         if isinstance(answer, control.Results) and answer.incarnation != incarnation:
-            channel.wanted.update(dict.fromkeys(line for line in lines if line.be in channel.lines))
+            channel.pulling = 0
+            channel.wanted = dict.fromkeys(channel.lines.values())
             self._strange(channel)
             return
         if isinstance(answer, control.Error) and to_be_repeated(answer):
-            channel.wanted.update(dict.fromkeys(line for line in lines if line.be in channel.lines))
+            channel.pulling = 0
+            channel.wanted = dict.fromkeys(channel.lines.values())
             self._retries[channel] = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)
             return
-        for result in answer.results if isinstance(answer, control.Results) else []:
+        upto = last
+        if isinstance(answer, control.Results):
+            self._take_in(channel, answer)
+            if answer.more:
+                return
+            upto = last if answer.upto is None else answer.upto
+        channel.pulling = 0
+        channel.level = max(channel.level, upto)
+        if upto < last:
+            # Also for lines attached since: they may take part in what is pulled next as if they had been asked for.
+            channel.wanted = dict.fromkeys(channel.lines.values())
+        self._catchup.advance(channel)
+        self.pull(channel)
+
+    def _take_in(self, channel: Channel, part: control.Results) -> None:
+        channel.oldest = max(channel.oldest, part.oldest)
+        for be, execution in part.gone.items():
+            if (line := channel.lines.get(be)) and execution > line.level:
+                self._skip(line, execution)
+        for result in part.results:
             # What is older than the line came with what others wanted: whoever is current has had it elsewhere.
             if (line := channel.lines.get(result.be)) and result.execution > line.attached:
                 self._give(line, result)
-        channel.level = max(channel.level, last)
-        self._catchup.advance(channel)
-        self.pull(channel)
+        if part.more and part.results:
+            # Of the last of these executions there may be more to come.
+            channel.level = max(channel.level, part.results[-1].execution - 1)
+
+    def _skip(self, line: Line, last: int) -> None:
+        """What was found for a line up to an execution is gone before it could be pulled."""
+        begun = dict.fromkeys(line.current, line.level) | {one: one.sent for one in line.ahead if one.sent < last}
+        for subscription, sent in begun.items():
+            if subscription.stay.session:
+                self._outbox.reply(subscription.stay.session, Gap(line.be, sent + 1, last))
+        self._cache.close(line.be)
+        self._cache.open(line.be, last)
 
     def _give(self, line: Line, result: Result) -> None:
         """One result, to all who are current."""

@@ -39,7 +39,8 @@ class Channel:
     Its name is as the data cluster spells it, and all numbers count under the last incarnation of its ``history``.
     ``terms`` say who may use it, once the data cluster has told. ``seen`` is the last execution heard of. Everything up
     to ``level`` has been pulled for every line and given to those who are current. ``pulling`` is the last execution of
-    the pull under way, 0 without one.
+    the pull under way, 0 without one. What was found before ``oldest`` is not kept any more. Of those ``behind``,
+    whoever has waited longest for a pull comes first; one for them is under way as ``catching_up``.
     """
 
     name: str
@@ -51,7 +52,8 @@ class Channel:
     lines: dict[int, Line] = field(default_factory=dict)
     wanted: dict[Line, None] = field(default_factory=dict)
     behind: dict[Subscription, None] = field(default_factory=dict)
-    catching_up: bool = False
+    catching_up: Fetch | None = None
+    oldest: int = 1
 
     @property
     def incarnation(self) -> str:
@@ -61,6 +63,22 @@ class Channel:
     def cursor(self, execution: int) -> Cursor:
         """An execution of the present incarnation, as others are told of it."""
         return Cursor(execution, self.incarnation)
+
+
+@dataclass(slots=True, eq=False)
+class Fetch:
+    """A pull for those behind, of executions ``first`` to ``last`` of an incarnation, begun for ``head``.
+
+    ``lines`` are by the numbers that were asked for. ``takers`` are those who have had all of it so far, by the same;
+    they are known with the first part.
+    """
+
+    incarnation: str
+    head: Subscription
+    lines: dict[int, Line]
+    first: int
+    last: int
+    takers: dict[int, dict[Subscription, None]] | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -38,6 +38,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """After which time a failed pull is tried again, unless the answer says."""
     pull_executions: int = 1000
     """Executions that one pull spans at most."""
+    pull_bytes: int = 4 * MIB
+    """Bytes of results after which a pull begins no further execution."""
+    pull_ids: int = 10_000
+    """With more BE subscriptions than this, a pull for all who are current names none, and so means all."""
     pull_lines: int = 256
     """BE subscriptions that one pull for those behind asks for at most."""
     cache_bytes: int = 64 * MIB

@@ -121,8 +121,10 @@ class DataLink:
             self._outbox.add(ToData(request(self._last)))
 
     def answered(self, answer: Reply) -> None:
-        """Hands an answer to whom it is for; one that nobody waits for is late."""
-        if answer.id is not None and (then := self._asked.pop(answer.id, None)):
+        """Hands an answer, or a part of one, to whom it is for; one that nobody waits for is late."""
+        more = isinstance(answer, control.Results) and answer.more
+        find = self._asked.get if more else self._asked.pop
+        if answer.id is not None and (then := find(answer.id, None)):
             then(answer)
 
     def connected(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from tocsin.coordinator.registry import Member
@@ -9,13 +11,17 @@ from tocsin.coordinator.rooms import Rooms
 from tocsin.coordinator.store.records import Place
 from tocsin.model.coordination import Hello, Release
 
+MOST_FORGOTTEN: Final = 1 << 32
+"""Stays of one subscriber that a coordinator can have forgotten at most."""
+
 
 def reconcile(rooms: Rooms, now: float, member: Member, hello: Hello) -> None:
     """Brings a broker that has come, or come back, to what is known.
 
     What it serves for a move is an arrival. What it has of an older stay, or of a move that was given up, it is told to
     release; what it should have and has lost, to prepare again. A stay that is newer than any known means that the
-    coordinator has forgotten something, as after a backup was put in place: then the broker is right.
+    coordinator has forgotten something, as after a backup was put in place: then the broker is right. One that is newer
+    by more than any backup could be old is a fault of the broker's, and is only to be released.
     """
     serving = {(stay.subscriber, stay.stay) for stay in hello.serving}
     prepared = {(stay.subscriber, stay.stay) for stay in hello.prepared}
@@ -38,7 +44,7 @@ def reconcile(rooms: Rooms, now: float, member: Member, hello: Hello) -> None:
 
 def _believe(rooms: Rooms, member: Member, serving: list[tuple[str, int]]) -> None:
     for subscriber, stay in serving:
-        if stay > rooms.places.get(subscriber).coming:
+        if _newer(rooms, subscriber, stay):
             rooms.moves.cancel(subscriber, "it is elsewhere")
             rooms.places.put(Place(subscriber, member.name, stay, None, stay))
             _seat(rooms, rooms.places.get(subscriber))
@@ -51,6 +57,11 @@ def _seat(rooms: Rooms, place: Place) -> None:
 
 def _outnumber(rooms: Rooms, subscriber: str, stay: int) -> None:
     """Never gives a number again that some broker has seen."""
-    if stay > rooms.places.get(subscriber).coming:
+    if _newer(rooms, subscriber, stay):
         rooms.moves.cancel(subscriber, "it must be placed anew")
         rooms.places.put(replace(rooms.places.get(subscriber), coming=stay))
+
+
+def _newer(rooms: Rooms, subscriber: str, stay: int) -> bool:
+    """Whether a stay may have been given out since what is known of its subscriber; there is room for many more."""
+    return 0 < stay - rooms.places.get(subscriber).coming <= MOST_FORGOTTEN

@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -38,7 +38,7 @@ from tocsin.model import names
 from tocsin.model.control import Changed, Dropped, Executed, Failing, Notice
 from tocsin.model.definitions import Channel
 from tocsin.model.histories import incarnation
-from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
+from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Pulled
 from tocsin.model.terms import Asker
 from tocsin.private import make_private_directory
 from tocsin.settings import Settings
@@ -166,11 +166,26 @@ class Cluster:
     async def incarnation(self, channel: str) -> str:
         return incarnation(self._catalog.histories.get(self._catalog.channel(channel).name, []))
 
-    async def results(self, channel: str, first: int, last: int, bes: list[int] | None) -> list[Result]:
+    async def pull(
+        self,
+        channel: str,
+        first: int,
+        last: int,
+        bes: list[int] | None = None,
+        most: int | None = None,
+        broker: str | None = None,
+    ) -> AsyncGenerator[Pulled, None]:
         if first > last:
             raise InvalidError(f"executions {first} to {last} are none: first must not be after last")
         results = self._catalog.results[self._catalog.channel(channel).name]
-        return await self._in_thread(results.pull, first, last, bes)
+
+        def begin() -> Iterator[Pulled]:
+            wanted = self._catalog.subscriptions.of(broker) if bes is None and broker is not None else bes
+            return results.pull(first, last, wanted, most)
+
+        parts = await self._in_thread(begin)
+        while (part := await self._in_thread(next, parts, None)) is not None:
+            yield part
 
     async def rates(self, bes: list[int]) -> list[float]:
         found: list[float] = self._rates.rate(time.time(), np.array(bes, np.int64)).tolist()

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Raw
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from tocsin.data.disk import Disk
+from tocsin.data.expired import Expired, Ids
 from tocsin.data.lake import frames
-from tocsin.data.lake.table import Table
+from tocsin.data.lake.table import Snapshot, Table
+from tocsin.data.pulls import COLUMNS, Read, pull
 from tocsin.data.sql.rewrite import BE
-from tocsin.model.messages import Result
+from tocsin.model.messages import Pulled
 
 SCHEMA = pa.schema(
     [
@@ -36,7 +39,8 @@ SCHEMA = pa.schema(
         ("at", pa.timestamp("us", tz="UTC")),
     ]
 )
-_PULLED = ["execution", "be", "rows", "bytes", "payload"]
+# A longer span is read from files, without looking for each of its executions.
+_MOST_CACHED: Final = 1024
 
 
 def seen(dataset: str) -> str:
@@ -86,6 +90,10 @@ class Results:
         self.channel = channel
         self._table = Table(directory, SCHEMA, disk=disk)
         self._cache = cache
+        # Not among the files that the table knows, as the name says.
+        self._expired = Expired(directory / "_expired")
+        # What is kept and what is said to be gone change together.
+        self._expiring = threading.Lock()
 
     @property
     def execution(self) -> int:
@@ -115,46 +123,61 @@ class Results:
         markers = {seen(name): version for name, version in versions.items()}
 
         def remember(results: pa.Table) -> None:
-            self._cache.put(self.channel, execution, results.select(_PULLED))
+            self._cache.put(self.channel, execution, results.select(COLUMNS))
 
         return execution, frames.append(self._table, rows, markers, ["be", "bytes"], stamp, remember)
 
-    def pull(self, first: int, last: int, bes: Iterable[int] | None) -> list[Result]:
-        """The results of executions ``first`` to ``last``, of these BE subscriptions or of all."""
-        first, last = max(first, 1), min(last, self.execution)
-        wanted = None if bes is None else pa.array(bes, pa.int64())
-        cached = {n: self._cache.get(self.channel, n) for n in range(max(first, last - 1023), last + 1)}
-        held = [table for n, table in sorted(cached.items()) if table is not None]
-        missing = first <= last and (last - first >= 1024 or any(table is None for table in cached.values()))
-        parts = [self._stored(first, last)] if missing else held
-        rows = pa.concat_tables([_empty(), *parts])
-        if wanted is not None:
-            rows = rows.filter(pc.is_in(rows["be"], wanted))
-        return _results(rows.sort_by([("execution", "ascending"), ("be", "ascending")]))
+    def pull(
+        self, first: int, last: int, bes: Iterable[int] | None = None, most: int | None = None
+    ) -> Iterator[Pulled]:
+        """The results of executions ``first`` to ``last``, of these BE subscriptions or of all, in parts.
 
-    def expire(self, retention: float, now: datetime) -> int:
-        """Removes results older than ``retention`` seconds; how many."""
+        With ``most``, no execution is begun after so many bytes. All is of one moment, however long it takes.
+        """
+        first, there = max(first, 1), min(last, self.execution)
+        wanted = None if bes is None else np.array(list(bes), np.int64)
+        with self._expiring:
+            oldest, gone = self._expired.oldest, self._expired.gone(first, wanted)
+            read = self._reader(first, there)
+        return pull(read, first, last, wanted, most, oldest, gone)
+
+    def expire(self, retention: float, now: datetime, live: Callable[[Ids], Ids] = np.asarray) -> int:
+        """Removes results older than ``retention`` seconds; how many.
+
+        ``live`` gives those of some BE subscriptions that still are: their holders can be told what is gone.
+        """
         older = pc.field("at") < pa.scalar(now - timedelta(seconds=retention), SCHEMA.field("at").type)
-        if not self._table.read(older, ["be"]).num_rows:
+        old = self._table.read(older, ["execution", "be"])
+        if not old.num_rows:
             return 0
-        self._cache.drop(self.channel)
-        return self._table.delete(older)
+        with self._expiring:
+            self._cache.drop(self.channel)
+            # First, so that nothing is ever gone without a word.
+            self._expired.add(old["be"].to_numpy(), old["execution"].to_numpy(), live)
+            return self._table.delete(older)
 
-    def _stored(self, first: int, last: int) -> pa.Table:
+    def _reader(self, first: int, last: int) -> Read:
+        """Where these executions are read from: memory, if all of them are there."""
+        numbers = range(first, last + 1) if last - first < _MOST_CACHED else ()
+        tables = [self._cache.get(self.channel, number) for number in numbers]
+        cached = {number: table for number, table in zip(numbers, tables, strict=True) if table is not None}
+        if numbers and len(cached) == len(numbers):
+            return partial(_remembered, cached)
+        return partial(self._stored, self._table.snapshot)
+
+    def _stored(self, of: Snapshot, first: int, last: int, columns: list[str], wanted: Ids | None) -> pa.Table:
         execution = pc.field("execution")
-        return self._table.read((execution >= first) & (execution <= last), _PULLED, since=first - 1)
+        where = (execution >= first) & (execution <= last)
+        if wanted is not None:
+            where &= pc.field("be").isin(pa.array(wanted))
+        return self._table.read(where, columns, since=first - 1, of=of)
 
 
-def _empty() -> pa.Table:
-    return pa.schema([SCHEMA.field(name) for name in _PULLED]).empty_table()
-
-
-def _results(rows: pa.Table) -> list[Result]:
-    columns = [rows[name].to_pylist() for name in _PULLED]
-    return [
-        Result(execution, be, count, size, Raw(payload.encode()))
-        for execution, be, count, size, payload in zip(*columns, strict=True)
-    ]
+def _remembered(
+    cached: Mapping[int, pa.Table], first: int, last: int, columns: list[str], wanted: Ids | None
+) -> pa.Table:
+    rows = pa.concat_tables([table.select(columns) for number, table in cached.items() if first <= number <= last])
+    return rows if wanted is None else rows.filter(pc.is_in(rows["be"], pa.array(wanted)))
 
 
 def sizes(rows: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -63,7 +63,8 @@ class Upkeep:
             log.exception("upkeep failed in an unforeseen way")
 
     def _expire(self, results: Results) -> None:
-        removed = results.expire(self._settings.results.retention_seconds, datetime.now(UTC))
+        retention, live = self._settings.results.retention_seconds, self._catalog.subscriptions.among
+        removed = results.expire(retention, datetime.now(UTC), live)
         if removed:
             log.info("results past their retention removed", channel=results.channel, rows=removed)
 

@@ -109,9 +109,9 @@ class Detached(Message, frozen=True, tag="detached"):
 class Results(Message, frozen=True, tag="results"):
     """The answer to :class:`Pull`, ordered by execution, then by BE subscription; in parts, all but the last ``more``.
 
-    Everything up to execution ``upto`` has been told by now; None: all that was asked for. What executions before
-    ``oldest`` found is not kept any more. Where one of the BE subscriptions asked for had something among it, ``gone``
-    says the last such execution, in the first part.
+    With the last part all is told up to execution ``upto``, perhaps less than was asked for; None: all of that. What
+    executions before ``oldest`` found is not kept any more. Where one of the BE subscriptions asked for had something
+    among it, from ``first`` on, ``gone`` says the last such execution, before any results.
     """
 
     id: int

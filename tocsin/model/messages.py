@@ -92,6 +92,20 @@ class Result(msgspec.Struct, frozen=True):
     payload: Raw
 
 
+class Pulled(msgspec.Struct, frozen=True):
+    """A part of what was pulled; ``more`` if another follows, and with the last all is told up to ``upto``.
+
+    What executions before ``oldest`` found is not kept any more; where one of the BE subscriptions had something among
+    it from ``first`` on, ``gone`` says the last such execution, before any results.
+    """
+
+    results: list[Result]
+    more: bool
+    upto: int
+    oldest: int
+    gone: dict[int, int]
+
+
 class FeedHealth(msgspec.Struct, frozen=True):
     """A feed: what is accepted but not yet in its dataset, and for how long the oldest of it has waited."""
 
@@ -198,9 +212,14 @@ class ResultsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ResultsFound(msgspec.Struct, frozen=True):
-    """Results ordered by execution, then by BE subscription."""
+    """Results ordered by execution, then by BE subscription: all up to execution ``upto``; for more, ask from there on.
+
+    What executions before ``oldest`` found is not kept any more.
+    """
 
     results: list[Result]
+    upto: int
+    oldest: int
 
 
 class RatesWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

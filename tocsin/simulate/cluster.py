@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from tocsin.errors import ForbiddenError
 from tocsin.model import control
@@ -31,10 +32,12 @@ class DataCluster:
     Args:
         size: the bytes of what an execution finds for a BE subscription; a payload is never smaller than its ids.
         kept: of each BE subscription, results of so many executions of its channel can be pulled; None: of all.
+        part: so many results come in a part of an answer; None: all of them.
     """
 
     size: Callable[[int, int], int] = lambda be, execution: 0  # noqa: ARG005
     kept: int | None = None
+    part: int | None = None
     execution: dict[str, int] = field(default_factory=dict)
     bes: dict[tuple[str, bytes], int] = field(default_factory=dict)
     channels: dict[int, str] = field(default_factory=dict)
@@ -114,12 +117,8 @@ class DataCluster:
                 for be in bes:
                     self.attached.get(be, set()).discard(broker)
                 return control.Detached(id, len(bes))
-            case control.Pull(id, channel, first, last, wanted):
-                if channel in self.absent:
-                    return self._missing(id, channel)
-                return control.Results(
-                    id, self.results(channel, first, last, wanted or []), incarnation=self.incarnation(channel)
-                )
+            case control.Pull(id, channel):
+                return self._missing(id, channel) if channel in self.absent else self._pulled(broker, request)
             case control.Ping(id):
                 return control.Pong(id)
 
@@ -151,6 +150,34 @@ class DataCluster:
 
     def _append(self, channel: str, era: Era) -> None:
         self.histories.setdefault(channel, [Era("", 0)]).append(era)
+
+    def parts(self, answer: control.Message) -> list[control.Message]:
+        """An answer as it is sent: results in parts."""
+        if not isinstance(answer, control.Results) or self.part is None:
+            return [answer]
+        last, found = max(len(answer.results) - 1, 0) // self.part, answer.results
+        return [
+            replace(
+                answer,
+                results=found[number * self.part : (number + 1) * self.part],
+                more=number < last,
+                gone=answer.gone if number == 0 else {},
+            )
+            for number in range(last + 1)
+        ]
+
+    def _pulled(self, broker: str, pull: control.Pull) -> control.Results:
+        wanted = pull.bes if pull.bes is not None else [be for be, held in self.attached.items() if broker in held]
+        found, upto, size = list[Result](), pull.last, 0
+        for one in self.results(pull.channel, pull.first, pull.last, wanted):
+            if pull.most and size >= pull.most and one.execution > found[-1].execution:
+                upto = found[-1].execution
+                break
+            found.append(one)
+            size += one.bytes
+        gone = {be: last for be, last in self.gone(pull.channel, wanted).items() if last >= pull.first}
+        oldest, incarnation = self.oldest(pull.channel), self.incarnation(pull.channel)
+        return control.Results(pull.id, found, incarnation, upto=upto, oldest=oldest, gone=gone)
 
     def attach(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
         """Counts BE subscriptions to a broker."""

@@ -103,7 +103,16 @@ class DataHost:
             return
         if isinstance(answer, control.Attached):
             answer = replace(answer, execution=self._cluster.execution.get(channel, 0))
-        link.send(1, answer)
+        self._send(link, deque(self._cluster.parts(answer)))
+
+    def _send(self, link: Link, parts: deque[control.Message]) -> None:
+        """Sends an answer, a part at a time, and goes on to the next question."""
+        if not self.alive or link not in self._brokers:
+            return
+        link.send(1, parts.popleft())
+        if parts:
+            self._later(self._send, link, parts)
+            return
         self._asked[link].popleft()
         if self._asked[link]:
             self._begin(link)

@@ -92,8 +92,9 @@ class Oracle:
 
     def _check_told(self, catalog: Catalog, cut: float) -> None:
         results = catalog.results["OfType"]
-        kept = {result.execution: set[Found]() for result in results.pull(1, results.execution, None)}
-        for result in results.pull(1, results.execution, None):
+        kept: dict[int, set[Found]] = {}
+        for result in (each for part in results.pull(1, results.execution) for each in part.results):
+            kept.setdefault(result.execution, set())
             kept[result.execution] |= {(result.be, row["id"]) for row in json.loads(bytes(result.payload))}
         found = [row for rows in kept.values() for row in rows]
         assert len(found) == len(set(found)), "found twice"

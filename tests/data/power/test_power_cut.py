@@ -261,8 +261,8 @@ def test_a_data_cluster_goes_on_after_a_power_cut_and_finds_everything_once(
         accepted = recording.oracle.accepted(cut)
 
         def found() -> list[str]:
-            results = catalog.results["OfType"].pull(1, 10**9, None)
-            return [row["id"] for result in results for row in json.loads(bytes(result.payload))]
+            parts = catalog.results["OfType"].pull(1, 10**9)
+            return [row["id"] for part in parts for result in part.results for row in json.loads(bytes(result.payload))]
 
         until(lambda: accepted <= set(found()))
         assert len(found()) == len(set(found()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +19,17 @@ from tocsin.data.sql.statements import parse
 from tocsin.errors import InvalidError, NotFoundError, StorageError
 from tocsin.model.control import Executed, Notice
 from tocsin.model.definitions import Channel, Dataset, Definition, Feed
-from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
+from tocsin.model.messages import (
+    ChannelHealth,
+    Health,
+    Listed,
+    Loaded,
+    Outcome,
+    Published,
+    PublishedShares,
+    Pulled,
+    Result,
+)
 from tocsin.model.records import RecordDecoder
 from tocsin.model.terms import Asker, Terms, admit, fill_in
 
@@ -49,6 +59,7 @@ class MemoryCluster:
         self.brokers: dict[str, str] = {}
         self.subscriptions: list[tuple[str, dict[str, Any]]] = []
         self.found: list[Result] = []
+        self.part = 1000
         self.left = asyncio.Event()
         self.listeners: dict[str, asyncio.Queue[Notice]] = {}
         self.status = Health("ok", channels=[ChannelHealth("Of", "waiting", 3)])
@@ -180,9 +191,19 @@ class MemoryCluster:
         self._fail()
         return sum(be < len(self.subscriptions) for be in bes)
 
-    async def results(self, channel: str, first: int, last: int, bes: list[int] | None) -> list[Result]:
+    async def pull(
+        self,
+        channel: str,
+        first: int,
+        last: int,
+        bes: list[int] | None = None,
+        most: int | None = None,
+        broker: str | None = None,
+    ) -> AsyncGenerator[Pulled, None]:
         self._fail()
-        return [one for one in self.found if first <= one.execution <= last and (bes is None or one.be in bes)]
+        found = [one for one in self.found if first <= one.execution <= last and (bes is None or one.be in bes)]
+        for part in (found[start : start + self.part] for start in range(0, max(1, len(found)), self.part)):
+            yield Pulled(part, part[-1:] != found[-1:], last, 1, {})
 
     async def rates(self, bes: list[int]) -> list[float]:
         self._fail()

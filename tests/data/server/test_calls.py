@@ -211,7 +211,8 @@ async def test_payloads_are_passed_on_exactly_as_they_were_made(
     cluster.find(2, 8, b"[]")
     wanted = {"channel": "Of", "first": 1, "last": 1, "ids": [7, 8]}
     answer = await filled.post("/results", json=wanted)
-    expected = b'{"results":[{"execution":1,"be":7,"rows":1,"bytes":%d,"payload":%s}]}' % (len(payload), payload)
+    expected = b'{"results":[{"execution":1,"be":7,"rows":1,"bytes":%d,"payload":%s}],"upto":1,"oldest":1}'
+    expected %= (len(payload), payload)
     assert answer.content == expected
     everything = await filled.post("/results", json={"channel": "Of", "first": 1, "last": 9})
     assert [result["be"] for result in everything.json()["results"]] == [7, 8]

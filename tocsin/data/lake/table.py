@@ -213,15 +213,28 @@ class Table:
                 Path(path).unlink(missing_ok=True)
         return len(doomed)
 
-    def read(self, where: pc.Expression | None = None, columns: list[str] | None = None, since: int = -1) -> pa.Table:
-        """Rows read here, without Spark: for the small answers. Files with nothing after ``since`` are passed over."""
-        return pa.Table.from_batches(self.batches(where, columns, since), self._selected(columns))
+    def read(
+        self,
+        where: pc.Expression | None = None,
+        columns: list[str] | None = None,
+        since: int = -1,
+        of: Snapshot | None = None,
+    ) -> pa.Table:
+        """Rows read here, without Spark: for the small answers. Files with nothing after ``since`` are passed over.
+
+        They are ``of`` the newest snapshot, unless another is given.
+        """
+        return pa.Table.from_batches(self.batches(where, columns, since, of), self._selected(columns))
 
     def batches(
-        self, where: pc.Expression | None = None, columns: list[str] | None = None, since: int = -1
+        self,
+        where: pc.Expression | None = None,
+        columns: list[str] | None = None,
+        since: int = -1,
+        of: Snapshot | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """As :meth:`read`, a piece at a time."""
-        snapshot = self._snapshot
+        snapshot = of or self._snapshot
         source = dataset.dataset(snapshot.paths(since), schema=self.schema, format="parquet")
         yield from source.to_batches(filter=where, columns=columns)
 

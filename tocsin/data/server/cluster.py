@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 from tocsin.data.attachment import Attachment
 from tocsin.model.control import Notice
-from tocsin.model.messages import Health, Listed, Loaded, Outcome, Published, PublishedShares, Result
+from tocsin.model.messages import Health, Listed, Loaded, Outcome, Published, PublishedShares, Pulled
 from tocsin.model.terms import Asker
 
 
@@ -83,8 +83,20 @@ class DataCluster(Protocol):
         """The broker wants these no longer; how many of them it did want."""
         ...
 
-    async def results(self, channel: str, first: int, last: int, bes: list[int] | None) -> list[Result]:
-        """Results of executions ``first`` to ``last``, by execution, then BE subscription; None means of all."""
+    def pull(
+        self,
+        channel: str,
+        first: int,
+        last: int,
+        bes: list[int] | None = None,
+        most: int | None = None,
+        broker: str | None = None,
+    ) -> AsyncGenerator[Pulled, None]:
+        """Results of executions ``first`` to ``last``, by execution, then BE subscription, in parts, at least one.
+
+        None means those of all BE subscriptions, or of those that ``broker`` holds. No further execution is begun after
+        ``most`` bytes.
+        """
         ...
 
     async def rates(self, bes: list[int]) -> list[float]:

@@ -9,7 +9,8 @@ answered with an error, and the connection stays.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from typing import Final
 
 import msgspec
@@ -34,6 +35,8 @@ TOKEN_SECONDS: Final = 10.0
 MOST_UNNAMED: Final = 16
 WATCH_SECONDS: Final = 1.0
 UNSUPPORTED: Final = 1003
+# What is encoded in a thread, so that others are answered meanwhile.
+_LARGE: Final = 64 << 10
 
 _REQUEST: Final[msgspec.json.Decoder[control.Request]] = msgspec.json.Decoder(control.Request)
 
@@ -133,26 +136,40 @@ class Conversation:
             text = await _text(self._websocket)
             if text is None:
                 return
-            await self._send(await self._reply(text))
+            async with aclosing(self._replies(text)) as answers:
+                async for answer in answers:
+                    await self._send(answer)
 
-    async def _reply(self, text: str) -> control.Message:
-        """The answer to one message, whatever it is."""
+    async def _replies(self, text: str) -> AsyncGenerator[control.Message, None]:
+        """The answer to one message, whatever it is; that to a pull comes in parts, each read when the one before was
+        taken."""
         try:
-            return await self._act(_REQUEST.decode(text))
+            request = _REQUEST.decode(text)
+            if isinstance(request, control.Pull):
+                async with aclosing(self._pull(request)) as parts:
+                    async for part in parts:
+                        yield part
+            else:
+                yield await self._act(request)
         except UNDECODABLE as error:
-            return control.Error.of(failures.problem(undecodable(error, "message")), _id(text))
+            yield control.Error.of(failures.problem(undecodable(error, "message")), _id(text))
         except Exception as error:
-            return control.Error.of(failures.problem(error), _id(text))
+            yield control.Error.of(failures.problem(error), _id(text))
 
-    async def _act(self, request: control.Request) -> control.Message:
+    async def _pull(self, request: control.Pull) -> AsyncGenerator[control.Results, None]:
+        incarnation = await self._cluster.incarnation(request.channel)
+        pulled = self._cluster.pull(
+            request.channel, request.first, request.last, request.bes, request.most, self._broker
+        )
+        async for part in pulled:
+            yield control.Results(request.id, part.results, incarnation, part.more, part.upto, part.oldest, part.gone)
+
+    async def _act(self, request: control.Attach | control.Detach | control.Ping) -> control.Message:
         match request:
             case control.Attach():
                 return await self._attach(request)
             case control.Detach(id=id, bes=bes):
                 return control.Detached(id, await self._cluster.unsubscribe(self._broker, bes))
-            case control.Pull(id=id, channel=channel, first=first, last=last, bes=bes):
-                incarnation = await self._cluster.incarnation(channel)
-                return control.Results(id, await self._cluster.results(channel, first, last, bes), incarnation)
             case control.Ping(id=id):
                 return control.Pong(id)
 
@@ -162,7 +179,13 @@ class Conversation:
         return _attached(request.id, attachment)
 
     async def _send(self, message: control.Message) -> None:
-        await self._websocket.send_text(msgspec.json.encode(message).decode())
+        large = isinstance(message, control.Results) and sum(one.bytes for one in message.results) > _LARGE
+        text = await asyncio.to_thread(_text_of, message) if large else _text_of(message)
+        await self._websocket.send_text(text)
+
+
+def _text_of(message: control.Message) -> str:
+    return msgspec.json.encode(message).decode()
 
 
 def _attached(id: int, attachment: Attachment) -> control.Attached:

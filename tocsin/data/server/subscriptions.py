@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.responses import Response
 
 from tocsin.data.server.call import Call
@@ -36,10 +38,12 @@ async def unsubscribe(call: Call) -> Response:
 
 
 async def results(call: Call) -> Response:
-    """What executions found."""
+    """What executions found, as far as fits into an answer, but always the first of them as a whole."""
     wanted = await call.decode(messages.ResultsWanted)
-    found = await call.cluster.results(wanted.channel, wanted.first, wanted.last, wanted.ids)
-    return answer(messages.ResultsFound(found))
+    most = call.settings.data.max_request_bytes
+    parts = [part async for part in call.cluster.pull(wanted.channel, wanted.first, wanted.last, wanted.ids, most)]
+    found = messages.ResultsFound([one for part in parts for one in part.results], parts[-1].upto, parts[-1].oldest)
+    return await asyncio.to_thread(answer, found)
 
 
 async def rates(call: Call) -> Response:

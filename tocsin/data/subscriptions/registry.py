@@ -141,6 +141,10 @@ class Subscriptions:
         shares = {broker: common(array, ids) for broker, array in held.items()}
         return {broker: share for broker, share in shares.items() if len(share)}
 
+    def among(self, bes: Iterable[int]) -> IdArray:
+        """Those of these that somebody holds, ascending."""
+        return ascending(np.concatenate([NONE, *self.holders(bes).values()]))
+
     def of(self, broker: str) -> IdArray:
         """All that the broker holds, ascending."""
         with self._state:

@@ -41,6 +41,8 @@ class Schedule:
         self._scales: dict[str, Scales] = {}
         self.system = System([], self._random.getrandbits(32), setup(self._random), show)
         self.system.cluster.size = lambda be, execution: 30 + (be * 37 + execution * 11) % 150
+        self.system.cluster.kept = self._random.choice([None, None, 12, 30])
+        self.system.cluster.part = self._random.choice([None, 1, 3])
         self._trouble = Trouble(self.system, self._random)
         self._finding = self._random.choice([0.3, 0.7, 1.0])
         self._pause = 1.5

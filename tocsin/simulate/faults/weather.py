@@ -46,7 +46,7 @@ def conditions(random: Random) -> Conditions:
 
 def _brokers(random: Random) -> BrokerLimits:
     return BrokerLimits(
-        waiting_bytes=random.choice([400, 1 << 20]),
+        waiting_bytes=random.choice([1200, 1 << 20]),
         cache_bytes=random.choice([0, 2000, 1 << 20]),
         linger_seconds=random.choice([0.2, 1.0]),
         request_seconds=random.choice([2.0, 10.0]),
@@ -54,6 +54,7 @@ def _brokers(random: Random) -> BrokerLimits:
         missing_seconds=random.choice([0.5, 5.0]),
         pull_executions=random.choice([2, 1000]),
         pull_lines=random.choice([1, 256]),
+        pull_bytes=random.choice([100, 1000, 4 << 20]),
         login_seconds=3.0,
         rate_seconds=20.0,
     )
