@@ -43,6 +43,7 @@ from tocsin.model import control
 from tocsin.model.messages import Failure
 from tocsin.model.records import Refusal
 from tocsin.model.trust import Trust
+from tocsin.simulate import inspection
 
 QUICK = Rules(first_wait=0.02, longest_wait=0.1, ack_seconds=0.02, retry_seconds=0.02, renew_seconds=0.02)
 NOWHERE = "Nowhere"
@@ -157,6 +158,27 @@ class Town:
             for name, notice in self.data.execute(channel, lambda be: True).items():
                 if name in self.nodes:
                     self._tell_broker(self.nodes[name], broker_events.Told(notice))
+
+    def restart_data(self, copy: dict[str, Any] | None = None) -> None:
+        """Ends the data cluster, and starts it with its data, or as they are in a copy."""
+        for node in self.nodes.values():
+            self._tell_broker(node, broker_events.Lost("data"))
+        if copy is not None:
+            self.data.restore(copy)
+        self.data.begin()
+        for node in self.nodes.values():
+            self._tell_broker(node, broker_events.Connected("data"))
+
+    def drop(self, channel: str) -> None:
+        """Drops a channel; brokers are told."""
+        dropped = control.Dropped(channel, self.data.incarnation(channel))
+        self.data.drop(channel)
+        for node in self.nodes.values():
+            self._tell_broker(node, broker_events.Told(dropped))
+
+    def held(self, name: str) -> list[tuple[str, int]]:
+        """What a subscriber holds by what the coordinator has stored: channels and numbers."""
+        return [(held.channel, held.subscription) for held in inspection.held(self._core, name)]
 
     def where(self) -> list[str]:
         """The brokers that have connections."""

@@ -26,6 +26,7 @@ FLAGS: Final = [
 _PAGE: Final = """<!doctype html><title>test</title><script type="module">
 import * as tocsin from "./tocsin.js";
 const report = (value) => fetch("/report", {method: "POST", body: JSON.stringify(value)});
+const asked = () => fetch("/asked");
 const rules = {firstWait: 0.02, longestWait: 0.1, ack: 0.02, renew: 0.02, retry: 0.02};
 const taken = async (subscription, count) => {
   const notes = [];
@@ -51,6 +52,7 @@ class Browser:
     def __init__(self, script: str, profile: Path) -> None:
         self._page, self._profile = (_PAGE % script).encode(), profile
         self._reports: asyncio.Queue[Any] = asyncio.Queue()
+        self._asked = asyncio.Event()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -76,6 +78,10 @@ class Browser:
         async with asyncio.timeout(30):
             return await self._reports.get()
 
+    def ask(self) -> None:
+        """Lets a script go on that waits until it is ``asked``."""
+        self._asked.set()
+
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One call of the page."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
@@ -86,5 +92,8 @@ class Browser:
             length = int(head.partition("content-length:")[2].split("\r\n")[0])
             self._reports.put_nowait(json.loads(await reader.readexactly(length)))
             body = b""
+        elif head.startswith("get /asked"):
+            await self._asked.wait()
+            self._asked.clear()
         lead = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         writer.write(lead.encode() + body)

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
 import pytest
 
 from tests.client.town import NOWHERE, Town
-from tests.web.browser import Browser
+from tests.web.conftest import Open
 from tocsin.broker.events import BatchFailed
 
-Open = Callable[..., Browser]
-
 pytestmark = pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium: scripts/ensure-chromium installs it")
-
-
-@pytest.fixture
-async def town() -> AsyncIterator[Town]:
-    async with Town("a", "b") as town:
-        yield town
-
-
-@pytest.fixture
-def browse(tmp_path: Path) -> Open:
-    """A browser on a page that runs a script, in which these names have these values."""
-
-    def browse(script: str, **values: object) -> Browser:
-        names = "\n".join(f"const {name} = {json.dumps(value)};" for name, value in values.items())
-        return Browser(f"{names}\n{script}", tmp_path / "profile")
-
-    return browse
 
 
 async def test_a_page_registers_subscribes_and_is_told(town: Town, browse: Open) -> None:

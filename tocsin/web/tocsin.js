@@ -17,6 +17,7 @@ export const RULES = {
 };
 
 const VERSION = 1;
+const CONNECTIONS = 4;
 const [GOING_AWAY, UNAUTHORIZED, ELSEWHERE, REPLACED, FLOOD] = [1001, 4401, 4404, 4409, 4429];
 const PASSING = new Set(["busy", "unavailable", "storage", "internal"]);
 const FATAL = {
@@ -138,8 +139,14 @@ class Stream {
 
   constructor(held) {
     this.held = held;
-    this.incarnation = held.incarnation ?? "";
+    this.words = words(held);
+    this.history = [[held.incarnation ?? "", 0]];
     this.last = this.taken = held.cursor;
+  }
+
+  /** Under which executions are counted. */
+  get incarnation() {
+    return this.history.at(-1)[0];
   }
 
   /** What was taken, as brokers are told. */
@@ -150,14 +157,16 @@ class Stream {
   /** A broker has said under which incarnation it counts. Of two brokers one may know less than the other. */
   told(link, {incarnation = ""}, history = []) {
     this.heard.set(link, incarnation);
+    if (this.heard.size > CONNECTIONS) this.heard.delete(Math.min(...this.heard.keys()));
     if (incarnation === this.incarnation || this.left.has(incarnation)) return;
-    this.#goOn(incarnation, shared(history, this.incarnation));
+    this.#goOn(history.length ? history : [[incarnation, 0]]);
   }
 
-  #goOn(incarnation, common) {
+  #goOn(history) {
+    const common = shared(history, this.incarnation, this.history), place = placeOf(history, this.incarnation);
     this.left.add(this.incarnation);
-    this.incarnation = incarnation;
-    if (common === null || common >= this.last) return;
+    this.history = place < 0 ? history : [...this.history.slice(0, -1), ...history.slice(place)];
+    if (common >= this.last) return;
     this.cuts.push(common);
     this.last = common;
     for (const each of [this, ...this.readers]) if (each.taken > common) each.taken = common;
@@ -226,7 +235,7 @@ class Stream {
 export class Subscriber extends EventTarget {
   #coordinator; #token; #place; #rules;
   #main = null; #next = null; #url = null; #opened = 0; #failures = 0; #over = null; #timer = null;
-  #streams = new Map(); #gone = new Set(); #asks = new Map(); #ids = 0; #leaving = new Map(); #excused = new Set();
+  #streams = new Map(); #gone = new Map(); #asks = new Map(); #ids = 0; #leaving = new Map(); #excused = new Set();
   #unsaid = new Set(); #untold = 0; #ackTimer = null; #renewTimer = null;
   #started; #start;
 
@@ -250,7 +259,7 @@ export class Subscriber extends EventTarget {
    * @returns {Promise<Subscription>}
    */
   async subscribe(channel, parameters = {}, {live = false, onGap} = {}) {
-    await this.#leaving.get(channel.toLowerCase());
+    await this.#leaving.get(named({channel}));
     const {held} = await this.#ask({type: "subscribe", channel, parameters, live});
     const stream = this.#streams.get(String(held.subscription)) ?? this.#admit(held);
     const subscription = new Subscription(this, stream.held, onGap);
@@ -285,12 +294,12 @@ export class Subscriber extends EventTarget {
 
   /** For subscriptions: a reader wants no more. */
   async leave(reader) {
-    const key = String(reader.number), stream = this.#streams.get(key);
+    const stream = this.#streams.get(String(reader.number));
     if (!stream?.readers.delete(reader)) return;
     if (stream.readers.size) return this.#advance(stream);
-    this.#forget(key);
-    this.#gone.add(key);
-    await this.#giveUp(reader.number, reader.channel);
+    const left = this.#abandon(stream.held);
+    this.#abandonNamesakes(stream.words);
+    await left;
   }
 
   #advance(stream) {
@@ -319,9 +328,10 @@ export class Subscriber extends EventTarget {
 
   #admit(held) {
     const key = String(held.subscription);
-    this.#gone.delete(key);
     if (!this.#streams.has(key)) this.#streams.set(key, new Stream(held));
-    return this.#streams.get(key);
+    const stream = this.#streams.get(key);
+    for (const [number, gone] of this.#gone) if (number === key || gone === stream.words) this.#gone.delete(number);
+    return stream;
   }
 
   #forget(key) {
@@ -329,8 +339,35 @@ export class Subscriber extends EventTarget {
     this.#unsaid.delete(key);
   }
 
-  #giveUp(subscription, channel) {
-    const name = channel.toLowerCase();
+  #abandon(held) {
+    this.#forget(String(held.subscription));
+    this.#gone.set(String(held.subscription), words(held));
+    return this.#giveUp(held);
+  }
+
+  /** What a broker has listed under another number, and nobody reads. */
+  #abandonNamesakes(same) {
+    const unread = [...this.#streams.values()].filter((stream) => !stream.readers.size && stream.words === same);
+    for (const {held} of unread) this.#abandon(held).catch(() => {});
+  }
+
+  /** What was given up, or is about to be, has another number. */
+  #giveUpInstead(was, held) {
+    if (!this.#gone.has(was) || was === String(held.subscription)) return false;
+    this.#gone.set(String(held.subscription), this.#gone.get(was));
+    const ask = this.#unsubscribing(was);
+    if (!ask) return false;
+    this.#asks.delete(ask.message.id);
+    this.#put({...ask, message: {...ask.message, subscription: held.subscription}});
+    return true;
+  }
+
+  #unsubscribing(key) {
+    return this.#asked("unsubscribe").find(({message}) => String(message.subscription) === key);
+  }
+
+  #giveUp({subscription, channel}) {
+    const name = named({channel});
     const left = this.#ask({type: "unsubscribe", subscription}).then(() => {}, (error) => {
       if (error.code !== "not-found") throw error;
     });
@@ -342,19 +379,31 @@ export class Subscriber extends EventTarget {
   }
 
   #ask(request) {
-    if (this.#over) return Promise.reject(this.#over);
+    return new Promise((resolve, reject) => this.#put({message: request, resolve, reject}));
+  }
+
+  #put({message, resolve, reject}) {
+    if (this.#over) return reject(this.#over);
     const id = ++this.#ids;
-    return new Promise((resolve, reject) => {
-      this.#asks.set(id, {message: {...request, id}, resolve, reject});
-      this.#pass(id);
-    });
+    this.#asks.set(id, {message: {...message, id}, resolve, reject, link: null});
+    this.#pass(id);
+  }
+
+  #asked(type) {
+    return [...this.#asks.values()].filter(({message}) => message.type === type);
   }
 
   /** Sends a request, unless the broker to move to is about to say what it holds. */
   #pass(id) {
     const ask = this.#asks.get(id);
     if (!ask || !this.#main?.welcomed || (this.#next?.entered && ask.message.type !== "publish")) return;
+    ask.link = this.#main.number;
     this.#send(ask.message);
+  }
+
+  /** Sends what this connection has not heard yet. */
+  #passAll() {
+    for (const [id, {link}] of this.#asks) if (link !== this.#main?.number) this.#pass(id);
   }
 
   #answered(answer) {
@@ -445,7 +494,7 @@ export class Subscriber extends EventTarget {
   /** A subscription goes on, perhaps under another number. */
   #renewed(link, {was, held, history}) {
     const before = String(was), now = String(held.subscription), stream = this.#streams.get(before);
-    if (this.#gone.has(before)) this.#gone.add(now);
+    this.#giveUpInstead(before, held);
     if (!stream) return;
     if (before !== now) {
       this.#forget(before);
@@ -463,9 +512,12 @@ export class Subscriber extends EventTarget {
   }
 
   #ended({subscription, code, message}) {
-    const stream = this.#streams.get(String(subscription));
-    this.#forget(String(subscription));
-    for (const reader of stream?.readers ?? []) reader.end(new TocsinError(code, message));
+    const key = String(subscription), stream = this.#streams.get(key);
+    if (!stream) return;
+    this.#forget(key);
+    // Should a broker that has not heard of it list it again, it is given up there.
+    this.#gone.set(key, stream.words);
+    for (const reader of stream.readers) reader.end(new TocsinError(code, message));
   }
 
   #welcomed(link, {subscriptions: part, newest = {}, histories = {}, more = false}) {
@@ -480,7 +532,7 @@ export class Subscriber extends EventTarget {
     if (before !== link) this.#release(before);
     this.#url = link.url;
     this.#reconcile(link, subscriptions, away ? newest : {}, histories);
-    for (const id of this.#asks.keys()) this.#pass(id);
+    this.#passAll();
     if (away || moved) this.#tell(away ? "connected" : "moved", `${away ? "connected" : "moved"} to ${link.url}`);
     this.#start.resolve();
     this.#quench();
@@ -490,12 +542,10 @@ export class Subscriber extends EventTarget {
   #reconcile(link, subscriptions, missed, histories) {
     const listed = new Set(subscriptions.map(({subscription}) => String(subscription)));
     for (const held of subscriptions) {
-      const key = String(held.subscription);
-      if (this.#gone.has(key)) this.#regive(held);
-      else {
-        this.#admit(held).told(link.number, held, histories[held.channel]);
-        this.#resume(this.#admit(held), held, missed[held.channel] ?? 0);
-      }
+      if (this.#departs(held, listed)) continue;
+      const stream = this.#admit(held);
+      stream.told(link.number, held, histories[held.channel]);
+      this.#resume(stream, held, missed[held.channel] ?? 0);
     }
     for (const [key, stream] of [...this.#streams]) {
       if (listed.has(key)) continue;
@@ -509,11 +559,20 @@ export class Subscriber extends EventTarget {
     if (held.cursor < stream.taken) this.#unsay(stream);
   }
 
-  #regive({subscription, channel}) {
-    const asked = [...this.#asks.values()].map(({message}) => message);
-    const same = ({type, ...rest}) => (type === "unsubscribe" && rest.subscription === subscription)
-      || (type === "subscribe" && rest.channel.toLowerCase() === channel.toLowerCase());
-    if (!asked.some(same)) this.#giveUp(subscription, channel).catch(() => {});
+  /** Whether what a broker holds was given up, perhaps under another number; then it is given up there. */
+  #departs(held, listed) {
+    const key = String(held.subscription);
+    if (this.#streams.has(key)) return false;
+    if (this.#unsubscribing(key)) return true;
+    const known = words(held);
+    const gone = [...this.#gone].filter(([number, same]) => number === key || same === known).map(([number]) => number);
+    if (gone.some((number) => !listed.has(number) && this.#giveUpInstead(number, held))) return true;
+    const asked = this.#asked("subscribe").filter(({message}) => named(message) === named(held));
+    // It may be what a request brought about whose answer was lost.
+    if (!gone.length || asked.some(({link}) => link !== null)) return false;
+    for (const {message} of asked) this.#asks.delete(message.id);
+    this.#abandon(held).catch(() => {}).then(() => asked.forEach((ask) => this.#put(ask)));
+    return true;
   }
 
   /** Asks for what was held and is not known any more; it may get another number. */
@@ -521,9 +580,10 @@ export class Subscriber extends EventTarget {
     const {channel, parameters, live} = stream.held, {incarnation} = stream;
     try {
       const {held} = await this.#ask({type: "subscribe", channel, parameters, live, incarnation});
-      if (String(held.subscription) === key) return;
-      this.#forget(key);
       const renewed = this.#admit(held);
+      if (!stream.readers.size && !renewed.readers.size) return this.#abandon(held).catch(() => {});
+      if (renewed === stream) return;
+      this.#forget(key);
       for (const reader of stream.readers) {
         reader.number = held.subscription;
         renewed.join(reader);
@@ -531,6 +591,8 @@ export class Subscriber extends EventTarget {
     } catch (error) {
       this.#forget(key);
       for (const reader of stream.readers) reader.end(error);
+      // A broker that has not heard of the drop may have listed it under another number.
+      if (error.code === "gone") this.#abandonNamesakes(stream.words);
     }
   }
 
@@ -570,7 +632,7 @@ export class Subscriber extends EventTarget {
     this.#release(link);
     if (link === this.#next) {
       this.#next = null;
-      for (const id of this.#asks.keys()) this.#pass(id);
+      this.#passAll();
       this.#quench();
     } else if (this.#next && (!FATAL[code] || this.#next.entered)) {
       [this.#main, this.#next] = [this.#next, null];
@@ -625,13 +687,34 @@ async function call(coordinator, path, token, options = {}) {
   throw new TocsinError(code, message);
 }
 
-/** Up to which execution an incarnation and the newest of a history are the same; null: they are one. */
-function shared(history, known) {
-  const place = history.findLastIndex(([incarnation]) => incarnation === known);
-  if (place < 0) return 0;
-  const later = history.slice(place + 1).map(([, began]) => (began < 0 ? 0 : began));
-  return later.length ? later.reduce((least, began) => (began < least ? began : least)) : null;
+/**
+ * Up to which execution an incarnation and the newest of a history are the same. Whoever knows what was `before` it
+ * need not begin anew: a copy that is restored twice has lost what came after the first time, but not what both have in
+ * common.
+ */
+function shared(history, known, before = []) {
+  const place = placeOf(history, known);
+  if (place >= 0) return least(history.slice(place + 1));
+  const common = before.findLastIndex(([incarnation]) => placeOf(history, incarnation) >= 0);
+  if (common < 0) return 0;
+  return least(before.slice(common + 1), shared(history, before[common][0]));
 }
+
+const placeOf = (history, known) => history.findLastIndex(([incarnation]) => incarnation === known);
+
+/** The smallest of the executions with which these incarnations began. One whose channel was dropped shares none. */
+const least = (eras, most = Infinity) =>
+  eras.reduce((smallest, [, began]) => (began < smallest ? (began < 0 ? 0 : began) : smallest), most);
+
+/** A channel's name, as names are compared. */
+const named = ({channel}) => channel.toLowerCase();
+
+/** What a subscription is to, as the data cluster spells it: it may get another number, but these stay. */
+const words = (held) => JSON.stringify([named(held), held.parameters], (_, value) => {
+  if (typeof value === "bigint") return `${value}n`;
+  const plain = value && typeof value === "object" && !Array.isArray(value);
+  return plain ? Object.fromEntries(Object.entries(value).sort()) : value;
+});
 
 const encode = (message) => JSON.stringify(message, (_, value) =>
   (typeof value === "bigint" ? JSON.rawJSON(String(value)) : value));
