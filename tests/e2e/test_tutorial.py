@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import pytest
+from websockets.sync.client import connect
 
 from tests.e2e.conftest import Cluster
-from tests.e2e.process import DataProcess
+from tests.e2e.process import WORK_SECONDS, DataProcess
 from tests.pages import ROOT, TUTORIAL, blocks, commands, sessions
 
 pytestmark = pytest.mark.e2e
+
+_DRAWN: Final = re.compile(r'\b\d{12,}\b|(?<="incarnation":")[\w-]+')
+
+
+class Drawn:
+    """The numbers and names that every start of a data cluster draws anew, in the order in which they are first met."""
+
+    def __init__(self) -> None:
+        self.met: list[str] = []
+
+    def replaced(self, text: str) -> str:
+        """The text with each of them replaced by its place in that order."""
+        return _DRAWN.sub(self._place, text)
+
+    def _place(self, found: re.Match[str]) -> str:
+        if found[0] not in self.met:
+            self.met.append(found[0])
+        return f"<{self.met.index(found[0])}>"
 
 
 class Reader:
@@ -24,6 +42,7 @@ class Reader:
 
     def __init__(self, page: Path, data: DataProcess, directory: Path) -> None:
         self._page, self._data, self._directory = page, data, directory
+        self._here, self._there = Drawn(), Drawn()
 
     def save(self, name: str, text: str) -> None:
         """Makes a file."""
@@ -57,13 +76,20 @@ class Reader:
                 assert self.tocsin("publish", match[2], "-", stdin=match[1]) == "1 accepted, 0 refused"
                 self._data.wait_drained()
 
-    def curl(self, path: str) -> Any:
-        """The answer to the page's call of a path."""
-        return self._data.client.post(path, content=self._call(path)[0]).json()
+    def curls(self, path: str) -> None:
+        """Calls a path as the page does, and is answered what it shows."""
+        body, shown = self._call(path)
+        self.compare(self._data.client.post(path, content=body).text, shown)
 
-    def curled(self, path: str) -> Any:
-        """What the page shows in answer to it."""
-        return json.loads("".join(self._call(path)[1].splitlines()))
+    def compare(self, said: str, shown: str) -> None:
+        """What is said is what the page shows, on as many lines as it likes, but for what every start draws anew."""
+        assert self._here.replaced(said) == self._there.replaced("".join(shown.splitlines()))
+
+    def typed(self, text: str) -> str:
+        """A text of the page as its reader types it: with their own numbers in place of those shown."""
+        for shown, own in zip(self._there.met, self._here.met, strict=True):
+            text = text.replace(shown, own)
+        return text
 
     def shown(self, command: str) -> list[str]:
         """What the page shows in answer to a command, each time it is typed."""
@@ -90,16 +116,25 @@ def test_the_tutorial(data: DataProcess, tmp_path: Path) -> None:
     reader.save("readings.ndjson", blocks(TUTORIAL, "json")[0])
     applied, refused = reader.shown("tocsin apply air.sql")
     assert reader.tocsin("apply", "air.sql") == applied
-    assert reader.curl("/brokers") == reader.curled("/brokers")
-    assert reader.curl("/subscriptions") == reader.curled("/subscriptions")
+    reader.curls("/brokers")
+    reader.curls("/subscriptions")
     assert [reader.tocsin("publish", "readings", "readings.ndjson")] == reader.shown(
         "tocsin publish readings readings.ndjson"
     )
     data.until(lambda: len(data.results("BadAir")) == 2, "results")
-    assert reader.curl("/results") == reader.curled("/results")
+    reader.curls("/results")
 
-    reader.echo()
-    data.until(lambda: len(data.results("BadAir")) == 3, "a further result")
+    with connect(f"ws://127.0.0.1:{data.port}/control?broker=me") as control:
+        greeting = next(answer for typed, answer in sessions(TUTORIAL) if "/control" in typed)
+        token, welcome = re.findall("^[<>] (.*)$", greeting, re.MULTILINE)
+        executed, pulled = (text.removeprefix("< ") for text in blocks(TUTORIAL, "text") if text.startswith("< "))
+        control.send(token)
+        reader.compare(str(control.recv(timeout=WORK_SECONDS)), welcome)
+        reader.echo()
+        reader.compare(str(control.recv(timeout=WORK_SECONDS)), executed)
+        control.send(reader.typed(blocks(TUTORIAL, "json")[1]))
+        reader.compare(str(control.recv(timeout=WORK_SECONDS)), pulled)
+
     kept = application[: application.index("CREATE CONTINUOUS CHANNEL")]
     reader.save("air.sql", kept + replacement)
     assert "channel BadAir    replaced" in reader.tocsin("apply", "air.sql")
