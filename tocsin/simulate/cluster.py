@@ -27,7 +27,8 @@ class DataCluster:
 
     A channel exists once it is asked for, in the spelling in which it was first heard of, unless it was dropped or all
     data were lost: then it must be created. What outlives a restored copy is only what nobody may be given twice,
-    numbers and incarnations, and ``ever``, what was ever found.
+    numbers and incarnations, and for the verdict ``ever``, what was ever found, and ``eras``, the history that a
+    channel had under each incarnation.
 
     Args:
         size: the bytes of what an execution finds for a BE subscription; a payload is never smaller than its ids.
@@ -51,13 +52,14 @@ class DataCluster:
     lives: int = 0
     words: dict[int, tuple[str, bytes]] = field(default_factory=dict)
     ever: dict[int, set[tuple[str, int]]] = field(default_factory=dict)
+    eras: dict[tuple[str, str], list[Era]] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Its process has started."""
         self.lives += 1
         for channel in sorted({*self.execution, *self.lines} - self.absent):
-            self._append(channel, Era(f"life {self.lives}", self.execution.get(channel, 0)))
+            self._append(channel, Era(f"life {self.lives}", self.execution.get(channel, 0)), [Era("", 0)])
 
     def create(self, channel: str) -> None:
         """A channel that was dropped or lost is there again: another one."""
@@ -66,7 +68,7 @@ class DataCluster:
             self.absent.discard(channel)
             self.lives += 1
             began = DROPPED if channel in self.histories else 0
-            self.histories.setdefault(channel, []).append(Era(f"creation {self.lives}", began))
+            self._append(channel, Era(f"creation {self.lives}", began), [])
 
     def drop(self, channel: str) -> None:
         """A channel is gone, with all that was subscribed to and found."""
@@ -148,8 +150,10 @@ class DataCluster:
         code = "gone" if channel in self.histories else "not-found"
         return control.Error(code, f"there is no channel {channel}", id)
 
-    def _append(self, channel: str, era: Era) -> None:
-        self.histories.setdefault(channel, [Era("", 0)]).append(era)
+    def _append(self, channel: str, era: Era, first: list[Era]) -> None:
+        history = self.histories.setdefault(channel, first)
+        history.append(era)
+        self.eras[channel, era.incarnation] = list(history)
 
     def parts(self, answer: control.Message) -> list[control.Message]:
         """An answer as it is sent: results in parts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tocsin.model.histories import DROPPED, Cursor, resolve
+from tocsin.model.histories import DROPPED, shared
 from tocsin.simulate.cluster import DataCluster
 
 
@@ -128,6 +128,9 @@ class Diary:
         return self._stray + [sentence for sentence in found if sentence]
 
     def _doubt(self, span: Span, cluster: DataCluster) -> str | None:
+        if span.be not in cluster.found:
+            # Dropped, lost or not yet in the copy: what was told of it cannot be compared with anything any more.
+            return None
         oldest = cluster.oldest(cluster.channels[span.be])
         lies = [(first, last) for first, last in span.missed if last >= oldest]
         empty = [gap for gap in span.missed if not any(gap[0] <= each <= gap[1] for each in cluster.found[span.be])]
@@ -138,18 +141,15 @@ class Diary:
     def _judge(self, span: Span, cluster: DataCluster) -> str | None:
         """What counts in the present history must be there once and in order; what was had of one that counts no more
         was had once, too."""
-        due = _due(span, cluster)
+        dues = [_due(span, cluster, since) for since in _begun(span, cluster)]
         all_had = list(zip(span.under, span.had, strict=True))
-        found = {*due, *_found(cluster, span.be)}
+        found = set(_found(cluster, span.be))
         had = [each for each in all_had if each in found]
         strange = [each for each in all_had if each not in found and each not in cluster.ever[span.be]]
-        if span.live:
-            fits = sorted(set(had), key=had.index) == had and set(had) <= set(due)
-        else:
-            fits = had == (due[: len(had)] if span.ended else due)
+        fits = any(_fits(span, had, due) for due in dues)
         if fits and len(set(all_had)) == len(all_had) and (not strange or span.renumbered):
             return None
-        missing = [each for each in due if each not in had]
+        missing = [each for each in dues[0] if each not in had]
         what = f"lost {missing[:5]}" if missing and not span.ended else "out of order or twice"
         what += f", strange {strange[:5]}" if strange else ""
         return f"{self.name} of subscription {span.be} after {span.since}: {what}; had {all_had[-10:]}"
@@ -162,9 +162,27 @@ def _found(cluster: DataCluster, be: int) -> list[tuple[str, int]]:
     return [(cluster.under(channel, execution), execution) for execution in cluster.found.get(present, [])]
 
 
-def _due(span: Span, cluster: DataCluster) -> list[tuple[str, int]]:
-    """What of that is for a subscription, and not said to be gone."""
-    history = cluster.histories.get(cluster.words[span.be][0], [])
-    since = resolve(history, Cursor(span.since, span.incarnation))
+def _begun(span: Span, cluster: DataCluster) -> list[int]:
+    """Where a subscription may have begun, in the present history.
+
+    The copy that was restored need not know what it was counted under. A broker that has seen both goes on from the
+    last execution they share; one that has not gives everything.
+    """
+    channel = cluster.words[span.be][0]
+    history, before = cluster.histories.get(channel, []), cluster.eras.get((channel, span.incarnation), [])
+    known = shared(history, span.incarnation, before)
+    begun = {min(span.since, each) for each in (known, shared(history, span.incarnation))}
+    return sorted(begun - {DROPPED}, reverse=True) or [DROPPED]
+
+
+def _due(span: Span, cluster: DataCluster, since: int) -> list[tuple[str, int]]:
+    """What of that is for a subscription which began after ``since``, and not said to be gone."""
     found = _found(cluster, span.be)
     return [each for each in found if each[1] > since and not span.told_of(each[1])] if since != DROPPED else []
+
+
+def _fits(span: Span, had: list[tuple[str, int]], due: list[tuple[str, int]]) -> bool:
+    """Whether somebody had what was due, in order: all of it, if nothing has ended or left something out."""
+    if span.live:
+        return sorted(set(had), key=had.index) == had and set(had) <= set(due)
+    return had == (due[: len(had)] if span.ended else due)
