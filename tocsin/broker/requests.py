@@ -102,9 +102,9 @@ class Requests:
         del subscription.stay.subscriptions[subscription.line.be], subscription.line.subscriptions[subscription]
         self._attachments.unused(subscription.line)
 
-    def changing(self, stay: Stay, be: int) -> bool:
-        """Whether a subscription is being made or given up."""
-        return any(keeping.stay is stay and keeping.line.be == be for keeping in self._keepings.values())
+    def changing(self, stay: Stay) -> set[Line]:
+        """The lines that are being subscribed to or given up."""
+        return {keeping.line for keeping in self._keepings.values() if keeping.stay is stay}
 
     def kept(self, ref: int) -> None:
         """The coordinator has stored a change."""

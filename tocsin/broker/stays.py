@@ -28,13 +28,15 @@ from tocsin.model.subscriber import Code, Cursors, Held
 class Preparation:
     """A Prepare under way, with the lines claimed so far.
 
-    ``before`` is what was held when it came: what is made or given up here meanwhile, it does not know of. ``missing``
-    answers are yet to come. What has ``ended`` is not to be had any more.
+    ``before`` is what was held when it came, and ``changing`` what was being made, given up or confirmed once more:
+    what becomes of these here meanwhile, it does not know of. ``missing`` answers are yet to come. What has ``ended``
+    is not to be had any more.
     """
 
     prepare: Prepare
     missing: int
     before: set[int]
+    changing: set[Line]
     lines: list[tuple[Held, Line]] = field(default_factory=list)
     ended: list[Held] = field(default_factory=list)
     error: str | None = None
@@ -93,8 +95,8 @@ class Stays:
                 continue
             channels.setdefault(held.channel, []).append(held)
         asked = [part for held in channels.values() for part in parts(held, _weight)]
-        before = set(here.subscriptions) if here else set()
-        preparation = self._preparing[prepare.subscriber] = Preparation(prepare, len(asked), before)
+        before, changing = (set(here.subscriptions), self._requests.changing(here)) if here else (set(), set())
+        preparation = self._preparing[prepare.subscriber] = Preparation(prepare, len(asked), before, changing)
         for wanted in asked:
             self._attach(preparation, wanted)
         if not channels:
@@ -159,11 +161,12 @@ class Stays:
         stay = self._holdings.stays.setdefault(name, Stay(name, number))
         alive = [(held, line.present) for held, line in preparation.lines if not self._has_ended(held, line.present)]
         wanted = {line.be: (held, line) for held, line in alive}
+        changing = {line.present.be for line in preparation.changing | self._requests.changing(stay)}
         for be in list(stay.subscriptions | wanted):
             # One that is being made or given up here becomes what it is to be when the coordinator has stored it; of
             # all others it knows best.
             known = (be in stay.subscriptions) == (be in preparation.before)
-            if known and not self._requests.changing(stay, be):
+            if known and be not in changing:
                 self._adopt(stay, be, *wanted.get(be, (None, None)))
         for held, line in preparation.lines:
             self._correct(stay, held, line.present)
