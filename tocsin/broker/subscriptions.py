@@ -83,7 +83,7 @@ class Attachments:
         self._cache, self._limits, self._heard, self._renewals = cache, limits, heard, renewals
         self._names: dict[str, str] = {}
         self._asking: dict[Channel, None] = {}
-        self._dropped: deque[str] = deque(maxlen=MOST_DROPPED)
+        self._dropped: deque[tuple[str, str]] = deque(maxlen=MOST_DROPPED)
         self._wishes: Deadlines[Wish] = Deadlines(limits.request_seconds)
         self._waiting: dict[Wish, None] = {}
         self._lingering: Deadlines[Line] = Deadlines(limits.linger_seconds)
@@ -162,7 +162,7 @@ class Attachments:
 
     def dropped(self, notice: control.Dropped) -> None:
         """A channel is gone; one that was created anew since is another."""
-        self._dropped.append(notice.incarnation)
+        self._dropped.append((notice.channel, notice.incarnation))
         channel = self._holdings.channels.get(notice.channel)
         if channel and channel.incarnation == notice.incarnation:
             for line in list(channel.lines.values()):
@@ -253,7 +253,7 @@ class Attachments:
 
     def _overtaken(self, answer: Reply) -> Reply:
         """An answer, unless the notice that its channel was dropped has come before it."""
-        if isinstance(answer, control.Attached) and answer.incarnation in self._dropped:
+        if isinstance(answer, control.Attached) and (answer.channel, answer.incarnation) in self._dropped:
             return control.Error(GONE, f"channel {answer.channel} was dropped", answer.id)
         return answer
 
