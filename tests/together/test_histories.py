@@ -113,3 +113,35 @@ def test_a_fresh_data_cluster_goes_on_with_everybody_once_its_channels_are_there
     assert had(system) == [7, 7, 7]
     assert wrong(system) == []
     assert stored(system) == {("c", system.cluster.be("c", {"v": 1}))}
+
+
+def test_a_drop_ends_nothing_of_other_channels_that_were_started_with_the_dropped_one() -> None:
+    system = begun()
+    system.data.crash()
+    system.start_data()
+    system.advance(10)
+    system.drop("d")
+    system.advance(1)
+    system.subscribe("p0", "c", v=2)
+    system.advance(3)
+    execute(system, 2, 0.2)
+    assert system.wishes["p0"].keys() == {1, 4}
+    assert had(system) == [4, 2, 2]
+    assert wrong(system) == []
+
+
+def test_what_was_lost_and_is_restored_does_not_come_again() -> None:
+    system = begun()
+    execute(system, 3, 0.2)
+    copy = system.cluster.copy()
+    system.restore(None)
+    system.start_data()
+    system.create("c")
+    system.advance(10)
+    execute(system, 2, 0.2)
+    system.restore(copy)
+    system.start_data()
+    system.advance(10)
+    execute(system, 2, 0.2)
+    assert had(system) == [7, 7, 7]
+    assert wrong(system) == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from tocsin.client.actions import Deliver, Missed
 from tocsin.client.rules import Rules
@@ -17,6 +17,15 @@ from tocsin.model.histories import Cursor, Era, incarnation, knows, said, shared
 from tocsin.model.subscriber import Acknowledge, Cursors, Gap, Held, Note
 
 _CONNECTIONS: Final = 4
+_BRANCHES: Final = 8
+
+
+class Branch(NamedTuple):
+    """What had been delivered and taken, as counted in a history that was taken back: it may be restored."""
+
+    history: list[Era]
+    last: int
+    taken: int
 
 
 @dataclass(slots=True)
@@ -27,7 +36,7 @@ class Stream:
 
     All that is counted under the last incarnation of ``history``, those in ``left`` were before it, and ``heard`` is
     the one that each connection last named. ``cuts`` are the executions after which what had been delivered turned out
-    to count no more; an epoch is how many there were.
+    to count no more; an epoch is how many there were. ``branches`` are the newest of what they were taken from.
     """
 
     last: int
@@ -36,6 +45,7 @@ class Stream:
     left: set[str] = field(default_factory=set)
     heard: dict[int, str] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
+    branches: deque[Branch] = field(default_factory=lambda: deque(maxlen=_BRANCHES))
     missed: int = 0
     deaf: int = -1
     bytes: int = 0
@@ -55,10 +65,18 @@ class Stream:
         """Counts under another incarnation."""
         common = max(0, shared(history, self.incarnation, self.history))
         self.left.add(self.incarnation)
+        if common < self.last:
+            self._cut(common)
         known = knows(history, self.incarnation)
         self.history = [*self.history[:-1], *since(history, self.incarnation)] if known else list(history)
-        if common >= self.last:
-            return
+        for branch in self.branches:
+            again = shared(history, incarnation(branch.history), branch.history)
+            self.last = max(self.last, min(branch.last, again))
+            self.taken = max(self.taken, min(branch.taken, again))
+
+    def _cut(self, common: int) -> None:
+        """What was delivered after ``common`` counts no more, unless a later history has it again."""
+        self.branches.append(Branch(self.history, self.last, self.taken))
         self.cuts.append(common)
         self.last, self.taken, self.missed = common, min(self.taken, common), min(self.missed, common)
         while self.backlog and self.backlog[-1][0] > common:

@@ -58,7 +58,7 @@ class DataCluster:
     def begin(self) -> None:
         """Its process has started."""
         self.lives += 1
-        for channel in sorted({*self.execution, *self.lines} - self.absent):
+        for channel in sorted({*self.execution, *self.lines, *self.histories} - self.absent):
             self._append(channel, Era(f"life {self.lives}", self.execution.get(channel, 0)), [Era("", 0)])
 
     def create(self, channel: str) -> None:

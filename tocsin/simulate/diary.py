@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from tocsin.model.histories import DROPPED, shared
+from tocsin.model.histories import DROPPED, History, knows, shared
 from tocsin.simulate.cluster import DataCluster
+
+
+class Gap(NamedTuple):
+    """Executions of which nothing is kept any more, as they are counted under an incarnation."""
+
+    first: int
+    last: int
+    incarnation: str
 
 
 @dataclass(slots=True)
 class Span:
     """A subscription from when it was confirmed till it ended: ``had`` are the executions delivered, in order, and
     ``under`` the incarnation of each; ``missed`` those of which it was told that nothing is kept any more, first and
-    last."""
+    last, with the incarnation under which that was said."""
 
     be: int
     since: int
@@ -20,18 +29,18 @@ class Span:
     incarnation: str = ""
     had: list[int] = field(default_factory=list)
     under: list[str] = field(default_factory=list)
-    missed: list[tuple[int, int]] = field(default_factory=list)
+    missed: list[Gap] = field(default_factory=list)
     ended: bool = False
     renumbered: bool = False
 
     @property
     def reached(self) -> int:
         """The application has had everything up to here, or knows that it is gone."""
-        return max(self.had[-1] if self.had else self.since, self.missed[-1][1] if self.missed else 0)
+        return max(self.had[-1] if self.had else self.since, self.missed[-1].last if self.missed else 0)
 
-    def told_of(self, execution: int) -> bool:
-        """Whether it knows that what an execution found is gone."""
-        return any(first <= execution <= last for first, last in self.missed)
+    def told_of(self, execution: int, history: History) -> bool:
+        """Whether it knows that what an execution of the present history found is gone."""
+        return any(gap.first <= execution <= min(gap.last, shared(history, gap.incarnation)) for gap in self.missed)
 
 
 class Diary:
@@ -102,10 +111,10 @@ class Diary:
         else:
             self._stray.append(f"{self.name} was given execution {execution} of {be}, which it does not hold")
 
-    def missed(self, be: int, first: int, last: int) -> None:
+    def missed(self, be: int, first: int, last: int, incarnation: str = "") -> None:
         """The application was told that nothing is kept of these executions."""
         if be in self._open:
-            self._open[be].missed.append((first, last))
+            self._open[be].missed.append(Gap(first, last, incarnation))
         else:
             self._stray.append(f"{self.name} was told of a gap in {be}, which it does not hold")
 
@@ -131,9 +140,10 @@ class Diary:
         if span.be not in cluster.found:
             # Dropped, lost or not yet in the copy: what was told of it cannot be compared with anything any more.
             return None
-        oldest = cluster.oldest(cluster.channels[span.be])
-        lies = [(first, last) for first, last in span.missed if last >= oldest]
-        empty = [gap for gap in span.missed if not any(gap[0] <= each <= gap[1] for each in cluster.found[span.be])]
+        oldest, present = cluster.oldest(cluster.channels[span.be]), cluster.incarnation(cluster.channels[span.be])
+        gaps = [gap for gap in span.missed if gap.incarnation == present]
+        lies = [gap for gap in gaps if gap.last >= oldest]
+        empty = [gap for gap in gaps if not any(gap.first <= each <= gap.last for each in cluster.found[span.be])]
         if not lies and not empty:
             return None
         return f"{self.name} was told of gaps in {span.be} where there are none: {[*lies, *empty]}"
@@ -166,19 +176,22 @@ def _begun(span: Span, cluster: DataCluster) -> list[int]:
     """Where a subscription may have begun, in the present history.
 
     The copy that was restored need not know what it was counted under. A broker that has seen both goes on from the
-    last execution they share; one that has not gives everything.
+    last execution they share; one that has not gives everything, and so does one that knew data which are lost.
     """
     channel = cluster.words[span.be][0]
     history, before = cluster.histories.get(channel, []), cluster.eras.get((channel, span.incarnation), [])
     known = shared(history, span.incarnation, before)
     begun = {min(span.since, each) for each in (known, shared(history, span.incarnation))}
+    if not all(knows(history, under) for under in span.under):
+        begun.add(0)
     return sorted(begun - {DROPPED}, reverse=True) or [DROPPED]
 
 
 def _due(span: Span, cluster: DataCluster, since: int) -> list[tuple[str, int]]:
     """What of that is for a subscription which began after ``since``, and not said to be gone."""
-    found = _found(cluster, span.be)
-    return [each for each in found if each[1] > since and not span.told_of(each[1])] if since != DROPPED else []
+    found, history = _found(cluster, span.be), cluster.histories.get(cluster.words[span.be][0], [])
+    due = [each for each in found if each[1] > since and not span.told_of(each[1], history)]
+    return due if since != DROPPED else []
 
 
 def _fits(span: Span, had: list[tuple[str, int]], due: list[tuple[str, int]]) -> bool:

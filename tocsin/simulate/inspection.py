@@ -5,6 +5,7 @@ from __future__ import annotations
 from tocsin.balance.book import Book
 from tocsin.broker.core import Broker
 from tocsin.broker.holdings import Line, Stay
+from tocsin.client.core import Core as Client
 from tocsin.coordinator.core import Coordinator
 from tocsin.coordinator.registry import Registry
 from tocsin.coordinator.store.records import Place
@@ -64,3 +65,8 @@ def moved(coordinator: Coordinator) -> int:
 def population(coordinator: Coordinator, broker: str) -> int:
     """How many subscribers belong to a broker."""
     return coordinator._rooms.places.count(broker)
+
+
+def counted_under(client: Client, subscription: int) -> str:
+    """The incarnation under which a subscriber counts what it is given."""
+    return client._inbox.incarnation(subscription)
