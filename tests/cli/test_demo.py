@@ -46,7 +46,7 @@ def test_without_java_it_ends_with_a_reason_and_keeps_the_logs(tmp_path: Path) -
 
 @pytest.mark.e2e
 def test_it_balances_the_brokers_loses_nothing_and_ends_by_itself() -> None:
-    command = _command("--seconds", "40", "--people", "60", "--brokers", "3")
+    command = _command("--seconds", "75", "--people", "60", "--brokers", "3")
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert re.search(r"^60 people hold \d+ subscriptions, of which \d+ differ", ended.stdout, re.MULTILINE)

@@ -63,6 +63,13 @@ def test_notifications_are_printed_for_programs(url: str, tocsin: Program) -> No
     ]
 
 
+def test_a_channel_is_subscribed_to_in_any_spelling_and_called_by_its_own(url: str, tocsin: Program) -> None:
+    assert tocsin("subscribe", "Fires", "--count", "1").status == 0
+    run = tocsin("subscribe", "fIRES", "--count", "1")
+    assert run.out.startswith("Fires #")
+    assert "subscribed to Fires;" in run.err
+
+
 def test_a_subscriber_with_a_name_comes_back_by_its_token(url: str, tocsin: Program) -> None:
     first = tocsin("subscribe", "Fires", "--user", "ann", "--count", "1")
     token = first.err.partition("--token ")[2].split()[0]

@@ -14,5 +14,5 @@ class Lively(Town):
 
     def _answer(self, broker: str, request: control.Request) -> Any:
         if isinstance(request, control.Attach) and request.channel != NOWHERE:
-            asyncio.get_running_loop().call_soon(self.execute, request.channel, 2)
+            asyncio.get_running_loop().call_soon(self.execute, self.data.spelled(request.channel), 2)
         return super()._answer(broker, request)

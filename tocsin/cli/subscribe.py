@@ -96,7 +96,7 @@ class Reading:
         subscription = await me.subscribe(
             self._channel, live=self._live, parameters=self._parameters, on_gap=self._print_gap
         )
-        messages.print(Text(f"subscribed to {self._channel}; {_WHAT_COMES}"), style="dim", soft_wrap=True)
+        messages.print(Text(f"subscribed to {subscription.channel}; {_WHAT_COMES}"), style="dim", soft_wrap=True)
         try:
             await self._print(subscription)
         finally:
