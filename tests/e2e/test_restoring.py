@@ -6,31 +6,23 @@ Real processes: a data cluster, a coordinator and a broker; the subscribers are 
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import httpx
 import pytest
 
 import tocsin
 from tests.e2e.conftest import Cluster
+from tests.e2e.floods import APPLICATION, changed, gets, publish, taken
 from tests.e2e.process import DataProcess
 from tests.network.network import Network
 from tests.waiting import until_async
-from tocsin.client.subscription import Subscription
 from tocsin.errors import NotFoundError
 
 pytestmark = pytest.mark.e2e
-
-APPLICATION: Final = """
-CREATE DATASET Reports (id STRING, kind STRING) PRIMARY KEY id;
-CREATE FEED reports INTO Reports;
-CREATE CONTINUOUS CHANNEL OfKind(wanted STRING) AS SELECT r.id FROM Reports r WHERE r.kind = wanted AND is_new(r);
-"""
-PATIENCE: Final = 120.0
 
 
 @pytest.fixture
@@ -45,40 +37,10 @@ async def network(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Network]:
         yield network
 
 
-async def publish(network: Network, *ids: str, kind: str = "flood") -> None:
-    """Reports, each published by itself, so that each is found by an execution of its own."""
-    for one in ids:
-        record = json.dumps({"id": one, "kind": kind}).encode()
-        answer = await asyncio.to_thread(network.data.publish, "reports", record)
-        assert answer.status_code == 200, answer.text
-        await asyncio.to_thread(network.data.wait_drained)
-
-
-async def gets(subscription: Subscription, *ids: str) -> None:
-    """The next notes have these reports, in this order, and nothing else."""
-    found: list[str] = []
-    async with asyncio.timeout(PATIENCE):
-        while len(found) < len(ids):
-            note = await anext(subscription)
-            note.done()
-            found += [row["id"] for row in note.rows]
-    assert found == list(ids)
-
-
-async def changed(network: Network, change: Callable[[], Any]) -> None:
-    """The data cluster ends, something is done to its directory, and it starts again."""
-    data = network.data
-    await asyncio.to_thread(data.terminate)
-    await asyncio.to_thread(data.wait_alone)
-    await asyncio.to_thread(change)
-    await asyncio.to_thread(data.start)
-    await asyncio.to_thread(data.wait_ready)
-
-
-def restore(copy: Path, data: Path) -> None:
+def restore(copy: Path, there: Path) -> Path:
     """The copy in place of what is there."""
-    shutil.rmtree(data)
-    shutil.copytree(copy, data)
+    shutil.rmtree(there)
+    return shutil.copytree(copy, there)
 
 
 async def healthy(network: Network) -> dict[str, Any]:
@@ -101,32 +63,70 @@ async def test_an_older_copy_of_the_data_and_then_none_keep_nothing_from_anybody
         floods = await ann.subscribe("OfKind", wanted="flood")
         async with tocsin.connect(network.url, tokens["bob"]) as bob:
             away = await bob.subscribe("OfKind", wanted="flood")
-            await publish(network, "r1")
+            await publish(network.data, "r1")
             await gets(floods, "r1")
             await gets(away, "r1")
-            await publish(network, "r2")
+            await publish(network.data, "r2")
             await gets(away, "r2")
             await gets(floods, "r2")
 
-        await changed(network, lambda: shutil.copytree(data, copy))
-        await publish(network, "r3", "r4")
+        await changed(network.data, lambda: shutil.copytree(data, copy))
+        await publish(network.data, "r3", "r4")
         await gets(floods, "r3", "r4")
 
-        await changed(network, lambda: restore(copy, data))
-        await publish(network, "s3", "s4", "s5")
+        await changed(network.data, lambda: restore(copy, data))
+        await publish(network.data, "s3", "s4", "s5")
         await gets(floods, "s3", "s4", "s5")
         health = await healthy(network)
         assert "went back from execution" in health["setbacks"][0]
         async with tocsin.connect(network.url, tokens["bob"]) as bob:
             await gets(await bob.subscribe("ofkind", wanted="flood"), "s3", "s4", "s5")
 
-        await changed(network, lambda: shutil.rmtree(data))
+        await changed(network.data, lambda: shutil.rmtree(data))
         await asyncio.to_thread(network.data.apply, APPLICATION)
         await held_again(network.data)
-        await publish(network, "t1", "t2")
+        await publish(network.data, "t1", "t2")
         await gets(floods, "t1", "t2")
         async with tocsin.connect(network.url, tokens["bob"]) as bob:
             await gets(await bob.subscribe("OfKind", wanted="flood"), "t1", "t2")
+
+
+async def test_a_copy_of_the_data_and_of_the_coordinator_together_keeps_nothing_from_anybody(
+    network: Network, tmp_path: Path
+) -> None:
+    """Ann stays connected throughout, so does Dora, who came after the copy was made; Bob is away meanwhile."""
+    parts = {tmp_path / "copy" / part.name: part for part in (network.data.directory, tmp_path / "coordinator")}
+    tokens = {name: await network.register(name) for name in ("ann", "bob")}
+    async with tocsin.connect(network.url, tokens["ann"]) as ann:
+        floods = await ann.subscribe("OfKind", wanted="flood")
+        async with tocsin.connect(network.url, tokens["bob"]) as bob:
+            away = await bob.subscribe("OfKind", wanted="flood")
+            await publish(network.data, "r1", "r2")
+            await gets(floods, "r1", "r2")
+            await gets(away, "r1", "r2")
+        await both_changed(network, lambda: [shutil.copytree(part, copy) for copy, part in parts.items()])
+        async with tocsin.connect(network.url, await network.register("dora")) as dora:
+            later = await dora.subscribe("OfKind", wanted="flood")
+            await publish(network.data, "r3", "r4")
+            await gets(floods, "r3", "r4")
+            await gets(later, "r3", "r4")
+
+            await both_changed(network, lambda: [restore(copy, part) for copy, part in parts.items()])
+            await publish(network.data, "s3", "s4", "s5")
+            await gets(floods, "s3", "s4", "s5")
+            await gets(later, "s3", "s4", "s5")
+            async with tocsin.connect(network.url, tokens["bob"]) as bob:
+                # The coordinator may have been copied before it was told what Bob had taken.
+                *again, s3, s4, s5 = await taken(await bob.subscribe("OfKind", wanted="flood"), "s5")
+                assert [s3, s4, s5] == ["s3", "s4", "s5"]
+                assert again in ([], ["r2"], ["r1", "r2"])
+
+
+async def both_changed(network: Network, change: Callable[[], Any]) -> None:
+    """The data cluster and the coordinator end, something is done to both directories, and both start again."""
+    await network.coordinator.terminate()
+    await changed(network.data, change)
+    await network.coordinator.start()
 
 
 async def held_again(data: DataProcess) -> None:
@@ -145,7 +145,7 @@ async def test_a_channel_is_one_channel_in_any_spelling_and_ends_for_all_when_it
         second = await bob.subscribe("OfKind", wanted="flood")
         assert first.number == second.number
         assert first.channel == second.channel == "OfKind"
-        await publish(network, "r1", "r2")
+        await publish(network.data, "r1", "r2")
         await gets(first, "r1", "r2")
         await gets(second, "r1", "r2")
 
@@ -153,7 +153,7 @@ async def test_a_channel_is_one_channel_in_any_spelling_and_ends_for_all_when_it
             "r.id FROM", "r.kind, r.id FROM"
         )
         await asyncio.to_thread(network.data.apply, replaced)
-        await publish(network, "r3")
+        await publish(network.data, "r3")
         await gets(first, "r3")
         await gets(second, "r3")
 
@@ -164,5 +164,5 @@ async def test_a_channel_is_one_channel_in_any_spelling_and_ends_for_all_when_it
                 await gets(ended, "nothing")
         again = await ann.subscribe("OfKind", wanted="flood")
         assert again.number != first.number
-        await publish(network, "r4")
+        await publish(network.data, "r4")
         await gets(again, "r4")
