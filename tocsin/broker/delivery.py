@@ -99,11 +99,11 @@ class Delivery:
             return
         if last == channel.seen:
             channel.wanted.clear()
-        channel.pulling = last
+        channel.pulling, channel.pulls = last, channel.pulls + 1
         bes = sorted(line.be for line in lines) if len(lines) <= self._limits.pull_ids else None
         self._data.ask(
             lambda id: control.Pull(id, channel.name, first, last, bes),
-            partial(self._pulled, channel, channel.incarnation, last),
+            partial(self._pulled, channel, channel.incarnation, channel.pulls, last),
         )
 
     def lost(self) -> None:
@@ -123,9 +123,9 @@ class Delivery:
         """When something is due."""
         return min(self._retries.values()) if self._retries else inf
 
-    def _pulled(self, channel: Channel, incarnation: str, last: int, answer: Reply) -> None:
-        if incarnation != channel.incarnation:
-            # What it was asked for means something else by now, and is asked for as that.
+    def _pulled(self, channel: Channel, incarnation: str, pull: int, last: int, answer: Reply) -> None:
+        if incarnation != channel.incarnation or pull != channel.pulls:
+            # What it was asked for means something else by now, or has other numbers, and is asked for as that.
             return
         if isinstance(answer, control.Results) and answer.incarnation != incarnation:
             channel.pulling = 0
@@ -137,17 +137,12 @@ class Delivery:
             channel.wanted = dict.fromkeys(channel.lines.values())
             self._retries[channel] = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)
             return
-        upto = last
         if isinstance(answer, control.Results):
             self._take_in(channel, answer)
             if answer.more:
                 return
-            upto = last if answer.upto is None else answer.upto
         channel.pulling = 0
-        channel.level = max(channel.level, upto)
-        if upto < last:
-            # Also for lines attached since: they may take part in what is pulled next as if they had been asked for.
-            channel.wanted = dict.fromkeys(channel.lines.values())
+        channel.level = max(channel.level, last)
         self._catchup.advance(channel)
         self.pull(channel)
 

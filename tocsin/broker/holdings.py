@@ -39,8 +39,9 @@ class Channel:
     Its name is as the data cluster spells it, and all numbers count under the last incarnation of its ``history``.
     ``terms`` say who may use it, once the data cluster has told. ``seen`` is the last execution heard of. Everything up
     to ``level`` has been pulled for every line and given to those who are current. ``pulling`` is the last execution of
-    the pull under way, 0 without one. What was found before ``oldest`` is not kept any more. Of those ``behind``,
-    whoever has waited longest for a pull comes first; one for them is under way as ``catching_up``.
+    the pull under way, 0 without one, and ``pulls`` how many there were: only the last one's answer counts. What was
+    found before ``oldest`` is not kept any more. Of those ``behind``, whoever has waited longest for a pull comes
+    first; one for them is under way as ``catching_up``.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Channel:
     seen: int = 0
     level: int = 0
     pulling: int = 0
+    pulls: int = 0
     lines: dict[int, Line] = field(default_factory=dict)
     wanted: dict[Line, None] = field(default_factory=dict)
     behind: dict[Subscription, None] = field(default_factory=dict)
