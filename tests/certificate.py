@@ -23,9 +23,12 @@ def authority(directory: Path) -> tuple[str, dict[str, str]]:
     request, names = directory / "request.pem", directory / "names"
     files = {"tls_certificate": str(directory / "of-ca.pem"), "tls_key": str(directory / "of-ca-key.pem")}
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    _openssl("req", "-x509", *key, "-days", "1", "-subj", "/CN=Authority", "-keyout", str(ca_key), "-out", str(ca))
+    # Python 3.13 asks of an authority that it says what its key is for.
+    subject = ["-subj", "/CN=Authority", "-addext", "keyUsage=critical,keyCertSign,cRLSign"]
+    _openssl("req", "-x509", *key, "-days", "1", *subject, "-keyout", str(ca_key), "-out", str(ca))
     _openssl("req", *key, "-subj", "/CN=127.0.0.1", "-keyout", files["tls_key"], "-out", str(request))
-    names.write_text("subjectAltName=IP:127.0.0.1\n", encoding="utf-8")
+    identified = "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
+    names.write_text(f"subjectAltName=IP:127.0.0.1\n{identified}", encoding="utf-8")
     signed = ["-req", "-in", str(request), "-CA", str(ca), "-CAkey", str(ca_key), "-CAcreateserial", "-days", "1"]
     _openssl("x509", *signed, "-extfile", str(names), "-out", files["tls_certificate"])
     return str(ca), files
