@@ -159,7 +159,8 @@ class Subscription:
 class Stay:
     """A subscriber on this broker: prepared, and then served from its first login on.
 
-    ``renumbered`` are numbers that its subscriptions had before, and which they have now.
+    ``renumbered`` are numbers that its subscriptions had before, and which they have now. ``told`` is how far each was
+    when the coordinator last spoke of it: one that is asked for here at that time goes on from there.
     """
 
     subscriber: str
@@ -167,6 +168,7 @@ class Stay:
     arrived: bool = False
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     renumbered: dict[int, int] = field(default_factory=dict)
+    told: dict[int, Cursor] = field(default_factory=dict)
     session: Session | None = None
 
 

@@ -99,6 +99,7 @@ class Requests:
     def remove(self, subscription: Subscription) -> None:
         """Ends an FE subscription."""
         self._catchup.stop(subscription)
+        subscription.stay.told.pop(subscription.line.be, None)
         del subscription.stay.subscriptions[subscription.line.be], subscription.line.subscriptions[subscription]
         self._attachments.unused(subscription.line)
 
@@ -182,7 +183,7 @@ class Requests:
         """Where a new subscription begins: the same however often it is asked for before it is stored."""
         making = [each.held for each in self._keepings.values() if each.stay is stay and each.line is line]
         said = [Cursor(held.cursor, held.incarnation) for held in making]
-        said += [session.cursors[line.be]] if line.be in session.cursors else []
+        said += [known[line.be] for known in (session.cursors, stay.told) if line.be in known]
         begun = [max(0, resolve(line.channel.history, cursor)) for cursor in said]
         return line.channel.cursor(min([execution, *begun]))
 
@@ -227,8 +228,9 @@ class Requests:
             return
         subscription = stay.subscriptions.get(line.be)
         if subscription is None:
-            cursor = max(0, resolve(line.channel.history, Cursor(held.cursor, held.incarnation)))
-            subscription = self.add(stay, line, held.live, cursor)
+            asked = Cursor(held.cursor, held.incarnation)
+            known = min(resolve(line.channel.history, each) for each in (asked, stay.told.get(line.be, asked)))
+            subscription = self.add(stay, line, held.live, max(0, known))
         subscription.live = held.live
         if outdated(line.channel.history, held, subscription.held):
             self._corrections.replace(stay, held, subscription.held)

@@ -90,15 +90,16 @@ class Stays:
             self._end(stay)
         channels: dict[str, list[Held]] = {}
         here = self._holdings.stays.get(prepare.subscriber)
-        for held in prepare.subscriptions:
-            if here and self._corrections.ending(here, held):
-                continue
+        wanted = [held for held in prepare.subscriptions if not (here and self._corrections.ending(here, held))]
+        for held in wanted:
             channels.setdefault(held.channel, []).append(held)
+        if here:
+            here.told = {held.subscription: Cursor(held.cursor, held.incarnation) for held in wanted}
         asked = [part for held in channels.values() for part in parts(held, _weight)]
         before, changing = (set(here.subscriptions), self._requests.changing(here)) if here else (set(), set())
         preparation = self._preparing[prepare.subscriber] = Preparation(prepare, len(asked), before, changing)
-        for wanted in asked:
-            self._attach(preparation, wanted)
+        for part in asked:
+            self._attach(preparation, part)
         if not channels:
             self._settle(preparation)
 
