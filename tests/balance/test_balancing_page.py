@@ -32,7 +32,7 @@ def test_a_plan_is_made_and_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_book_is_balanced_by_the_controller(capsys: pytest.CaptureFixture[str]) -> None:
     run(LIVE)
-    assert capsys.readouterr().out == "shuffle because cov is 1.000, above γ = 0.5\n"
+    assert capsys.readouterr().out == "migrate because cov is 1.000, above α = 0.15\n"
 
 
 def test_a_policy_of_ones_own_makes_plans() -> None:

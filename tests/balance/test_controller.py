@@ -54,7 +54,7 @@ def always(book: Book, now: float = 0.0) -> dict[int, float]:
     return dict.fromkeys(book.brokers.tolist(), now)
 
 
-EAGER = Thresholds(beta=0, theta=0, max_over_mean=None)
+EAGER = Thresholds(max_over_mean=None, shuffle_gain=0)
 
 
 def stage_of(book: Book, thresholds: Thresholds = EAGER) -> Stage:
@@ -90,14 +90,14 @@ class TestStages:
         book = book_of(*[10] * 99, 20)
         assert book.figures().cov < 0.15
         assert stage_of(book) is Stage.IDLE
-        assert stage_of(book, Thresholds(beta=0, max_over_mean=1.5)) is Stage.MIGRATE
+        assert stage_of(book, Thresholds(max_over_mean=1.5)) is Stage.MIGRATE
 
     def test_one_broker_has_nobody_to_share_with(self) -> None:
         assert stage_of(book_of(5)) is Stage.IDLE
         assert stage_of(Book()) is Stage.IDLE
 
     def test_no_load_at_all_is_balanced(self) -> None:
-        assert stage_of(book_of(9, 0, 0, rate=0), Thresholds(beta=0, theta=0)) is Stage.IDLE
+        assert stage_of(book_of(9, 0, 0, rate=0), Thresholds()) is Stage.IDLE
 
 
 def decide(
@@ -174,7 +174,7 @@ class TestPlans:
         book = book_of(40, 20)
         told = [1] + [0] * 39 + [1] * 20
         assert decide(book, told).plan is not None
-        refused = decide(book, told, Thresholds(beta=0, theta=0, min_improvement=0.2))
+        refused = decide(book, told, Thresholds(min_improvement=0.2))
         assert "20% of one of them is asked for" in refused.refused[0].reason
 
     def test_a_plan_that_moves_nobody_is_no_plan(self) -> None:
@@ -183,7 +183,7 @@ class TestPlans:
         assert decision.reason == "cov is 0.333, above α = 0.15, but no plan for it was let through"
 
     def test_a_budget_holds_whatever_the_planner_proposes(self) -> None:
-        thresholds = Thresholds(beta=0, theta=0, max_moves=2)
+        thresholds = Thresholds(max_moves=2)
         decision = decide(book_of(9, 1), [1, 1, 1, 1, 0, 0, 0, 0, 0, 1], thresholds)
         assert decision.plan is not None
         assert len(decision.plan.moves) == 2
@@ -193,7 +193,7 @@ class TestPlans:
         book = book_of(9, 1)
         light = book.add_subscriber(0)
         book.subscribe(light, book.add_subscription(1))
-        decision = decide(book, [1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1], Thresholds(beta=0, theta=0, min_gain=5))
+        decision = decide(book, [1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1], Thresholds(min_gain=5))
         assert decision.moves is not None
         assert decision.moves.subscriber.tolist() == [0, 1, 2, 3]
 
@@ -264,7 +264,7 @@ def _never() -> Snapshot:
 class TestTime:
     def test_there_is_no_plan_within_the_cool_down(self) -> None:
         book = book_of(40, 20)
-        controller = Controller(LDM(), LDM(), Thresholds(beta=0, theta=0, max_moves=1, cool_down=60))
+        controller = Controller(LDM(), LDM(), Thresholds(max_moves=1, cool_down=60))
         first = controller.decide(0, Observed.of(book, always(book)))
         assert first.moves is not None
         book.apply(first.moves)
@@ -282,7 +282,7 @@ class TestTime:
 
     def test_a_subscriber_is_not_moved_back_within_the_window(self) -> None:
         book = book_of(4, 2)
-        controller = Controller(LDM(), LDM(), Thresholds(beta=0, theta=0, cool_down=0, settle=300))
+        controller = Controller(LDM(), LDM(), Thresholds(cool_down=0, settle=300))
         first = controller.decide(0, Observed.of(book, always(book)))
         assert first.moves is not None
         book.apply(first.moves)
@@ -298,7 +298,7 @@ class TestTime:
 
     def test_only_moves_that_were_carried_out_are_remembered(self) -> None:
         book, planner = book_of(9, 1), Told("migration", [1, 1, 1, 1, 0, 0, 0, 0, 0, 1])
-        controller = Controller(planner, planner, Thresholds(beta=0, theta=0, cool_down=0))
+        controller = Controller(planner, planner, Thresholds(cool_down=0))
         decision = controller.decide(0, Observed.of(book, always(book)))
         assert decision.moves is not None
         came = Moves(
@@ -330,7 +330,7 @@ class TestComingAndGoing:
 
     def test_what_drains_does_not_wait_for_the_cool_down(self) -> None:
         book = book_of(5, 5, 5)
-        controller = Controller(LDM(), LDM(), Thresholds(beta=0, theta=0, max_moves=2))
+        controller = Controller(LDM(), LDM(), Thresholds(max_moves=2))
         for round_ in range(3):
             decision = controller.decide(round_, Observed.of(book, always(book), draining=[2]))
             assert decision.moves is not None

@@ -93,9 +93,7 @@ class Rounds:
 def test_a_static_workload_comes_to_rest(
     migration: Planner, shuffle: Planner, kind: Kind, seed: int, max_moves: int | None, gain: float
 ) -> None:
-    thresholds = Thresholds(
-        beta=0, theta=0, cool_down=ROUND, settle=WINDOW, max_moves=max_moves, min_gain=gain, max_over_mean=1.3
-    )
+    thresholds = Thresholds(cool_down=ROUND, settle=WINDOW, max_moves=max_moves, min_gain=gain, max_over_mean=1.3)
     book = Book.of(*make(kind, seed))
     highest = book.figures().max
     rounds = Rounds(book, Controller(migration, shuffle, thresholds))
@@ -109,7 +107,7 @@ def test_a_static_workload_comes_to_rest(
 @given(kind=kinds.filter(lambda kind: kind.brokers > 1), seed=st.integers(0, 2**20))
 def test_a_broker_drains_within_the_rounds_its_subscribers_need(kind: Kind, seed: int) -> None:
     book = Book.of(*make(kind, seed))
-    rounds = Rounds(book, Controller(LDM(), LDM(), Thresholds(beta=0, theta=0, max_moves=5)))
+    rounds = Rounds(book, Controller(LDM(), LDM(), Thresholds(max_moves=5)))
     leaving = int(np.argmax(book.population))
     for _ in range(-(-int(book.population[leaving]) // 5)):
         rounds.run(draining=(leaving,))

@@ -84,7 +84,7 @@ class Town:
         self._busy = False
         self._stack = AsyncExitStack()
         self._tasks: set[asyncio.Task[Any]] = set()
-        planners = Planners(planner("migrate"), planner("shuffle"), Thresholds(beta=0, theta=0))
+        planners = Planners(planner("migrate"), planner("shuffle"), Thresholds.product())
         # Nothing moves or dies by itself: what should, a test says.
         quiet = CoordinatorLimits(silence=1e9, interval=1e9, grace=0.05, returning=0.05)
         self._core = Coordinator(self._store.read(), time.time(), placement("round-robin"), planners, quiet)

@@ -26,7 +26,7 @@ START = 1_000.0
 
 def planners(**thresholds: Any) -> Planners:
     """Planners that balance any load, without waiting."""
-    settings: dict[str, Any] = {"beta": 0, "theta": 0, "cool_down": 0, "settle": 0} | thresholds
+    settings: dict[str, Any] = {"cool_down": 0, "settle": 0} | thresholds
     return Planners(planner("ldm"), planner("gsh"), Thresholds(**settings))
 
 

@@ -16,7 +16,7 @@ def run(policy: Policy, seed: int = 1) -> Record:
 
 
 def test_balancing_evens_the_loads_out_and_the_same_seed_is_the_same_record() -> None:
-    eager = Policy(thresholds=Thresholds(beta=0, theta=0))
+    eager = Policy(thresholds=Thresholds())
     balanced, alone = run(eager), run(Policy(balancing=False))
     assert alone.moves == 0 < balanced.moves
     assert balanced.cov[-1] < alone.cov[-1] / 2

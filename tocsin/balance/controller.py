@@ -63,10 +63,11 @@ class Controller:
     Args:
         migration: serves migrations, and draining and joining brokers.
         shuffle: serves shuffles.
+        thresholds: when it acts; None: as the product does.
     """
 
     def __init__(self, migration: Planner, shuffle: Planner, thresholds: Thresholds | None = None) -> None:
-        self.thresholds = Thresholds() if thresholds is None else thresholds
+        self.thresholds = Thresholds.product() if thresholds is None else thresholds
         self._migration, self._shuffle = migration, shuffle
         self._history = History(self.thresholds.settle)
 

@@ -11,12 +11,14 @@ from tocsin.errors import InvalidError
 class Thresholds:
     """The controller's settings. Times are seconds, rates bytes per second of a broker on average.
 
+    There are two sets of them, :meth:`product` and :meth:`paper`, and no default is anywhere else: what is not given is
+    the product's.
+
     Args:
         alpha: migrate when cov is above this. The paper's value.
-        beta: migrate only when the mean load μ is above this. The paper's simulation has 300 MB/s; set it to what a
-            broker handles without anybody noticing, 0 to always balance.
+        beta: migrate only when the mean load μ is above this, what a broker handles with ease. 0: always.
         gamma: shuffle when cov is above this. The paper's value.
-        theta: shuffle only when μ is above this. The paper names no value; here it is that of ``beta``.
+        theta: shuffle only when μ is above this.
         shuffle_gain: shuffle only when the highest load ends by this part of it lower than with a migration, which
             moves far fewer. 0: also when a migration would do as well, as in the paper.
         max_over_mean: migrate also when the highest load is above so many times μ, since cov ≤ α alone allows
@@ -33,10 +35,10 @@ class Thresholds:
     """
 
     alpha: float = 0.15
-    beta: float = 300e6
+    beta: float = 0.0
     gamma: float = 0.5
-    theta: float = 300e6
-    shuffle_gain: float = 0.0
+    theta: float = 0.0
+    shuffle_gain: float = 0.1
     max_over_mean: float | None = 1.1
     target: float | None = None
     stale_after: float = 30.0
@@ -46,6 +48,30 @@ class Thresholds:
     max_moves: int | None = None
     min_gain: float = 0.0
     min_improvement: float = 0.02
+
+    @classmethod
+    def product(cls) -> Thresholds:
+        """As Tocsin balances unless its settings say otherwise: a system of any size, and with few moves."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> Thresholds:
+        """As Algorithm 1 does: in every round in which cov and μ call for it, by any plan that helps at all.
+
+        β is that of the paper's simulation. It names no θ; here it is β.
+        """
+        return cls(
+            alpha=0.15,
+            beta=300e6,
+            gamma=0.5,
+            theta=300e6,
+            shuffle_gain=0.0,
+            max_over_mean=None,
+            target=None,
+            cool_down=0.0,
+            settle=0.0,
+            min_improvement=1e-6,
+        )
 
     def __post_init__(self) -> None:
         for name in ("alpha", "beta", "gamma", "theta", "stale_after", "cool_down", "settle", "min_gain"):

@@ -54,7 +54,7 @@ def warm_up_rounds(migration: Planner, shuffle: Planner) -> None:
     """Decides once for each reason there is, with brokers alike and unlike, and cuts the plans down."""
     workload, assignment = make(_TINY)
     capacities = (None, np.linspace(1.0, 2.0, workload.brokers))
-    any_load = Thresholds(alpha=0, beta=0, theta=0, cool_down=0, settle=0, max_over_mean=None, max_moves=3, min_gain=1)
+    any_load = Thresholds(alpha=0, cool_down=0, settle=0, max_over_mean=None, max_moves=3, min_gain=1)
     for capacity in capacities:
         book = Book.of(replace(workload, capacity=capacity), assignment)
         brokers = book.brokers.tolist()

@@ -12,12 +12,10 @@ from tocsin.experiment.policies import known
 # cov is never so high: it is at most the root of the number of brokers.
 _NEVER: Final = 1e6
 
-# The paper's schemes act in every round in which their thresholds are passed: there is no cool-down, nobody settles,
-# no limit but cov, and a plan is good enough if it helps at all.
-_PAPERS: Final = Thresholds(
-    beta=0.0, gamma=_NEVER, theta=0.0, max_over_mean=None, cool_down=0.0, settle=0.0, min_improvement=1e-6
-)
-_OURS: Final = Thresholds(beta=0.0, theta=0.0, shuffle_gain=0.1)
+# β and θ belong to rates, and these to an experiment, which says above which load its schemes act.
+_PAPERS: Final = replace(Thresholds.paper(), beta=0.0, theta=0.0)
+_MIGRATING: Final = replace(_PAPERS, gamma=_NEVER)
+_OURS: Final = Thresholds.product()
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Scheme:
     title: str
     migration: str = "ldm"
     shuffle: str = "gsh"
-    thresholds: Thresholds | None = _PAPERS
+    thresholds: Thresholds | None = _MIGRATING
 
     def at(self, title: str, **thresholds: Any) -> Scheme:
         """The same with other thresholds."""
@@ -38,9 +36,9 @@ class Scheme:
 NONE: Final = Scheme("no balancing", thresholds=None)
 LDM: Final = Scheme("LDM", "ldm")
 SDM: Final = Scheme("SDM", "sdm")
-GSH: Final = Scheme("GSH", "ldm", "gsh", replace(_PAPERS, alpha=_NEVER, gamma=0.5))
-LDM_GSH: Final = Scheme("LDM+GSH", "ldm", "gsh", replace(_PAPERS, gamma=0.5))
-SDM_GSH: Final = Scheme("SDM+GSH", "sdm", "gsh", replace(_PAPERS, gamma=0.5))
+GSH: Final = Scheme("GSH", "ldm", "gsh", replace(_PAPERS, alpha=_NEVER))
+LDM_GSH: Final = Scheme("LDM+GSH", "ldm", "gsh", _PAPERS)
+SDM_GSH: Final = Scheme("SDM+GSH", "sdm", "gsh", _PAPERS)
 OURS: Final = Scheme("ours", "migrate", "shuffle", _OURS)
 MIGRATE: Final = Scheme("migrate", "migrate", "shuffle", replace(_OURS, gamma=_NEVER))
 

@@ -13,7 +13,7 @@ from tocsin.coordinator.limits import Limits
 from tocsin.settings.section import MIB, Connections, Origins, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 _LIMITS: Final = Limits()
-_THRESHOLDS: Final = Thresholds()
+_THRESHOLDS: Final = Thresholds.product()
 
 Registration = Literal["operator", "open"]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
@@ -96,11 +96,11 @@ class Coordinator(Section, frozen=True, kw_only=True):
                 "the paper's 300 MB/s is what its brokers handled with ease, and a smaller system would never balance."
             )
         ),
-    ] = 0.0
+    ] = _THRESHOLDS.beta
     gamma: Annotated[Level, Meta(description="Shuffle when cov is above this.")] = _THRESHOLDS.gamma
     theta: Annotated[
         Rate, Meta(description="Shuffle only when the mean load is above this, in bytes per second; 0 as for beta.")
-    ] = 0.0
+    ] = _THRESHOLDS.theta
     shuffle_gain: Annotated[
         float,
         Meta(
@@ -111,7 +111,7 @@ class Coordinator(Section, frozen=True, kw_only=True):
                 "far fewer; 0: also when a migration would do as well."
             ),
         ),
-    ] = 0.1
+    ] = _THRESHOLDS.shuffle_gain
     max_over_mean: Annotated[
         Level, Meta(description="Migrate also when the highest load is above so many times the mean; 0: never.")
     ] = _THRESHOLDS.max_over_mean or 0.0

@@ -17,7 +17,7 @@ class Policy:
     placement: str = "nearest"
     migration: str = "migrate"
     shuffle: str = "shuffle"
-    thresholds: Thresholds = field(default_factory=Thresholds)
+    thresholds: Thresholds = field(default_factory=Thresholds.product)
     balancing: bool = True
 
     @property

@@ -36,9 +36,9 @@ from tocsin.simulate.trace import Trace
 _KEY = Key("simulated", "a" * 43)
 
 
-def always_balancing() -> Planners:
-    """The product's planners, which balance however small the loads are."""
-    return Planners(planner("migrate"), planner("shuffle"), Thresholds(beta=0, theta=0))
+def product() -> Planners:
+    """What balances unless settings say otherwise."""
+    return Planners(planner("migrate"), planner("shuffle"), Thresholds.product())
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Setup:
     coordinator: CoordinatorLimits = field(default_factory=CoordinatorLimits)
     rules: Rules = field(default_factory=Rules)
     placement: Callable[[], Placement] = lambda: placement("round-robin")
-    planners: Callable[[], Planners] = always_balancing
+    planners: Callable[[], Planners] = product
     store_seconds: float = 0.01
     answer_seconds: float = 0.005
     decide_seconds: float = 0.5

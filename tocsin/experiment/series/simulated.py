@@ -30,7 +30,7 @@ def simulated(scenario: Scenario, scheme: Scheme, seed: int, tell: Tell) -> Reco
 
 def policy(scheme: Scheme) -> Policy:
     """A scheme, as the simulator knows it."""
-    thresholds = scheme.thresholds or Thresholds()
+    thresholds = scheme.thresholds or Thresholds.product()
     return Policy("nearest", scheme.migration, scheme.shuffle, thresholds, scheme.thresholds is not None)
 
 

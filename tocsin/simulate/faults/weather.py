@@ -85,4 +85,4 @@ def _rules(random: Random) -> Rules:
 
 
 def _eager() -> Thresholds:
-    return Thresholds(alpha=0.05, beta=0, gamma=0.3, theta=0, cool_down=2.0, settle=3.0, stale_after=5.0)
+    return Thresholds(alpha=0.05, gamma=0.3, cool_down=2.0, settle=3.0, stale_after=5.0)
