@@ -102,6 +102,17 @@ def test_a_plan_can_be_applied_though_balancing_is_off() -> None:
     assert people(desk) == {"a": 4, "b": 4}
 
 
+def test_plans_that_were_followed_are_counted_by_their_stage() -> None:
+    desk = crowd()
+    desk.handle(ShowPlan(1))
+    finish(desk, desk.wait(desk.limits.interval))
+    desk.handle(Drain(0, "a"))
+    finish(desk, desk.wait(0.1))
+    status = desk.answer(desk.handle(AskStatus(1)))
+    assert isinstance(status, Status)
+    assert status.plans == {"join": 1, "drain": 1}
+
+
 def test_where_there_is_nothing_to_do_the_plan_says_why() -> None:
     desk = crowd(beta=1e9, theta=1e9)
     finish(desk, desk.wait(desk.limits.interval))

@@ -4,7 +4,8 @@ import pytest
 
 from tests.experiment.courses import course, steady
 from tocsin.experiment.figures.style import styled
-from tocsin.experiment.series.course import Key, courses
+from tocsin.experiment.seeds import split, with_seeds
+from tocsin.experiment.series.course import Key, by_scheme, by_seed, courses
 from tocsin.experiment.series.figures import comparison, distribution, table, unit
 from tocsin.experiment.series.rows import Load, Moment, moment
 from tocsin.experiment.study import Data
@@ -47,6 +48,20 @@ def test_runs_are_told_apart_by_placement_and_scheme() -> None:
     }
 
 
+def test_runs_with_several_seeds_are_grouped_by_scheme_and_by_seed() -> None:
+    rows = [Moment("NR", scheme, 0.0, 1.0, 1.0, 0.0, 0, seed) for seed in (2, 1) for scheme in ("LDM", "SDM")]
+    runs = courses(Data({Moment: rows}))
+    assert {name: len(found) for name, found in by_scheme(runs).items()} == {"LDM": 2, "SDM": 2}
+    assert by_scheme(runs)["LDM"][0] is runs[Key("NR", "LDM", 1)]
+    assert by_seed(runs)[0] == {name: runs[Key("NR", name, 2)] for name in ("LDM", "SDM")}
+
+
+def test_cells_of_the_first_seed_bear_no_number() -> None:
+    cells = with_seeds(["a", "b"], first=3, count=2)
+    assert cells == ["a", "b", "a, seed 4", "b, seed 4"]
+    assert [split(cell, first=3) for cell in cells] == [("a", 3), ("b", 3), ("a", 4), ("b", 4)]
+
+
 def test_populations_are_those_at_the_last_moment_that_is_not_later() -> None:
     assert course([[1.0, 1.0]] * 2, populations=[7, 3]).populations(900) == {"broker-0": 7, "broker-1": 3}
 
@@ -54,14 +69,20 @@ def test_populations_are_those_at_the_last_moment_that_is_not_later() -> None:
 def test_figures_are_drawn_with_a_panel_per_run() -> None:
     runs = {"one": steady(3e6, 1e6), "other": steady(2e6, 2e6, 5)}
     with styled():
-        drawn, compared = distribution(runs), comparison(runs)
+        drawn = distribution(runs)
+        compared = comparison({"one": [runs["one"], steady(4e6, 1e6)], "other": [runs["other"]]})
     assert len(drawn.axes) == 2
     assert [axes.get_title(loc="left") for axes in compared.axes] == [
         "(1) highest load",
         "(2) cov",
         "(3) moves",
     ]
-    assert table("", runs).rows[1] == ["other", "2 MB/s", "2 MB/s", "1.00", "0.000", "5"]
+    assert table("", {"other": [runs["other"]]}).rows == [["other", "2 MB/s", "2 MB/s", "1.00", "0.000", "5"]]
+
+
+def test_a_table_says_the_median_of_all_seeds_and_from_where_to_where() -> None:
+    seeds = [steady(3e6, 1e6, 5), steady(2e6, 2e6, 7), steady(2e6, 2e6, 8)]
+    assert table("", {"some": seeds}).rows[0][3:] == ["1.00 (1.00–1.50)", "0.000 (0.000–0.500)", "7 (5–8)"]
 
 
 @pytest.mark.parametrize(("load", "name"), [(10.0, "B/s"), (2e3, "kB/s"), (2e6, "MB/s"), (2e9, "GB/s")])

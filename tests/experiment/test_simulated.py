@@ -13,9 +13,9 @@ from tocsin.experiment.directory import Directory
 from tocsin.experiment.latency.demand import mean_outgoing
 from tocsin.experiment.latency.rows import Delay
 from tocsin.experiment.latency.study import Latency
-from tocsin.experiment.schemes import LDM, NONE, OURS, scheme
+from tocsin.experiment.schemes import LDM, NONE, OURS, above, papers_above, scheme
 from tocsin.experiment.series.course import Key, courses
-from tocsin.experiment.series.simulated import above, policy, simulated
+from tocsin.experiment.series.simulated import policy, simulated
 from tocsin.experiment.simulation.sections import sections
 from tocsin.experiment.simulation.study import ALPHAS, BETAS, Thousands
 from tocsin.simulate.scenario import Broker, Channel, Lines, Places, Rates, Scenario, Visits, Wishes
@@ -75,14 +75,25 @@ def test_the_mean_broker_sends_what_it_was_said_to() -> None:
 
 
 def test_thresholds_are_swept_and_the_usual_ones_run_once() -> None:
-    cells = Thousands().cells()
+    cells = Thousands(seeds=1).cells()
     assert len(cells) == len(set(cells)) == 7 + len(ALPHAS) - 1 + len(BETAS) - 1
     assert cells[:2] == ["no balancing", "LDM α=0.15"]
     assert {"LDM α=0.05", "LDM β=0"} <= set(cells)
 
 
+def test_all_is_run_with_five_seeds_and_once_if_it_is_to_be_quick() -> None:
+    one, all_ = Thousands(seeds=1).cells(), Thousands().cells()
+    assert (all_[: len(one)], len(all_)) == (one, 5 * len(one))
+    assert len([cell for cell in Thousands(quick=True).cells() if "seed" in cell]) == 0
+
+
+def test_the_papers_schemes_act_above_a_load_and_ours_always() -> None:
+    assert papers_above(LDM, 5.0) == above(LDM, 5.0)
+    assert papers_above(OURS, 5.0) == OURS
+
+
 def test_the_ratio_of_beta_to_the_mean_load_is_said() -> None:
-    runs = {"no balancing": course([[900.0, 100.0]] * 3), "LDM α=0.15": course([[500.0, 500.0]] * 3)}
+    runs = {"no balancing": [course([[900.0, 100.0]] * 3)], "LDM α=0.15": [course([[500.0, 500.0]] * 3)]}
     text = sections(runs, ["LDM α=0.15"], [], beta=300.0)[0].text
     assert "LDM acts above β = 300 B/s, which is 0.60 times that" in text
 

@@ -75,15 +75,25 @@ def test_what_processes_are_told_are_settings_that_exist(policy: str) -> None:
     assert len(network.of_brokers) == 5
 
 
+def test_the_papers_schemes_wait_for_half_of_the_settled_load_and_ours_does_not() -> None:
+    schemes = Prototype()._schemes
+    levels = {name: (one.thresholds.beta, one.thresholds.theta) for name, one in schemes.items() if one.thresholds}
+    assert levels == {name: (25e3, 25e3) for name in levels if name != "ours"} | {"ours": (0.0, 0.0)}
+    told = Bed("NR", schemes["ldm+gsh"], 5, 6.0).of_coordinator()
+    assert (told["coordinator.beta"], told["coordinator.theta"]) == (150e3, 150e3)
+
+
 def test_the_cells_are_all_placements_with_all_schemes() -> None:
     cells = Prototype().cells()
-    assert len(cells) == 18
+    assert len(cells) == 3 * 6 + len(["NR + LDM α=0.05", "LL + no balancing"])
     assert cells[0] == "RND + no balancing"
+    assert [cell for cell in cells if "LL" in cell or "0.05" in cell] == ["NR + LDM α=0.05", "LL + no balancing"]
     assert Prototype(placements=["NR"], policies=["ldm"]).cells() == ["NR + LDM"]
+    assert Prototype(placements=["NR"], policies=["ldm"], seeds=2).cells() == ["NR + LDM", "NR + LDM, seed 2"]
 
 
 def test_a_placement_or_policy_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(InvalidError, match="there is no placement 'XX'; there are RND, RR, NR"):
+    with pytest.raises(InvalidError, match="there is no placement 'XX'; there are RND, RR, NR, LL"):
         Prototype(placements=["XX"])
     with pytest.raises(InvalidError, match=r"there is no planner 'best'.*the schemes are none, ldm"):
         Prototype(policies=["best"])
@@ -124,10 +134,53 @@ def test_only_moves_after_the_first_ten_minutes_are_later_ones() -> None:
     assert claims.shuffle_saves({Key("NR", "LDM+GSH"): late, Key("NR", "LDM"): early}).holds is Holds.NO
 
 
-def test_ours_is_compared_with_ldm_and_gsh() -> None:
-    runs = {Key("NR", "LDM+GSH"): steady(100, 100, 500), Key("NR", "ours"): steady(101, 99, 200)}
+def test_schemes_are_compared_with_every_seed_that_has_both() -> None:
+    runs = {Key("NR", name, seed): steady(100, 100) for name in ("LDM", "SDM") for seed in (1, 2)}
+    assert claims.similar(runs).holds is Holds.YES
+    worse = claims.similar(runs | {Key("NR", "LDM", 2): steady(120, 100)})
+    assert (worse.holds, "NR, seed 2" in worse.measured) == (Holds.PARTLY, True)
+    assert "seed 2" not in claims.similar({key: run for key, run in runs.items() if key != ("NR", "SDM", 2)}).measured
+
+
+def test_least_loaded_placement_is_bad_where_it_is_less_even_than_random() -> None:
+    runs = {Key("RND", "no balancing"): steady(110, 90), Key("LL", "no balancing"): steady(190, 10)}
+    assert claims.least_loaded(runs).holds is Holds.YES
+    assert claims.least_loaded(runs | {Key("RR", "no balancing"): steady(195, 5)}).holds is Holds.PARTLY
+    assert claims.least_loaded({Key("LL", "no balancing"): steady(190, 10)}).holds is Holds.UNKNOWN
+
+
+def test_random_placement_is_cheap_with_few_moves_and_no_shuffle() -> None:
+    runs = {Key("RND", name): steady(1, 1, 7) for name in ("LDM", "SDM")}
+    both = [replace(SUMMARY, placement="RND", scheme="LDM+GSH")]
+    assert claims.random_is_cheap(runs, both).holds is Holds.YES
+    assert claims.random_is_cheap(runs, [replace(both[0], shuffles=1)]).holds is Holds.PARTLY
+    assert claims.random_is_cheap(runs | {Key("RND", "SDM"): steady(1, 1, 90)}, []).holds is Holds.PARTLY
+    assert claims.random_is_cheap({}, []).holds is Holds.UNKNOWN
+
+
+def test_as_many_moves_are_within_a_part_or_a_few() -> None:
+    runs = {Key("RR", "LDM"): steady(1, 1, 3), Key("RR", "SDM"): steady(1, 1, 9)}
+    many = {Key("NR", "LDM"): steady(1, 1, 104), Key("NR", "SDM"): steady(1, 1, 140)}
+    assert claims.similar_moves(runs).holds is Holds.YES
+    assert claims.similar_moves(runs | many).holds is Holds.PARTLY
+
+
+def test_shuffles_gain_little_where_loads_end_alike() -> None:
+    runs = {Key("NR", "LDM"): steady(120, 80), Key("NR", "LDM+GSH"): steady(110, 90)}
+    assert claims.shuffle_gains_little(runs).holds is Holds.YES
+    assert claims.shuffle_gains_little(runs | {Key("NR", "LDM"): steady(170, 30)}).holds is Holds.NO
+
+
+def test_ours_is_as_low_as_ldm_and_gsh() -> None:
+    runs = {Key("NR", "LDM+GSH"): steady(100, 100, 500), Key("NR", "ours"): steady(100, 99, 600)}
     assert claims.ours(runs).holds is Holds.YES
-    assert claims.ours(runs | {Key("NR", "ours"): steady(101, 99, 600)}).holds is Holds.NO
+    assert claims.ours(runs | {Key("NR", "ours"): steady(101, 99, 200)}).holds is Holds.NO
+
+
+def test_moves_are_compared_where_ldm_ends_as_even() -> None:
+    runs = {Key("NR", "LDM α=0.05"): steady(105, 95, 150), Key("NR", "ours"): steady(104, 96, 140)}
+    assert claims.ours_as_even(runs).holds is Holds.YES
+    assert claims.ours_as_even(runs | {Key("NR", "ours"): steady(104, 96, 160)}).holds is Holds.PARTLY
 
 
 def test_a_run_that_delivered_much_less_than_others_is_not_compared() -> None:

@@ -41,6 +41,7 @@ def scale(seed: Seed = 1, quick: Quick = False, policy: Policies = None, out: Ou
 @app.command()
 def simulation(
     seed: Seed = 1,
+    seeds: Annotated[int, typer.Option(help="So many, one after the other; claims are judged by all", min=1)] = 5,
     quick: Quick = False,
     policy: Policies = None,
     subscribers: Annotated[
@@ -49,7 +50,7 @@ def simulation(
     out: Out = None,
 ) -> None:
     """The paper's simulation: 10 brokers, 10,000 subscribers, LDM, SDM, GSH and ours, and the thresholds α and β."""
-    _run("simulation", out, seed=seed, quick=quick, policies=policy or [], subscribers=subscribers)
+    _run("simulation", out, seed=seed, seeds=seeds, quick=quick, policies=policy or [], subscribers=subscribers)
 
 
 @app.command()
@@ -61,24 +62,26 @@ def latency(seed: Seed = 1, quick: Quick = False, policy: Policies = None, out: 
 @app.command("testbed")
 def real_system(
     seed: Seed = 1,
+    seeds: Annotated[int, typer.Option(help="So many, one after the other", min=1)] = 1,
     quick: Quick = False,
     placement: Annotated[
-        list[str] | None, typer.Option("--placement", help="Only this one: RND, RR or NR; may be repeated")
+        list[str] | None, typer.Option("--placement", help="Only this one: RND, RR, NR or LL; may be repeated")
     ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
             "--policy",
             metavar="NAME",
-            help="Only this one: none, ldm, sdm, ldm+gsh, sdm+gsh, ours, a planner's name or package.module:Class",
+            help="Only this one: none, ldm, ldm-fine, sdm, ldm+gsh, sdm+gsh, ours, a planner or package.module:Class",
         ),
     ] = None,
     speed: Annotated[float, typer.Option(help="So many seconds of the paper's in a second", min=1, max=60)] = 1.0,
     out: Out = None,
 ) -> None:
-    """The real system: 5 brokers, 400 moving subscribers, 30 minutes for each placement and policy (18 cells)."""
+    """The real system: 5 brokers, 400 moving subscribers, 30 minutes for each placement and policy (20 cells)."""
     chosen = {"placements": [name.upper() for name in placement or []], "policies": policy}
-    _run("testbed", out, seed=seed, quick=quick, speed=speed, **{key: value for key, value in chosen.items() if value})
+    rest = {key: value for key, value in chosen.items() if value}
+    _run("testbed", out, seed=seed, seeds=seeds, quick=quick, speed=speed, **rest)
 
 
 def _run(name: str, out: Path | None, **settings: Any) -> None:

@@ -122,8 +122,7 @@ def fluid(
 def _policy(name: str, placement: str, alpha: float | None, beta: float) -> Policy:
     """A scheme of the experiments as the simulator takes it. Unknown names are refused before anything is run."""
     from tocsin.balance import registry
-    from tocsin.experiment.schemes import scheme
-    from tocsin.experiment.series.simulated import above
+    from tocsin.experiment.schemes import above, scheme
     from tocsin.experiment.series.simulated import policy as made
 
     registry.placement(placement)

@@ -65,7 +65,7 @@ class Status(msgspec.Struct, frozen=True):
 
     ``cov``, ``mean`` and ``highest`` are of the brokers that take subscribers. ``moving`` are under way, ``waiting``
     are moves of a plan yet to begin, ``homeless`` are subscribers without a broker that lives, ``decision`` is what was
-    last decided about the loads, and why.
+    last decided about the loads, and why; ``plans`` how many of each stage were followed since the start.
     """
 
     balancing: bool
@@ -79,6 +79,7 @@ class Status(msgspec.Struct, frozen=True):
     homeless: int
     moved: int
     decision: str
+    plans: dict[str, int] = {}
 
 
 Answer = Registered | Located | Done | Proposal | Status

@@ -168,4 +168,5 @@ def status(rooms: Rooms) -> Status:
         homeless=len(rooms.placing),
         moved=rooms.moved,
         decision=rooms.rounds.decision,
+        plans=dict(rooms.rounds.followed),
     )

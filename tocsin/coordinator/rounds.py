@@ -7,6 +7,7 @@ seconds. What it decides by then is carried out only as far as it still fits.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -80,6 +81,7 @@ class Rounds:
         self._questions: dict[int, _Question] = {}
         self._settled: dict[str, None] = {}
         self.decision = "nothing was decided yet"
+        self.followed: Counter[str] = Counter()
 
     def look(self, now: float, balancing: bool) -> None:
         """One round: asks the controller, if anything calls for a plan."""
@@ -112,6 +114,7 @@ class Rounds:
             self.decision = f"{decision.stage}: {decision.reason}"
         if question.purpose is not Purpose.SHOW and decision.moves is not None:
             self._plans.follow(self._loads.steps(decision.moves))
+            self.followed[decision.stage] += 1
 
     def settled(self, subscriber: str) -> None:
         """A subscriber was moved; the controller leaves it where it is for a while."""

@@ -35,16 +35,19 @@ class Scheme:
 
 NONE: Final = Scheme("no balancing", thresholds=None)
 LDM: Final = Scheme("LDM", "ldm")
+LDM_FINE: Final = LDM.at("LDM α=0.05", alpha=0.05)
 SDM: Final = Scheme("SDM", "sdm")
 GSH: Final = Scheme("GSH", "ldm", "gsh", replace(_PAPERS, alpha=_NEVER))
 LDM_GSH: Final = Scheme("LDM+GSH", "ldm", "gsh", _PAPERS)
 SDM_GSH: Final = Scheme("SDM+GSH", "sdm", "gsh", _PAPERS)
 OURS: Final = Scheme("ours", "migrate", "shuffle", _OURS)
 MIGRATE: Final = Scheme("migrate", "migrate", "shuffle", replace(_OURS, gamma=_NEVER))
+_OF_THE_PAPER: Final = (LDM, LDM_FINE, SDM, GSH, LDM_GSH, SDM_GSH)
 
 BY_NAME: Final = {
     "none": NONE,
     "ldm": LDM,
+    "ldm-fine": LDM_FINE,
     "sdm": SDM,
     "gsh": GSH,
     "ldm+gsh": LDM_GSH,
@@ -52,6 +55,19 @@ BY_NAME: Final = {
     "ours": OURS,
     "migrate": MIGRATE,
 }
+
+
+def above(one: Scheme, load: float) -> Scheme:
+    """The same scheme, acting only when the mean load is above this: β and θ, bytes per second.
+
+    One level for both: if β were lower, migrations would have levelled the loads before a shuffle was thought of.
+    """
+    return one if one.thresholds is None else one.at(one.title, beta=load, theta=load)
+
+
+def papers_above(one: Scheme, load: float) -> Scheme:
+    """The same for the paper's schemes; others act as they do in the product, which knows no such level."""
+    return above(one, load) if one in _OF_THE_PAPER else one
 
 
 def scheme(name: str) -> Scheme:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Points = tuple[Sequence[float], Sequence[float]]
+Band = tuple[Sequence[float], Sequence[float], Sequence[float]]
+"""Along the first, between the second and the third."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,12 @@ def lines(axes: Axes, title: str, series: Mapping[str, Points], x: Axis, y: Axis
         axes.plot(xs, ys, **look)
     axes.set_title(title)
     _label(axes, x, y)
+
+
+def bands(axes: Axes, series: Mapping[str, Band]) -> None:
+    """Around the lines of the same names, drawn in the same order, from where to where they go."""
+    for number, (xs, lows, highs) in enumerate(series.values()):
+        axes.fill_between(xs, lows, highs, color=colour(number), alpha=0.18, linewidth=0)
 
 
 def level(axes: Axes, at: float, text: str) -> None:

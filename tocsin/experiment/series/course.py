@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,10 +14,11 @@ SETTLED = 900.0
 
 
 class Key(NamedTuple):
-    """Which run: how subscribers were placed, and what balanced."""
+    """Which run: how subscribers were placed, what balanced, and with which seed."""
 
     placement: str
     scheme: str
+    seed: int = 1
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ class Course:
     def mean(self) -> float:
         """μ, as a mean over the second half."""
         return _mean([moment.mean for moment in self._settled()])
+
+    @property
+    def over(self) -> float:
+        """The highest load over the mean."""
+        return self.highest / self.mean if self.mean else 0.0
 
     @property
     def cov(self) -> float:
@@ -77,10 +83,30 @@ def courses(data: Data) -> dict[Key, Course]:
     moments: dict[Key, list[Moment]] = {}
     loads: dict[Key, list[Load]] = {}
     for moment in data.of(Moment):
-        moments.setdefault(Key(moment.placement, moment.scheme), []).append(moment)
+        moments.setdefault(_key(moment), []).append(moment)
     for load in data.of(Load):
-        loads.setdefault(Key(load.placement, load.scheme), []).append(load)
+        loads.setdefault(_key(load), []).append(load)
     return {key: Course(rows, loads.get(key, [])) for key, rows in moments.items()}
+
+
+def by_scheme(runs: Mapping[Key, Course]) -> dict[str, list[Course]]:
+    """The runs of each scheme, which differ in their seeds, the first seed first."""
+    found: dict[str, list[Course]] = {}
+    for key in sorted(runs, key=lambda key: key.seed):
+        found.setdefault(key.scheme, []).append(runs[key])
+    return {key.scheme: found[key.scheme] for key in runs}
+
+
+def by_seed(runs: Mapping[Key, Course]) -> list[dict[str, Course]]:
+    """The runs of each seed by the names of their schemes."""
+    found: dict[int, dict[str, Course]] = {}
+    for key, course in runs.items():
+        found.setdefault(key.seed, {})[key.scheme] = course
+    return list(found.values())
+
+
+def _key(row: Load | Moment) -> Key:
+    return Key(row.placement, row.scheme, row.seed)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 
 from tocsin.balance.account import rate
 from tocsin.experiment.figures.bars import bars
-from tocsin.experiment.figures.lines import Axis, Points, lines
+from tocsin.experiment.figures.lines import Axis, Points, bands, lines
 from tocsin.experiment.figures.style import panels
 from tocsin.experiment.series.course import Course
-from tocsin.experiment.series.rows import Load
+from tocsin.experiment.series.rows import Load, Moment
+from tocsin.experiment.series.spread import Spread, spread
 from tocsin.experiment.study import Grid
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _MINUTES = Axis("minutes")
@@ -44,35 +47,67 @@ def distribution(shown: Mapping[str, Course]) -> Figure:
     return figure
 
 
-def comparison(shown: Mapping[str, Course]) -> Figure:
-    """Highest load and cov over time, and all moves, of several runs."""
-    highest = max((moment.highest for course in shown.values() for moment in course.moments), default=1.0)
+def comparison(shown: Mapping[str, Sequence[Course]]) -> Figure:
+    """Highest load and cov over time, and all moves, of several schemes; over seeds the median, and its spread."""
+    highest = max((moment.highest for runs in shown.values() for run in runs for moment in run.moments), default=1.0)
     size, name = unit(highest)
     figure, axes = panels(3, wide=3.3, high=2.9)
-    load = {title: _points(course, [m.highest / size for m in course.moments]) for title, course in shown.items()}
-    spread = {title: _points(course, [m.cov for m in course.moments]) for title, course in shown.items()}
-    lines(axes[0], "(1) highest load", load, _MINUTES, Axis(name, top=highest / size))
-    lines(axes[1], "(2) cov", spread, _MINUTES, Axis("σ ÷ μ"))
+    over_time(axes[0], "(1) highest load", shown, lambda moment: moment.highest / size, Axis(name, top=highest / size))
+    over_time(axes[1], "(2) cov", shown, lambda moment: moment.cov, Axis("σ ÷ μ"))
     axes[1].set_ylim(bottom=0)
-    bars(axes[2], "(3) moves", {title: course.moved for title, course in shown.items()}, "subscribers moved")
+    moves(axes[2], "(3) moves", shown)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 8))
     return figure
 
 
-def table(caption: str, shown: Mapping[str, Course]) -> Grid:
-    """The numbers by which runs are compared."""
+def over_time(
+    axes: Axes, title: str, shown: Mapping[str, Sequence[Course]], figure: Callable[[Moment], float], y: Axis
+) -> None:
+    """A figure of every scheme over time, and between what it is with one seed or another."""
+    found = {name: _moments(runs, figure) for name, runs in shown.items()}
+    middle = {name: (xs, [one.median for one in spreads]) for name, (xs, spreads) in found.items()}
+    lines(axes, title, middle, _MINUTES, y)
+    if any(len(runs) > 1 for runs in shown.values()):
+        around = {
+            name: (xs, [one.lowest for one in spreads], [one.highest for one in spreads])
+            for name, (xs, spreads) in found.items()
+        }
+        bands(axes, around)
+
+
+def moves(axes: Axes, title: str, shown: Mapping[str, Sequence[Course]]) -> None:
+    """All moves of every scheme."""
+    found = {name: Spread.of([run.moved for run in runs]) for name, runs in shown.items()}
+    middle = {name: one.median for name, one in found.items()}
+    spans = {name: (one.lowest, one.highest) for name, one in found.items() if one.lowest < one.highest}
+    bars(axes, title, middle, "subscribers moved", spans=spans)
+
+
+def table(caption: str, shown: Mapping[str, Sequence[Course]]) -> Grid:
+    """The numbers by which runs are compared: over seeds the median, and in brackets the lowest and the highest."""
     header = ["run", "highest load", "mean load", "highest ÷ mean", "cov", "moves"]
-    return Grid(caption, header, [[title, *_cells(course)] for title, course in shown.items()])
+    return Grid(caption, header, [[title, *_cells(runs)] for title, runs in shown.items()])
 
 
-def _cells(course: Course) -> list[str]:
-    over = course.highest / course.mean if course.mean else 0.0
-    return [rate(course.highest), rate(course.mean), f"{over:.2f}", f"{course.cov:.3f}", f"{course.moved:,}"]
+def _cells(runs: Sequence[Course]) -> list[str]:
+    return [
+        rate(median(run.highest for run in runs)),
+        rate(median(run.mean for run in runs)),
+        spread([run.over for run in runs]),
+        spread([run.cov for run in runs], ".3f"),
+        spread([run.moved for run in runs], ",.0f"),
+    ]
 
 
-def _points(course: Course, values: Sequence[float]) -> Points:
-    return [moment.seconds / 60 for moment in course.moments], values
+def _moments(runs: Sequence[Course], figure: Callable[[Moment], float]) -> tuple[list[float], list[Spread]]:
+    """A figure in minutes, and what it is then with each seed that has that minute."""
+    found: dict[float, list[float]] = {}
+    for run in runs:
+        for moment in run.moments:
+            found.setdefault(moment.seconds / 60, []).append(figure(moment))
+    times = sorted(found)
+    return times, [Spread.of(found[time]) for time in times]
 
 
 def _brokers(loads: Sequence[Load], size: float) -> dict[str, Points]:

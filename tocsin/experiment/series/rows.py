@@ -8,8 +8,9 @@ from msgspec import Meta
 
 from tocsin.experiment.table import Row
 
-Placement = Annotated[str, Meta(description="initial placement: RND, RR or NR")]
+Placement = Annotated[str, Meta(description="initial placement: RND, RR, NR or LL")]
 Scheme = Annotated[str, Meta(description="what balances, by its name in the report")]
+Seed = Annotated[int, Meta(description="of all that is random in the run")]
 Seconds = Annotated[float, Meta(description="since the run began; in the paper's time, if it was compressed")]
 
 
@@ -23,6 +24,7 @@ class Load(Row, frozen=True):
     subscribers: Annotated[int, Meta(description="how many subscribers it serves")]
     incoming: Annotated[float, Meta(description="I, bytes per second")]
     outgoing: Annotated[float, Meta(description="O, bytes per second")]
+    seed: Seed = 1
 
     @property
     def load(self) -> float:
@@ -40,6 +42,7 @@ class Moment(Row, frozen=True):
     mean: Annotated[float, Meta(description="μ, mean load of the brokers, bytes per second")]
     cov: Annotated[float, Meta(description="σ ÷ μ of the brokers' loads")]
     moved: Annotated[int, Meta(description="how many moves of subscribers were made so far")]
+    seed: Seed = 1
 
 
 def moment(at: list[Load], moved: int) -> Moment:
@@ -47,5 +50,5 @@ def moment(at: list[Load], moved: int) -> Moment:
     loads = [one.load for one in at]
     mean = sum(loads) / len(loads)
     spread = (sum((load - mean) ** 2 for load in loads) / len(loads)) ** 0.5
-    first = at[0]
-    return Moment(first.placement, first.scheme, first.seconds, max(loads), mean, spread / mean if mean else 0.0, moved)
+    first, cov = at[0], spread / mean if mean else 0.0
+    return Moment(first.placement, first.scheme, first.seconds, max(loads), mean, cov, moved, first.seed)

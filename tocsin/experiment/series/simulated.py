@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from tocsin.balance.thresholds import Thresholds
 from tocsin.experiment.schemes import Scheme
@@ -34,13 +33,6 @@ def policy(scheme: Scheme) -> Policy:
     return Policy("nearest", scheme.migration, scheme.shuffle, thresholds, scheme.thresholds is not None)
 
 
-def above(scheme: Scheme, beta: float) -> Scheme:
-    """The same scheme, acting only when the mean load is above β."""
-    if scheme.thresholds is None:
-        return scheme
-    return replace(scheme, thresholds=replace(scheme.thresholds, beta=beta, theta=beta))
-
-
 def rows(record: Record, scheme: Scheme) -> Iterator[Load | Moment]:
     """The course of a run."""
     for sample in record.samples[_EVERY - 1 :: _EVERY]:
@@ -52,4 +44,4 @@ def rows(record: Record, scheme: Scheme) -> Iterator[Load | Moment]:
 def _loads(record: Record, sample: Sample, scheme: Scheme) -> Iterator[Load]:
     columns = zip(record.brokers, sample.subscribers, sample.incoming, sample.outgoing, strict=True)
     for broker, subscribers, incoming, outgoing in columns:
-        yield Load(PLACEMENT, scheme.title, sample.at, broker, subscribers, incoming, outgoing)
+        yield Load(PLACEMENT, scheme.title, sample.at, broker, subscribers, incoming, outgoing, record.seed)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 
 from tocsin.balance.account import rate
 from tocsin.experiment.figures.bars import bars
-from tocsin.experiment.figures.lines import Axis, lines
+from tocsin.experiment.figures.lines import Axis
 from tocsin.experiment.figures.style import panels
 from tocsin.experiment.series.course import Course
-from tocsin.experiment.series.figures import comparison, distribution, table
-from tocsin.experiment.simulation.claims import GSH, LDM, MIGRATE, NONE
+from tocsin.experiment.series.figures import comparison, distribution, moves, over_time, table
+from tocsin.experiment.simulation.claims import GSH, LDM, NONE, OURS
 from tocsin.experiment.study import Drawing, Section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Runs = Mapping[str, Course]
+Runs = Mapping[str, Sequence[Course]]
+"""The runs of each scheme, one for each seed."""
 
 
 def sections(runs: Runs, alphas: Sequence[str], betas: Sequence[str], beta: float) -> list[Section]:
@@ -33,28 +35,30 @@ def sections(runs: Runs, alphas: Sequence[str], betas: Sequence[str], beta: floa
         )
         if part
     ]
-    caption = "Means from the middle of the run to its end; all moves of the run"
+    caption = (
+        "Means from the middle of the run to its end, and all moves of the run; of several seeds the median, and the "
+        "lowest and the highest"
+    )
     return [*parts, Section("All runs", "", grids=[table(caption, runs)])] if runs else []
 
 
 def _main(runs: Runs, beta: float) -> Section:
-    shown = {name: runs[name] for name in (NONE, LDM, GSH, MIGRATE) if name in runs}
-    drawings = [
-        Drawing("simulation-compared", "Highest load, cov and moves compared.", lambda: comparison(runs)),
-    ]
+    shown = {name: runs[name][0] for name in (NONE, LDM, GSH, OURS) if name in runs}
+    what = "Highest load, cov and moves compared: the median of all seeds, and around it what they differ by."
+    drawings = [Drawing("simulation-compared", what, lambda: comparison(runs))]
     if shown:
-        what = "Figure 13 of the paper, and our migrate. Load of each broker over time, nearest-broker placement."
+        what = "Figure 13 of the paper, and ours. Load of each broker over time, nearest-broker placement, one seed."
         drawings.insert(0, Drawing("simulation-loads", what, lambda: distribution(shown)))
     if NONE in runs:
         what = "Figure 13 (1) of the paper. Subscribers of each broker, nearest-broker placement."
-        drawings.insert(0, Drawing("simulation-population", what, lambda: _population(runs[NONE])))
+        drawings.insert(0, Drawing("simulation-population", what, lambda: _population(runs[NONE][0])))
     return Section("LDM, GSH and ours", _ratio(runs, beta), drawings)
 
 
 def _ratio(runs: Runs, beta: float) -> str:
     if NONE not in runs:
         return ""
-    mean = runs[NONE].mean
+    mean = median(run.mean for run in runs[NONE])
     return (
         f"The paper's β of 300 MB/s belongs to rates that it does not name. Here the mean load is {rate(mean)} once "
         f"everybody has subscribed, and LDM acts above β = {rate(beta)}, which is {beta / mean:.2f} times that."
@@ -80,12 +84,8 @@ def _sweep(symbol: str, runs: Runs, names: Sequence[str], text: str) -> Section 
 
 def _swept(shown: Runs) -> Figure:
     figure, axes = panels(2, wide=4.6, high=3.0)
-    covs = {
-        name: ([moment.seconds / 60 for moment in course.moments], [moment.cov for moment in course.moments])
-        for name, course in shown.items()
-    }
-    lines(axes[0], "(1) cov", covs, Axis("minutes"), Axis("σ ÷ μ"))
+    over_time(axes[0], "(1) cov", shown, lambda moment: moment.cov, Axis("σ ÷ μ"))
     axes[0].set_ylim(bottom=0)
-    bars(axes[1], "(2) moves", {name: course.moved for name, course in shown.items()}, "subscribers moved")
+    moves(axes[1], "(2) moves", shown)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=min(len(shown), 6))
     return figure

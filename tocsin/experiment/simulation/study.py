@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from tocsin.experiment.schemes import GSH, LDM, LDM_GSH, MIGRATE, NONE, OURS, SDM, Scheme, scheme
-from tocsin.experiment.series.course import Course, courses
+from tocsin.experiment.schemes import GSH, LDM, LDM_GSH, MIGRATE, NONE, OURS, SDM, Scheme, papers_above, scheme
+from tocsin.experiment.seeds import split, with_seeds
+from tocsin.experiment.series.course import by_scheme, by_seed, courses
 from tocsin.experiment.series.rows import Load, Moment
-from tocsin.experiment.series.simulated import above, rows, simulated
+from tocsin.experiment.series.simulated import rows, simulated
 from tocsin.experiment.simulation import claims
 from tocsin.experiment.simulation.sections import sections
 from tocsin.experiment.study import Data, Section, Tell
@@ -32,10 +33,12 @@ _SMALL: Final = Paper(subscribers=150, lines_each=5, seconds=300.0, subscribing=
 class Thousands:
     """Ten brokers and ten thousand subscribers for half an hour. One's own policies are run beside ours.
 
-    With fewer subscribers there are as many fewer BE subscriptions and as small a β, so that as many share each.
+    With fewer subscribers there are as many fewer BE subscriptions and as small a β, so that as many share each. All
+    is run with ``seeds`` seeds, ``seed`` being the first, and once if it is to be quick.
     """
 
     seed: int = 1
+    seeds: int = 5
     quick: bool = False
     policies: Sequence[str] = ()
     subscribers: int = 10_000
@@ -57,7 +60,7 @@ class Thousands:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All that the numbers depend on; policies of one's own are cells, so that a run can grow by them."""
+        """All that the numbers depend on; seeds and policies of one's own are cells, so that a run can grow by them."""
         size = self._size
         return {
             "seed": self.seed,
@@ -80,22 +83,23 @@ class Thousands:
         return f"{size.subscribers:,} of {full.subscribers:,} subscribers{shorter}"
 
     def cells(self) -> list[str]:
-        """The schemes, then the sweeps of α and β."""
-        return list(self._schemes)
+        """The schemes, then the sweeps of α and β; all of them again with every further seed."""
+        return with_seeds(self._schemes, self.seed, 1 if self.quick else self.seeds)
 
     def measure(self, cell: str, tell: Tell) -> Iterator[Row]:
         """One run."""
-        chosen = self._schemes[cell]
+        name, seed = split(cell, self.seed)
+        chosen = self._schemes[name]
         tell("making the scenario", 0.0)
-        yield from rows(simulated(self._scenario, chosen, self.seed, tell), chosen)
+        yield from rows(simulated(_scenario(self._size, seed), chosen, seed, tell), chosen)
 
     def sections(self, data: Data) -> list[Section]:
         """The report's parts."""
-        return sections(_runs(data), self._alphas(), self._betas(), _BETA * self._scale)
+        return sections(by_scheme(courses(data)), self._alphas(), self._betas(), _BETA * self._scale)
 
     def verdicts(self, data: Data) -> list[Verdict]:
         """The claims."""
-        return claims.verdicts(_runs(data), self._alphas(), self._betas())
+        return claims.verdicts(by_seed(courses(data)), self._alphas(), self._betas())
 
     @cached_property
     def _schemes(self) -> dict[str, Scheme]:
@@ -104,7 +108,7 @@ class Thousands:
         swept = {alpha: LDM.at(_alpha(alpha), alpha=alpha, beta=least) for alpha in self._swept(ALPHAS)}
         usual = swept.pop(LDM_ALPHA)
         betas = [LDM.at(_beta(beta), beta=beta * self._scale) for beta in self._swept(BETAS) if beta != _BETA]
-        chosen = [NONE, usual, *(above(one, least) for one in others), *swept.values(), *betas]
+        chosen = [NONE, usual, *(papers_above(one, least) for one in others), *swept.values(), *betas]
         return {one.title: one for one in chosen}
 
     def _swept(self, values: Sequence[float]) -> list[float]:
@@ -116,10 +120,6 @@ class Thousands:
 
     def _betas(self) -> list[str]:
         return [claims.LDM if beta == _BETA else _beta(beta) for beta in self._swept(BETAS)]
-
-    @cached_property
-    def _scenario(self) -> Scenario:
-        return paper(self._size, self.seed)
 
     @property
     def _size(self) -> Paper:
@@ -133,8 +133,10 @@ class Thousands:
         return self._size.subscribers / Paper().subscribers
 
 
-def _runs(data: Data) -> dict[str, Course]:
-    return {key.scheme: course for key, course in courses(data).items()}
+@lru_cache(maxsize=1)
+def _scenario(size: Paper, seed: int) -> Scenario:
+    """Made once for all cells of a seed, which follow each other."""
+    return paper(size, seed)
 
 
 def _alpha(alpha: float) -> str:

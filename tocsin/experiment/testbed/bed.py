@@ -18,7 +18,7 @@ from tocsin.experiment.schemes import Scheme
 from tocsin.local.network import Network
 from tocsin.settings import Settings
 
-PLACEMENTS: Final = {"RND": "random", "RR": "round-robin", "NR": "nearest"}
+PLACEMENTS: Final = {"RND": "random", "RR": "round-robin", "NR": "nearest", "LL": "least-loaded"}
 
 # One broker in the middle of the city, four at its corners, then along its edges: the nearest is mostly the first.
 PLACES: Final = ((0.5, 0.5), (0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.0), (0.5, 1.0), (0.0, 0.5))
@@ -57,11 +57,12 @@ class Bed:
             return settings
         return settings | {
             "coordinator.alpha": thresholds.alpha,
-            "coordinator.beta": thresholds.beta,
+            "coordinator.beta": thresholds.beta * self.speed,
             "coordinator.gamma": thresholds.gamma,
-            "coordinator.theta": thresholds.theta,
+            "coordinator.theta": thresholds.theta * self.speed,
             "coordinator.shuffle_gain": thresholds.shuffle_gain,
             "coordinator.max_over_mean": thresholds.max_over_mean or 0,
+            "coordinator.target": thresholds.target or 0,
             "coordinator.min_improvement": thresholds.min_improvement,
             "coordinator.cool_down_seconds": thresholds.cool_down / self.speed,
             "coordinator.settle_seconds": thresholds.settle / self.speed,

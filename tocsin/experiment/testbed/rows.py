@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tocsin.experiment.series.rows import Placement, Scheme
+from tocsin.experiment.series.rows import Placement, Scheme, Seed
 from tocsin.experiment.table import Row
 
 
@@ -24,6 +24,9 @@ class Summary(Row, frozen=True):
     lost: Annotated[int, Meta(description="of what the data cluster had found for them, what never came")]
     repeated: Annotated[int, Meta(description="notifications that came twice or out of order to the application")]
     troubles: Annotated[int, Meta(description="warnings and errors of the processes, and calls that failed")]
+    migrations: Annotated[int, Meta(description="plans of migrations that were followed")] = 0
+    shuffles: Annotated[int, Meta(description="plans of shuffles that were followed")] = 0
+    seed: Seed = 1
 
 
 class Trouble(Row, frozen=True):
@@ -32,3 +35,4 @@ class Trouble(Row, frozen=True):
     placement: Placement
     scheme: Scheme
     text: Annotated[str, Meta(description="a warning or an error of a process, or of a subscriber's call")]
+    seed: Seed = 1

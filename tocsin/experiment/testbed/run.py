@@ -16,7 +16,8 @@ import httpx
 
 from tocsin.apps.emergency import World
 from tocsin.apps.emergency.world import Second
-from tocsin.coordinator.answers import Status
+from tocsin.balance.triggers import Stage
+from tocsin.coordinator.answers import BrokerStatus, Status
 from tocsin.demo.calls import Calls
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.experiment.series.rows import Load, moment
@@ -55,6 +56,7 @@ class Run:
     tell: Tell
     rows: list[Row] = field(default_factory=list)
     _lost: int = 0
+    _plans: Mapping[str, int] = field(default_factory=dict)
 
     def carry_out(self) -> None:
         """Starts everything, runs it, and stops it."""
@@ -124,14 +126,15 @@ class Run:
 
         Moves are those that subscribers saw: the coordinator's count has every first placement in it.
         """
-        speed, scheme = self.bed.speed, self.bed.scheme.title
-        loads = [
-            Load(self.bed.placement, scheme, at, one.name, one.subscribers, one.incoming / speed, one.outgoing / speed)
-            for one in sorted(status.brokers, key=lambda broker: broker.name)
-        ]
+        self._plans = status.plans
+        loads = [self._load(at, one) for one in sorted(status.brokers, key=lambda broker: broker.name)]
         now = moment(loads, moved)
         self.rows += [*loads, now]
         self.tell(f"minute {at / 60:.0f}, cov {now.cov:.2f}, {now.moved} moved", at / self.seconds)
+
+    def _load(self, at: float, one: BrokerStatus) -> Load:
+        bed, incoming, outgoing = self.bed, one.incoming / self.bed.speed, one.outgoing / self.bed.speed
+        return Load(bed.placement, bed.scheme.title, at, one.name, one.subscribers, incoming, outgoing, self.seed)
 
     async def _until(self, began: float, second: float) -> None:
         await asyncio.sleep(began + second / self.bed.speed - asyncio.get_running_loop().time())
@@ -146,7 +149,7 @@ class Run:
 
     def _conclude(self, ledger: Ledger) -> None:
         where = self.bed.placement, self.bed.scheme.title
-        self.rows += [Trouble(*where, " ".join(text.split())) for text in ledger.troubles]
+        self.rows += [Trouble(*where, " ".join(text.split()), self.seed) for text in ledger.troubles]
         self.rows.append(
             Summary(
                 placement=self.bed.placement,
@@ -160,6 +163,9 @@ class Run:
                 lost=self._lost,
                 repeated=ledger.repeated,
                 troubles=len(ledger.troubles),
+                migrations=self._plans.get(Stage.MIGRATE, 0),
+                shuffles=self._plans.get(Stage.SHUFFLE, 0),
+                seed=self.seed,
             )
         )
 

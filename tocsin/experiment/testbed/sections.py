@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tocsin.balance.account import rate
 from tocsin.experiment.figures.bars import bars
 from tocsin.experiment.figures.style import panels
-from tocsin.experiment.series.course import Course, Key
+from tocsin.experiment.series.course import Course, Key, by_scheme
 from tocsin.experiment.series.figures import comparison, distribution, table
 from tocsin.experiment.study import Drawing, Grid, Section
 from tocsin.experiment.testbed.rows import Summary
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 Courses = Mapping[Key, Course]
 
 _PLAIN: Final[Sequence[str]] = ("no balancing", "LDM", "SDM")
-_NAMES: Final = {"RND": "random", "RR": "round robin", "NR": "nearest broker"}
+_NAMES: Final = {"RND": "random", "RR": "round robin", "NR": "nearest broker", "LL": "least loaded"}
 # The paper's figures of each placement: distribution, comparison.
 _FIGURES: Final = {"RND": ("Figure 5", "Figure 6"), "RR": ("Figure 7", ""), "NR": ("Figure 8", "Figure 10")}
+_CAPTION: Final = "Means from the middle of the run to its end, and all moves of the run; of several seeds the medians"
 
 
 def sections(courses: Courses, summaries: Sequence[Summary]) -> list[Section]:
@@ -35,10 +36,10 @@ def sections(courses: Courses, summaries: Sequence[Summary]) -> list[Section]:
 
 
 def _placement(courses: Courses, place: str) -> Section:
-    runs = {key.scheme: course for key, course in courses.items() if key.placement == place}
-    plain = {name: runs[name] for name in _PLAIN if name in runs}
-    other = {name: course for name, course in runs.items() if name not in _PLAIN}
-    loads, compared = _FIGURES[place]
+    runs = by_scheme({key: course for key, course in courses.items() if key.placement == place})
+    plain = {name: runs[name][0] for name in _PLAIN if name in runs}
+    other = {name: found[0] for name, found in runs.items() if name not in _PLAIN}
+    loads, compared = _FIGURES.get(place, ("", ""))
     drawings = []
     if plain:
         drawings.append(_loads(f"testbed-{place.lower()}-loads", loads, plain, place))
@@ -46,8 +47,7 @@ def _placement(courses: Courses, place: str) -> Section:
         shuffled = "Figure 9" if place == "NR" else ""
         drawings.append(_loads(f"testbed-{place.lower()}-shuffled", shuffled, other, place))
     drawings.append(_compared(f"testbed-{place.lower()}-compared", compared, runs, place))
-    caption = "Means from the middle of the run to its end; all moves of the run"
-    return Section(f"{place}: {_NAMES[place]}", "", drawings, [table(caption, runs)])
+    return Section(f"{place}: {_NAMES[place]}", "", drawings, [table(_CAPTION, runs)])
 
 
 def _loads(name: str, number: str, runs: Mapping[str, Course], place: str) -> Drawing:
@@ -55,7 +55,7 @@ def _loads(name: str, number: str, runs: Mapping[str, Course], place: str) -> Dr
     return Drawing(name, _numbered(number, what), lambda: distribution(runs))
 
 
-def _compared(name: str, number: str, runs: Mapping[str, Course], place: str) -> Drawing:
+def _compared(name: str, number: str, runs: Mapping[str, Sequence[Course]], place: str) -> Drawing:
     if number == "Figure 10" and any(scheme not in _PLAIN for scheme in runs):
         number = "Figures 10 and 11"
     what = f"Highest load, cov and moves compared, {_NAMES[place]} placement."
@@ -73,19 +73,21 @@ def _moves(courses: Courses) -> Section:
 
 
 def _moves_drawn(courses: Courses) -> Figure:
-    schemes = [name for name in dict.fromkeys(key.scheme for key in courses) if name != "no balancing"]
+    least = min(key.seed for key in courses)
+    first = {key: course for key, course in courses.items() if key.seed == least}
+    schemes = [name for name in dict.fromkeys(key.scheme for key in first) if name != "no balancing"]
     figure, axes = panels(len(schemes), wide=2.2, high=2.6)
     for one, scheme in zip(axes, schemes, strict=True):
-        moved = {key.placement: float(course.moved) for key, course in courses.items() if key.scheme == scheme}
+        moved = {key.placement: float(course.moved) for key, course in first.items() if key.scheme == scheme}
         bars(one, scheme, moved, "subscribers moved" if one is axes[0] else "")
     return figure
 
 
 def _delivered(summaries: Sequence[Summary]) -> Section:
-    header = ["run", "FE", "BE", "reports", "locations", "notes", "bytes", "lost", "twice", "troubles"]
+    header = ["run", "FE", "BE", "reports", "locations", "notes", "bytes", "lost", "twice", "shuffles", "troubles"]
     rows = [
         [
-            f"{one.placement} + {one.scheme}",
+            f"{one.placement} + {one.scheme}, seed {one.seed}",
             f"{one.frontend:,}",
             f"{one.backend:,}",
             f"{one.reports:,}",
@@ -94,6 +96,7 @@ def _delivered(summaries: Sequence[Summary]) -> Section:
             rate(one.bytes).removesuffix("/s"),
             f"{one.lost:,}",
             f"{one.repeated:,}",
+            f"{one.shuffles:,}",
             f"{one.troubles:,}",
         ]
         for one in summaries
@@ -101,6 +104,6 @@ def _delivered(summaries: Sequence[Summary]) -> Section:
     text = "Subscriptions made, what was published, and what subscribers were told while they were being moved."
     late = stalled(summaries)
     if late:
-        names = ", ".join(f"{key.placement} + {key.scheme}" for key in late)
+        names = ", ".join(f"{key.placement} + {key.scheme}, seed {key.seed}" for key in late)
         text += f"\n\nLeft out of the claims, because less than half as much was delivered as in the best run: {names}."
     return Section("What was delivered", text, grids=[Grid("Every run", header, rows)])

@@ -14,7 +14,7 @@ _LEAST: Final = 0.5
 def stalled(summaries: Sequence[Summary]) -> list[Key]:
     """Runs in which subscribers were told less than half of what they were in the best: something did not keep up."""
     most = max((one.bytes for one in summaries), default=0)
-    return [Key(one.placement, one.scheme) for one in summaries if one.bytes < _LEAST * most]
+    return [Key(one.placement, one.scheme, one.seed) for one in summaries if one.bytes < _LEAST * most]
 
 
 def sound(courses: Mapping[Key, Course], summaries: Sequence[Summary]) -> dict[Key, Course]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from tocsin.errors import InvalidError
-from tocsin.experiment.schemes import Scheme, scheme
+from tocsin.experiment.schemes import Scheme, papers_above, scheme
+from tocsin.experiment.seeds import split, with_seeds
 from tocsin.experiment.series.course import courses
 from tocsin.experiment.series.rows import Load, Moment
 from tocsin.experiment.study import Data, Section, Tell
@@ -20,15 +22,27 @@ from tocsin.experiment.testbed.sections import sections
 from tocsin.experiment.testbed.soundness import sound
 from tocsin.experiment.verdict import Verdict
 
-POLICIES: Final = ("none", "ldm", "sdm", "ldm+gsh", "sdm+gsh", "ours")
+POLICIES: Final = ("none", "ldm", "sdm", "ldm+gsh", "sdm+gsh", "ours", "ldm-fine")
+# What is run with some placements only. The paper tells of least-loaded placement what becomes of it by itself; and it
+# takes the nearest broker to need so many moves that they tell one scheme from another.
+_ONLY: Final = {"LL": ("none",)}
+_ONLY_WITH: Final = {"ldm-fine": ("NR",)}
 _MINUTES: Final = 30
+_PEOPLE, _BROKERS = 400, 5
+# What a broker handles on average once everybody has subscribed, bytes per second of the paper's time.
+_SETTLED: Final = 50e3
 
 
 @dataclass(frozen=True)
 class Prototype:
-    """The real system, 30 minutes for each cell. ``speed`` 6 makes that five."""
+    """The real system, 30 minutes for each cell. ``speed`` 6 makes that five.
+
+    The paper's schemes act when the mean load is above half of what it settles at, so that a shuffle has something to
+    shuffle.
+    """
 
     seed: int = 1
+    seeds: int = 1
     quick: bool = False
     placements: Sequence[str] = tuple(PLACEMENTS)
     policies: Sequence[str] = POLICIES
@@ -53,7 +67,7 @@ class Prototype:
         for placement in self.placements:
             if placement not in PLACEMENTS:
                 raise InvalidError(f"there is no placement {placement!r}; there are {', '.join(PLACEMENTS)}")
-        self._schemes()
+        assert self._schemes, "unknown names are refused before anything is run"
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -65,6 +79,7 @@ class Prototype:
             "brokers": self._brokers,
             "subscribers": self._people,
             "minutes": self._seconds / 60,
+            "β and θ of the paper's schemes": self._level,
             "places of brokers, in parts of the city": [f"{x:g} {y:g}" for x, y in PLACES[: self._brokers]],
         }
 
@@ -73,17 +88,25 @@ class Prototype:
         """What a quick run has less of."""
         if not self.quick:
             return ""
-        return f"{self._people} of 400 subscribers on {self._brokers} of 5 brokers for {self._seconds / 60:.0f} minutes"
+        fewer = f"{self._people} of {_PEOPLE} subscribers on {self._brokers} of {_BROKERS} brokers"
+        return f"{fewer} for {self._seconds / 60:.0f} minutes"
 
     def cells(self) -> list[str]:
-        """Placement by placement, scheme by scheme."""
-        return [f"{placement} + {one.title}" for placement in self.placements for one in self._schemes()]
+        """Placement by placement, scheme by scheme; all of them again with every further seed."""
+        names = [
+            f"{placement} + {one.title}"
+            for placement in self.placements
+            for policy, one in self._schemes.items()
+            if policy in _ONLY.get(placement, (policy,)) and placement in _ONLY_WITH.get(policy, (placement,))
+        ]
+        return with_seeds(names, self.seed, self.seeds)
 
     def measure(self, cell: str, tell: Tell) -> Iterator[Row]:
         """One run of the whole system."""
-        placement, _, title = cell.partition(" + ")
-        chosen = next(one for one in self._schemes() if one.title == title)
-        run = Run(Bed(placement, chosen, self._brokers, self._speed), self._people, self._seconds, self.seed, tell)
+        name, seed = split(cell, self.seed)
+        placement, _, title = name.partition(" + ")
+        chosen = next(one for one in self._schemes.values() if one.title == title)
+        run = Run(Bed(placement, chosen, self._brokers, self._speed), self._people, self._seconds, seed, tell)
         run.carry_out()
         yield from run.rows
 
@@ -96,16 +119,21 @@ class Prototype:
         summaries = data.of(Summary)
         return verdicts(sound(courses(data), summaries), summaries)
 
-    def _schemes(self) -> list[Scheme]:
-        return [scheme(name) for name in self.policies]
+    @cached_property
+    def _schemes(self) -> dict[str, Scheme]:
+        return {name: papers_above(scheme(name), self._level) for name in self.policies}
+
+    @property
+    def _level(self) -> float:
+        return _SETTLED / 2 * (self._people / _PEOPLE) / (self._brokers / _BROKERS)
 
     @property
     def _people(self) -> int:
-        return 40 if self.quick else 400
+        return 40 if self.quick else _PEOPLE
 
     @property
     def _brokers(self) -> int:
-        return 3 if self.quick else 5
+        return 3 if self.quick else _BROKERS
 
     @property
     def _seconds(self) -> float:
