@@ -36,6 +36,14 @@ class Queue:
         """No answer is awaited any more."""
         self.bytes -= self.asked.pop(stay, (0, 0.0))[0]
 
+    def expire(self, now: float) -> None:
+        """Answers that should have come by now are awaited no more; what was asked first is first due."""
+        while self.asked:
+            stay, (_, until) = next(iter(self.asked.items()))
+            if until > now:
+                break
+            self.settle(stay)
+
 
 class Preparations:
     """Sends every ``Prepare``; what each says is looked up when it is sent. ``now`` is the time of the event at hand.
@@ -63,7 +71,8 @@ class Preparations:
 
     def answered(self, broker: str, subscriber: str, stay: int) -> None:
         """A broker has said whether it is prepared."""
-        if queue := self._queues.get(broker):
+        queue = self._queues.get(broker)
+        if queue is not None:
             queue.settle((subscriber, stay))
             self._advance(broker)
 
@@ -74,8 +83,7 @@ class Preparations:
     def expire(self) -> None:
         """Goes on where no answer has come in time."""
         for broker, queue in list(self._queues.items()):
-            for stay in [stay for stay, (_, until) in queue.asked.items() if until <= self.now]:
-                queue.settle(stay)
+            queue.expire(self.now)
             self._advance(broker)
 
     def wake(self) -> float | None:
