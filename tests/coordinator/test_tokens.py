@@ -139,3 +139,16 @@ def test_a_changed_token_never_says_something_else(data: st.DataObject) -> None:
     except UnauthorizedError:
         return
     assert found == ANN
+
+
+def test_a_signature_that_was_found_right_is_right_for_the_same_key_and_words_only() -> None:
+    token, other = KEY.sign(ANN), msgspec.structs.replace(Key.new(), id=KEY.id)
+    assert verify(RING, token) == verify(RING, token)
+    body, _, mark = token.partition(".")
+    for ring, forged in (
+        (Keyring((other,)), token),
+        (RING, f"{body}.{mark[::-1]}"),
+        (RING, f"{encoded(b'{}')}.{mark}"),
+    ):
+        with pytest.raises(UnauthorizedError):
+            verify(ring, forged)

@@ -7,8 +7,9 @@ checks tokens has public keys, with which none can be made.
 from __future__ import annotations
 
 from base64 import b64decode, urlsafe_b64encode
+from functools import lru_cache
 from secrets import token_urlsafe
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
@@ -18,6 +19,8 @@ from tocsin.errors import InvalidError, UnauthorizedError
 from tocsin.model.terms import Groups, SubscriberName
 from tocsin.model.trust import Trust
 
+# About half a kilobyte each: some ten thousand who come back need not be checked again.
+_REMEMBERED: Final = 16_384
 Role = Literal["subscriber", "broker", "operator"]
 _UNSIGNED = "the token was not signed here: ask the coordinator for one"
 _OLD = (
@@ -57,16 +60,12 @@ class Key(msgspec.Struct, frozen=True):
     @property
     def public(self) -> str:
         """The half that only verifies."""
-        return _text(self._private.public_key().public_bytes_raw())
-
-    @property
-    def _private(self) -> Ed25519PrivateKey:
-        return Ed25519PrivateKey.from_private_bytes(_bytes(self.secret))
+        return _text(_private(self.secret).public_key().public_bytes_raw())
 
     def sign(self, claims: Claims) -> str:
         """A token for these claims."""
         body = _text(msgspec.json.encode(msgspec.structs.replace(claims, key=self.id)))
-        return f"{body}.{_text(self._private.sign(body.encode()))}"
+        return f"{body}.{_text(_private(self.secret).sign(body.encode()))}"
 
 
 class Verifier:
@@ -74,7 +73,7 @@ class Verifier:
 
     def __init__(self, trust: Trust) -> None:
         self.trust = trust
-        self._keys = {id: Ed25519PublicKey.from_public_bytes(_bytes(key.text)) for id, key in trust.keys.items()}
+        self._keys = {id: _public(key.text) for id, key in trust.keys.items()}
 
     def verify(self, token: str, now: float) -> Claims:
         """What a token claims; one that was not signed with these keys, or is no longer taken, is an UnauthorizedError.
@@ -102,10 +101,26 @@ class Verifier:
             raise UnauthorizedError(_OLD)
         try:
             if claims.key in self._keys:
-                self._keys[claims.key].verify(signature, body.encode())
+                _verify(self.trust.keys[claims.key].text, signature, body)
         except InvalidSignature:
             raise UnauthorizedError(_UNSIGNED) from None
         return claims
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _verify(key: str, signature: bytes, body: str) -> None:
+    """Raises InvalidSignature. What was found right stays so, and is not computed again for who comes back."""
+    _public(key).verify(signature, body.encode())
+
+
+@lru_cache(maxsize=16)
+def _public(key: str) -> Ed25519PublicKey:
+    return Ed25519PublicKey.from_public_bytes(_bytes(key))
+
+
+@lru_cache(maxsize=4)
+def _private(secret: str) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(_bytes(secret))
 
 
 def claims(name: str, role: Role, expires: float, groups: Groups = ()) -> Claims:
