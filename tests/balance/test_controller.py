@@ -164,6 +164,19 @@ class TestPlans:
         decision = Controller(migration, shuffle, thresholds).decide(0, Observed.of(book, always(book)))
         assert (decision.stage, migration.asked) == (Stage.SHUFFLE, [])
 
+    def test_planners_need_not_go_below_so_many_times_the_mean(self) -> None:
+        migration, book = Told("migration", [1, 0, 0, 0, 1, 1]), book_of(4, 2)
+        Controller(migration, migration, replace(EAGER, target=1.05)).decide(0, Observed.of(book, always(book)))
+        Controller(migration, migration, EAGER).decide(0, Observed.of(book, always(book)))
+        limited, free = migration.asked
+        assert (limited.enough, free.enough) == (1.05 * book.figures().mean, None)
+
+    def test_a_new_broker_gets_its_share_whatever_is_enough(self) -> None:
+        migration, book = Told("migration"), book_of(4, 2, 0)
+        observed = Observed.of(book, always(book), joining=[2])
+        Controller(migration, migration, replace(EAGER, target=1.05)).decide(0, observed)
+        assert migration.asked[0].enough is None
+
     def test_a_plan_that_raises_the_highest_load_is_refused(self) -> None:
         decision = decide(book_of(4, 2), [1, 1, 1, 1, 1, 0])
         assert decision.plan is None

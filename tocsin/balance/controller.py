@@ -142,9 +142,16 @@ class Controller:
             pinned=frozenset(snapshot.brokers.tolist()) - standing.open - drains,
             joining=standing.joining if stage is Stage.JOIN else (),
             fixed=snapshot.subscribers if stage is Stage.DRAIN else self._staying(now, snapshot),
-            target=self.thresholds.target,
+            enough=self._enough(stage, standing),
             max_moves=self.thresholds.max_moves,
         )
+
+    def _enough(self, stage: Stage, standing: Standing) -> float | None:
+        """For which highest load nobody need move; a new broker gets its share all the same."""
+        target = self.thresholds.target
+        if target is None or stage not in (Stage.MIGRATE, Stage.SHUFFLE):
+            return None
+        return target * standing.figures.mean
 
     def _staying(self, now: float, snapshot: Snapshot) -> Int64s:
         """Who was moved lately, and who brings no load: a planner could put those anywhere, as many as there are."""

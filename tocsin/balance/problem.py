@@ -53,8 +53,9 @@ class Problem:
 
     Args:
         assignment: the broker of each subscriber now.
-        target: bring the highest load down to this multiple of the lower bound and no further; None: as low as
-            the planner can.
+        target: bring the highest load down to this multiple of the lower bound, whatever it takes, and no further;
+            None: as low as the planner finds worth it.
+        enough: without a target, a highest load that is low enough: for a lower one nobody need move.
         max_moves: move at most so many subscribers; None: any number. What leaves a draining broker comes first.
         seed: for planners that choose at random; the same seed gives the same plan.
     """
@@ -63,6 +64,7 @@ class Problem:
     assignment: Int32s
     rules: Rules = field(default_factory=Rules)
     target: float | None = None
+    enough: float | None = None
     max_moves: int | None = None
     seed: int = 0
 

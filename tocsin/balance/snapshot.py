@@ -35,7 +35,7 @@ class Snapshot:
         pinned: Collection[int] = (),
         joining: Collection[int] = (),
         fixed: npt.ArrayLike = (),
-        target: float | None = None,
+        enough: float | None = None,
         max_moves: int | None = None,
         seed: int = 0,
     ) -> Problem:
@@ -47,7 +47,7 @@ class Snapshot:
             joining=self.marked(joining),
             fixed=np.isin(self.subscribers, np.asarray(fixed, np.int64)),
         )
-        return Problem(self.workload, self.assignment, rules, target, max_moves, seed)
+        return Problem(self.workload, self.assignment, rules, enough=enough, max_moves=max_moves, seed=seed)
 
     def marked(self, brokers: Collection[int]) -> Bools:
         """Which of the snapshot's brokers are among these."""

@@ -23,8 +23,8 @@ class Thresholds:
             moves far fewer. 0: also when a migration would do as well, as in the paper.
         max_over_mean: migrate also when the highest load is above so many times μ, since cov ≤ α alone allows
             1 + α·√(m − 1): 1.45 times with 10 brokers, 2.5 times with 100. None: never, as in the paper.
-        target: ask planners to bring the highest load to this multiple of the lower bound and no further, which saves
-            moves. None: as low as they can.
+        target: nobody need move for a highest load that is below so many times μ. None: planners go as low as they
+            find worth it.
         stale_after: a broker that has not reported for longer is neither left nor come to.
         max_stale: no plan at all when more than this part of the brokers has not reported.
         cool_down: no new plan to balance within this time after the last. What drains does not wait.
@@ -84,7 +84,7 @@ class Thresholds:
         if self.max_over_mean is not None and not self.max_over_mean > 1:
             raise InvalidError(f"max_over_mean is {self.max_over_mean}; the highest load is never below the mean")
         if self.target is not None and not self.target >= 1:
-            raise InvalidError(f"target is {self.target}; no load can be below the lower bound, which is 1")
+            raise InvalidError(f"target is {self.target}; the highest load is never below the mean, which is 1")
         if not 0 <= self.shuffle_gain < 1:
             raise InvalidError(f"shuffle_gain is {self.shuffle_gain}; it must be a part of the load, from 0 to below 1")
         if self.max_moves is not None and self.max_moves < 1:

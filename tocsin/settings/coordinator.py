@@ -118,7 +118,7 @@ class Coordinator(Section, frozen=True, kw_only=True):
     target: Annotated[
         Level,
         Meta(
-            description="Stop planning once the highest load is so many times its lower bound; 0: as low as possible."
+            description="Move nobody for a highest load below so many times the mean; 0: as low as is worth the moves."
         ),
     ] = _THRESHOLDS.target or 0.0
     stale_after_seconds: Annotated[

@@ -45,6 +45,23 @@ def test_what_meets_the_target_is_left_alone() -> None:
     assert (plan.status, len(plan.moves)) == (Status.IDLE, 0)
 
 
+def test_nobody_moves_for_a_lower_load_than_is_enough() -> None:
+    problem = Problem(*make(CITY, 1))
+    best = Migrate().plan(problem)
+    enough = 1.1 * best.after.mean
+    plan = Migrate().plan(replace(problem, enough=enough))
+    assert plan.after.max <= enough
+    assert len(plan.moves) <= 1.1 * plan.moves_lower_bound < len(best.moves)
+
+
+def test_what_would_be_enough_is_not_bought_at_any_price() -> None:
+    problem = Problem(*make(CITY, 1))
+    wanted = replace(problem, enough=1.0)
+    assert len(Migrate().plan(wanted).moves) == len(Migrate().plan(problem).moves)
+    bought = Migrate().plan(replace(problem, target=1.0))
+    assert len(Migrate().plan(wanted).moves) < len(bought.moves)
+
+
 def test_a_target_that_nothing_reaches_is_said_to_be_out_of_reach() -> None:
     plan = Migrate().plan(Problem(*make(CITY, 1), target=1.0))
     assert plan.status is Status.STUCK

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tocsin.balance.bounds import lower_bound
 from tocsin.balance.plan import Plan, Reason
 from tocsin.balance.problem import Problem
 from tocsin.balance.refine.budget import shed_within
@@ -20,12 +19,12 @@ class Migrate:
     """Moves few: sheds what must be shed, then lets others move for what it saves, at a falling price.
 
     First the heaviest subscribers leave overloaded brokers, each to the broker that has least to fetch for it
-    (``refine.shedding``); where that reaches the target, that is all, and about as few as any plan can do with. Else,
-    or if there is no target, best responses on the smoothed potential follow (``refine.potential``), in which being
-    away from home costs a price: those who are away already rearrange freely, others leave only where that saves more
-    than the price. Smoothing makes groups with shared BE subscriptions follow one another, each member lowering the
-    others' cost. The price falls until the target is met or the budget is used up; without a target it ends at
-    ``price``, where a further move would save too little.
+    (``refine.shedding``); where that reaches what is enough, or the target, that is all, and about as few as any plan
+    can do with. Else best responses on the smoothed potential follow (``refine.potential``), in which being away from
+    home costs a price: those who are away already rearrange freely, others leave only where that saves more than the
+    price. Smoothing makes groups with shared BE subscriptions follow one another, each member lowering the others'
+    cost. The price falls until that load is met or the budget is used up; without a target it ends at ``price``, where
+    a further move would save too little.
 
     A target that even this does not reach is tried by placing everybody anew, as ``Shuffle`` does, unless there is a
     budget.
@@ -45,7 +44,7 @@ class Migrate:
     def plan(self, problem: Problem) -> Plan:
         """The lowest highest load that is worth its moves, or the target."""
         work = Refinement(problem)
-        goal = 0.0 if problem.target is None else problem.target * lower_bound(problem)
+        goal = work.goal
         if len(work.freedom.free) and (len(work.waiting) or work.highest > goal):
             self._improve(work, goal)
         return outcome(work, self.name, Reason.OVERLOAD, goal)
@@ -60,8 +59,9 @@ class Migrate:
         if goal and work.highest <= goal:
             work.bring_back(goal)
             return
-        self.descent.apply(work, goal, self.price if not goal and budget is None else 0.0)
-        if goal and work.highest > goal and budget is None:
+        at_any_price = work.problem.target is not None
+        self.descent.apply(work, goal, self.price if not at_any_price and budget is None else 0.0)
+        if at_any_price and work.highest > goal and budget is None:
             self._renew(work, goal)
 
     def _renew(self, work: Refinement, goal: float) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from tocsin.balance.bounds import lower_bound
 from tocsin.balance.plan import Plan, Reason
 from tocsin.balance.planners.migrate import Migrate
 from tocsin.balance.problem import Problem
@@ -24,8 +23,9 @@ class Shuffle:
     penalty on load evens the brokers out, and sampled moves and swaps cool the hottest one (``refine.polish``). At last
     each group is given to the broker where most of its members are already, among brokers of equal capacity.
 
-    With a target, nothing is shuffled that meets it already, and afterwards whoever can go back home without any load
-    rising above it does so. With a budget of moves the answer is that of ``Migrate``: few moves need another way.
+    With a load that is enough, or a target, nothing is shuffled that meets it already, and afterwards whoever can go
+    back home without any load rising above it does so. With a budget of moves the answer is that of ``Migrate``: few
+    moves need another way.
 
     Args:
         renewal: how everybody is placed anew.
@@ -40,7 +40,7 @@ class Shuffle:
         if problem.max_moves is not None:
             return replace(Migrate().plan(problem), planner=self.name)
         work = Refinement(problem)
-        goal = 0.0 if problem.target is None else problem.target * lower_bound(problem)
+        goal = work.goal
         if len(work.freedom.free) and (len(work.waiting) or work.highest > goal):
             work.evict(len(work.freedom.free))
             self.renewal.apply(work)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from tocsin.balance.bounds import lower_bound
 from tocsin.balance.problem import Problem
 from tocsin.balance.refine.freedom import Freedom, changeable, freedom_of
 from tocsin.balance.refine.polish import cool
@@ -41,6 +42,13 @@ class Refinement:
     def highest(self) -> float:
         """The highest load ÷ capacity of a broker that moves can change; 0 if there is none."""
         return float((self.state.load * self.state.weight).max(initial=0.0, where=self._changeable))
+
+    @property
+    def goal(self) -> float:
+        """At which highest load it may end; 0 if the lower the better."""
+        if self.problem.target is not None:
+            return self.problem.target * lower_bound(self.problem)
+        return self.problem.enough or 0.0
 
     @property
     def level(self) -> float:
