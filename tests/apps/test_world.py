@@ -116,7 +116,7 @@ def test_nobody_subscribes_twice_to_the_same_or_near_anybody_else() -> None:
     interests = world.interests()
     assert all(interest not in interests[:number] for number, interest in enumerate(interests[:300]))
     assert all(interest.params.get("user", interest.subscriber) == interest.subscriber for interest in interests)
-    assert {i.params["location"] for i in interests if "location" in i.params} <= set(world.city.districts())
+    assert {i.params["location"] for i in interests if "location" in i.params} <= set(world.ground.districts)
     assert {i.params["event"] for i in interests if "event" in i.params} == set(world.event_types)
 
 

@@ -7,7 +7,7 @@ between trips. Each has a generator of their own: the same person goes the same 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -46,8 +46,11 @@ class Movement(Protocol):
     def publishers(self) -> list[str]:
         """The ids of those who report emergencies."""
 
-    def positions(self) -> Iterator[Floats]:
-        """For each second one array with a row (x, y) for each of the people, then each of the publishers."""
+    def positions(self, which: Sequence[int] | None = None) -> Iterator[Floats]:
+        """For each second one array with a row (x, y) for each of the people, then each of the publishers.
+
+        Of these rows only ``which`` are given, in that order, if it is said.
+        """
 
 
 class Crowd:
@@ -60,11 +63,11 @@ class Crowd:
         ids = [f"{pace.letter}{number}" for number, pace in enumerate(self._paces)]
         self.people, self.publishers = ids[:people], ids[people:]
 
-    def positions(self) -> Iterator[Floats]:
-        """Each call starts again from the first second."""
+    def positions(self, which: Sequence[int] | None = None) -> Iterator[Floats]:
+        """Each call starts again from the first second. Those who are not asked for cost nothing."""
         journeys = [
-            _journey(self._roads, pace, generator(self._seed, Purpose.MOVEMENT, number))
-            for number, pace in enumerate(self._paces)
+            _journey(self._roads, self._paces[number], generator(self._seed, Purpose.MOVEMENT, number))
+            for number in (range(len(self._paces)) if which is None else which)
         ]
         ahead = [np.empty((0, 2)) for _ in journeys]
         while True:

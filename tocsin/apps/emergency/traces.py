@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +31,9 @@ class Traces:
         self.people = [node for node in ids if not node.startswith(ROAMER.letter)]
         self._positions = _grid(table, self.people + self.publishers, str(path))
 
-    def positions(self) -> Iterator[Floats]:
+    def positions(self, which: Sequence[int] | None = None) -> Iterator[Floats]:
         """Each call starts again from the first second; the end of the file is the end."""
-        yield from self._positions
+        yield from self._positions if which is None else self._positions[:, list(which)]
 
 
 def _table(path: Path | str) -> pa.Table:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tocsin.apps.emergency.chance import Purpose, generator
-from tocsin.apps.emergency.city import City
+from tocsin.apps.emergency.ground import PEOPLE, PUBLISHERS, SHELTERS, Ground
+from tocsin.apps.emergency.ground import ground as seeded
 from tocsin.apps.emergency.interests import Interest, interests
-from tocsin.apps.emergency.people import Crowd, Movement
 from tocsin.apps.emergency.reports import TYPES, Reporter
-from tocsin.apps.emergency.roads import Floats
-from tocsin.apps.emergency.shelters import shelters
 from tocsin.errors import InvalidError
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,40 +30,34 @@ class World:
     """A city with its shelters, its moving people, the emergencies reported in it, and who wants to know of them.
 
     ``seed``: a whole number from 0; the same one gives the same world.
-    ``people``, ``publishers``: how many move about, and how many of those that report (unless ``movement`` says).
+    ``people``, ``publishers``: how many move about, and how many of those that report.
     ``shelters``: how many there are.
     ``reports_per_second``: on average; 5.6 makes the paper's 10,000 reports in 30 minutes.
     ``start``: when second 0 is. A world run again over stored data needs a later start, or its reports bear the ids of
     those stored already and are taken for the same.
-    ``city``: the city of a road map, instead of the seeded one.
-    ``movement``: recorded traces, instead of seeded trips along the city's roads.
+    ``ground``: where people go and who they are, of a road map or a recorded trace, instead of the seeded city.
     """
 
     def __init__(
         self,
         seed: int = 0,
         *,
-        people: int = 400,
-        publishers: int = 8,
-        shelters: int = 200,
+        people: int = PEOPLE,
+        publishers: int = PUBLISHERS,
+        shelters: int = SHELTERS,
         reports_per_second: float = 5.6,
         start: datetime = START,
-        city: City | None = None,
-        movement: Movement | None = None,
+        ground: Ground | None = None,
     ) -> None:
         _refuse_below(0, seed=seed, shelters=shelters, reports_per_second=reports_per_second)
         _refuse_below(1, people=people, publishers=publishers)
         if start.tzinfo is None:
             raise InvalidError(f"start {start.isoformat()} has no time zone; give it one, such as UTC.")
-        self._seed, self._shelters, self._reports_per_second = seed, shelters, reports_per_second
+        self._seed, self._reports_per_second = seed, reports_per_second
         self._start = start.astimezone(UTC)
-        self.city = city or City.from_seed(seed)
-        self._movement = movement or Crowd(self.city.roads, seed, people=people, publishers=publishers)
-
-    @property
-    def subscribers(self) -> list[str]:
+        self.ground = ground or seeded(seed, people, publishers=publishers, built=shelters)
+        self.subscribers = self.ground.names
         """The ids of the people, which are their ``userId`` in the records."""
-        return self._movement.people
 
     @property
     def event_types(self) -> list[str]:
@@ -74,27 +66,30 @@ class World:
 
     def shelters(self) -> list[dict[str, Any]]:
         """The records to load into Shelters."""
-        return shelters(self.city, self._seed, self._shelters)
+        return self.ground.shelters
 
     def interests(self) -> list[Interest]:
         """The subscriptions the subscribers make, grouped by subscriber."""
-        return interests(self.subscribers, self.event_types, self.city.districts(), self._seed)
+        return interests(self.subscribers, self.event_types, self.ground.districts, self._seed)
 
     def seconds(self) -> Iterator[Second]:
         """What happens, second by second, as long as the movement goes on. Each call begins at the start again."""
-        publishers = self._movement.publishers
-        reporter = Reporter(generator(self._seed, Purpose.REPORTS), publishers, self._reports_per_second)
-        for at, positions in enumerate(self._movement.positions()):
-            now = self._start + timedelta(seconds=at)
-            people = len(self.subscribers)
-            yield Second(at, self._locations(now, positions[:people]), reporter.reports(now, positions[people:]))
+        everything = zip(self.locations(self.ground.people), self.reports(), strict=True)
+        return (Second(at, locations, reports) for at, (locations, reports) in enumerate(everything))
 
-    def _locations(self, now: datetime, positions: Floats) -> list[dict[str, Any]]:
-        at = f"{now:%Y-%m-%dT%H:%M:%SZ}"
-        places = positions.round(1).tolist()
-        return [
-            {"userId": user, "x": x, "y": y, "at": at} for user, (x, y) in zip(self.subscribers, places, strict=True)
-        ]
+    def locations(self, people: Sequence[int]) -> Iterator[list[dict[str, Any]]]:
+        """Where these of the subscribers are, by their numbers, second by second."""
+        names = [self.subscribers[number] for number in people]
+        for at, positions in enumerate(self.ground.positions(people)):
+            now = f"{self._start + timedelta(seconds=at):%Y-%m-%dT%H:%M:%SZ}"
+            places = positions.round(1).tolist()
+            yield [{"userId": name, "x": x, "y": y, "at": now} for name, (x, y) in zip(names, places, strict=True)]
+
+    def reports(self) -> Iterator[list[dict[str, Any]]]:
+        """The emergencies that are reported, second by second."""
+        reporter = Reporter(generator(self._seed, Purpose.REPORTS), self.ground.reporting, self._reports_per_second)
+        for at, positions in enumerate(self.ground.positions(self.ground.publishers)):
+            yield reporter.reports(self._start + timedelta(seconds=at), positions)
 
 
 def _refuse_below(least: float, **values: float) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tocsin.apps.emergency import APPLICATION
+from tocsin.apps.emergency.ground import ground, sites
 from tocsin.apps.emergency.interests import interests
 from tocsin.apps.emergency.reports import TYPES
 from tocsin.data.sql.forms import CreateChannel
@@ -22,7 +23,6 @@ from tocsin.errors import InvalidError
 from tocsin.simulate.scenario import Broker, Channel, Lines, Places, Scenario
 from tocsin.simulate.scenarios.days import Days, Habits
 from tocsin.simulate.scenarios.findings import Findings
-from tocsin.simulate.scenarios.ground import ground, sites
 from tocsin.simulate.scenarios.tracks import STEP, follow
 
 

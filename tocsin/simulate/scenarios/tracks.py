@@ -12,11 +12,11 @@ import numpy as np
 
 from tocsin.apps.emergency.chance import Purpose, generator
 from tocsin.apps.emergency.city import district
+from tocsin.apps.emergency.ground import Ground
 from tocsin.apps.emergency.reports import Reporter
 from tocsin.apps.emergency.world import START
 from tocsin.balance.workload import Floats
 from tocsin.errors import InvalidError
-from tocsin.simulate.scenarios.ground import Ground
 
 STEP: Final = 10
 """Places are kept for every tenth second, the shortest period of the application's channels."""
