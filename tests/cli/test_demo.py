@@ -75,7 +75,7 @@ def test_ctrl_c_ends_it_with_the_summary_and_leaves_nobody_behind(tmp_path: Path
     assert " 0 lost, 0 delivered twice, 0 out of order" in rest
     _, left = psutil.wait_procs(children, timeout=60)
     assert not left
-    assert (tmp_path / "kept" / "log" / "people.log").exists()
+    assert (tmp_path / "kept" / "log" / "people-1.log").exists()
 
 
 def _command(*options: str) -> list[str]:

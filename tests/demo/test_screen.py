@@ -10,9 +10,9 @@ from rich.console import Console
 
 from tests.demo.statuses import status
 from tocsin.coordinator.answers import Proposal
+from tocsin.crowd.messages import Figures, Gathered, Heard
 from tocsin.demo.board import Board, bar
 from tocsin.demo.screen import Screen, described
-from tocsin.demo.telling import Figures, Gathered, Heard
 from tocsin.model.messages import Outcome
 
 FIRE: dict[str, Any] = {"id": "2", "severity": 5, "message": "Extreme fire in district B2: Flames."}
@@ -115,7 +115,7 @@ def test_a_decision_is_told_with_its_reason(screen: Screen, paper: io.StringIO) 
 
 
 def test_who_is_there_is_told_with_how_much_is_shared(screen: Screen, paper: io.StringIO) -> None:
-    screen.gathered(Gathered(400, 2151, 597))
+    screen.gathered(Gathered(400, [number % 597 for number in range(2151)]), 2)
     assert paper.getvalue().startswith("400 people hold 2,151 subscriptions, of which 597 differ: ")
 
 

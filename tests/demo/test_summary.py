@@ -5,9 +5,9 @@ import io
 from rich.console import Console
 
 from tests.demo.statuses import status
-from tocsin.demo.summary import balance, delivery
-from tocsin.demo.telling import Figures
-from tocsin.demo.verdict import Missed, Verdict
+from tocsin.crowd.messages import Compared, Figures, Missed
+from tocsin.crowd.shortfall import Strain
+from tocsin.demo.summary import balance, delivery, effort
 
 
 def test_the_loads_are_told_before_and_after() -> None:
@@ -31,14 +31,16 @@ def test_delivery_is_told_with_what_went_wrong() -> None:
         duplicates=1,
         disordered=2,
         lost_connections=3,
-        waits={40: 90, 95: 10},
+        waits={400: 90, 950: 10},
     )
-    said = [sentence.plain for sentence in delivery(60, figures, Verdict(3148, [Missed("p7", 12, list(range(1, 9)))]))]
+    compared = Compared(3148, 8, [Missed("p7", 12, list(range(1, 9)))])
+    said = [sentence.plain for sentence in delivery(60, figures, compared)]
     assert said == [
         "In 60 s: 334 reports and 24,000 locations published, 3,140 notifications delivered (2.5 MB).",
         "Of what the data cluster had found for somebody: 8 lost, 1 delivered twice, 2 out of order; "
         "12 moves between brokers meanwhile.",
-        "From report to person: half within 4.0 s, 95 % within 9.5 s (channels run every 10 to 30 s).",
+        "From the acknowledged report to the person: half within 4.0 s, 95 % within 9.5 s (channels run every 10 to "
+        "30 s).",
         "p7 has not got what executions 1, 2, 3, 4, 5, 6, 7, 8 found for subscription 12.",
         "Connections lost and made again: 3.",
     ]
@@ -46,4 +48,20 @@ def test_delivery_is_told_with_what_went_wrong() -> None:
 
 def test_a_demo_that_ends_at_once_has_a_summary_too() -> None:
     Console(file=io.StringIO()).print(balance(status([0.0]), status([0.0])))
-    assert delivery(0, Figures(), Verdict(0, []))[0].plain.startswith("In 0 s: 0 reports and 0 locations")
+    assert delivery(0, Figures(), Compared())[0].plain.startswith("In 0 s: 0 reports and 0 locations")
+
+
+def test_how_late_the_generator_was_is_told_apart_and_who_is_gone_with_a_process() -> None:
+    figures = Figures(late={0: 90, 4: 10}, lags={0: 99, 31: 1})
+    said = [sentence.plain for sentence in effort(figures, 2, 1500, Strain())]
+    assert said == [
+        "The load generator itself (2 processes): half of what it publishes was sent within 0.00 s of when it was due, "
+        "95 % within 0.04 s; its event loops were at most 0.00 s behind for 95 % of the time, and never more than "
+        "0.31 s.",
+        "1,500 people were lost with the processes that played them; nothing above is about them.",
+    ]
+
+
+def test_a_machine_that_is_too_small_is_told_in_the_end() -> None:
+    said = effort(Figures(late={300: 100}), 1, 0, Strain())
+    assert "This machine is too small for what was asked of it." in said[-1].plain

@@ -16,7 +16,7 @@ from tocsin.cli.up import flags
 from tocsin.errors import TocsinError
 
 if TYPE_CHECKING:
-    from tocsin.demo.city import Plan
+    from tocsin.crowd.plan import Plan
     from tocsin.local.network import Network
 
 _WIDTH: Final = 120
@@ -35,6 +35,10 @@ def demo(
         Path | None,
         typer.Option("--trace", metavar="FILE", help="Recorded movement (Parquet: t, node, x, y) instead of seeded"),
     ] = None,
+    roads: Annotated[
+        Path | None,
+        typer.Option("--roads", metavar="FILE", help="A road map (WKT: LINESTRINGs) instead of a seeded one"),
+    ] = None,
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Keep data and logs there; else they are removed")
     ] = None,
@@ -46,20 +50,24 @@ def demo(
     """
     import asyncio
 
-    from tocsin.demo import city, network
+    from tocsin.crowd.plan import Plan
+    from tocsin.demo import network
     from tocsin.local.network import COORDINATOR, DATA, occupied
 
     asked = invocation(context)
     with _directory(keep) as directory, occupied(directory, "--keep"):
         net = network.network(asked.settings, directory.absolute(), brokers, flags(asked))
-        traced = str(trace.absolute()) if trace else None
-        plan = city.Plan(net.url(COORDINATOR), net.url(DATA), people, seed, traced)
+        plan = Plan(net.url(COORDINATOR), net.url(DATA), people, seed, _name(trace), _name(roads))
         try:
             asyncio.run(_run(net, plan, seconds))
         except asyncio.CancelledError:
             raise typer.Exit(_INTERRUPTED) from None
     if keep:
         output.print(f"The data are kept in {keep}, with the logs in {keep / 'log'}.", soft_wrap=True)
+
+
+def _name(path: Path | None) -> str | None:
+    return str(path.absolute()) if path else None
 
 
 @contextmanager
@@ -82,17 +90,17 @@ def _directory(keep: Path | None) -> Iterator[Path]:
 async def _run(net: Network, plan: Plan, seconds: int | None) -> None:
     from datetime import UTC, datetime
 
+    from tocsin.crowd.crowd import crowd
     from tocsin.demo.board import Board
     from tocsin.demo.calls import Calls
     from tocsin.demo.network import whereabouts
-    from tocsin.demo.people import people
     from tocsin.demo.play import Play, create
     from tocsin.demo.screen import Screen
     from tocsin.local.running import Running
     from tocsin.local.signals import until_told
 
     screen = Screen(_console(), Board(whereabouts(net)))
-    # A trace that cannot be read is found out before anything starts.
+    # A file that cannot be read is found out before anything starts.
     world = plan.world(datetime.now(UTC))
     screen.introduce(len(world.subscribers), net.brokers)
 
@@ -101,8 +109,9 @@ async def _run(net: Network, plan: Plan, seconds: int | None) -> None:
         async def perform() -> None:
             async with Calls(plan.data, plan.coordinator) as calls:
                 await create(calls, world, screen)
-                async with people(plan, net.directory / "log" / "people.log") as crowd:
-                    await Play(calls, crowd, screen, ended).run(seconds)
+                play = Play(calls, screen, ended)
+                async with crowd(plan, len(world.subscribers), net.directory / "log", play.hear) as people:
+                    await play.run(people, seconds)
 
         await Running(net, screen).run(ended, perform)
 

@@ -76,10 +76,18 @@ def real_system(
         ),
     ] = None,
     speed: Annotated[float, typer.Option(help="So many seconds of the paper's in a second", min=1, max=60)] = 1.0,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="People move as recorded (Parquet: t, node, x, y) instead of seeded"),
+    ] = None,
+    roads: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of a road map (WKT: LINESTRINGs) instead of a seeded city")
+    ] = None,
     out: Out = None,
 ) -> None:
     """The real system: 5 brokers, 400 moving subscribers, 30 minutes for each placement and policy (20 cells)."""
-    chosen = {"placements": [name.upper() for name in placement or []], "policies": policy}
+    files = {"trace": trace and trace.absolute(), "roads": roads and roads.absolute()}
+    chosen = {"placements": [name.upper() for name in placement or []], "policies": policy, **files}
     rest = {key: value for key, value in chosen.items() if value}
     _run("testbed", out, seed=seed, seeds=seeds, quick=quick, speed=speed, **rest)
 

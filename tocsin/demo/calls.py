@@ -11,6 +11,7 @@ import httpx
 import msgspec
 
 from tocsin.coordinator.answers import Proposal, Status
+from tocsin.crowd.shortfall import Strain
 from tocsin.errors import UnavailableError
 from tocsin.local.network import TOKEN
 from tocsin.model.messages import Applied, Failure, Health, Listed, Outcome, ResultsFound
@@ -50,10 +51,15 @@ class Calls(AbstractAsyncContextManager["Calls"]):
         """How often each channel has run."""
         return {item["name"]: item["execution"] for item in await self._listed("channels")}
 
-    async def waiting_bytes(self) -> int:
-        """What is published and not yet stored."""
+    async def strain(self) -> Strain:
+        """Whether the data cluster keeps up."""
         health = msgspec.json.decode(await self._call("GET", f"{self._data}/health"), type=Health)
-        return sum(feed.backlog_bytes for feed in health.feeds)
+        channels = await self._listed("channels")
+        return Strain(
+            max((feed.lag_seconds for feed in health.feeds), default=0.0),
+            sum(channel["execution"] for channel in channels),
+            sum(channel["missed"] for channel in channels),
+        )
 
     async def found(self, after: dict[str, int], until: dict[str, int]) -> dict[int, frozenset[int]]:
         """Per subscription, which executions found something, of those after and up to these numbers."""

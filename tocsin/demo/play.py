@@ -10,24 +10,13 @@ from typing import Final
 
 from tocsin.apps.emergency import APPLICATION, World
 from tocsin.coordinator.answers import Status
+from tocsin.crowd.crowd import Crowd
+from tocsin.crowd.messages import Compared, Gathered, Heard, Moved, Trouble
+from tocsin.crowd.shortfall import Strain
 from tocsin.demo import summary
 from tocsin.demo.calls import Calls
-from tocsin.demo.people import People
 from tocsin.demo.screen import Screen
-from tocsin.demo.telling import (
-    Account,
-    Begin,
-    Figures,
-    Gathered,
-    Gathering,
-    Heard,
-    Hush,
-    Ledger,
-    Moved,
-    Telling,
-    Trouble,
-)
-from tocsin.demo.verdict import Verdict, insist, verdict
+from tocsin.demo.verdict import insist
 from tocsin.errors import UnavailableError
 from tocsin.local.running import told
 from tocsin.tasks import until_one_ends
@@ -38,6 +27,7 @@ HOLD_SECONDS: Final = 30
 SETTLE_SECONDS: Final = 30.0
 _AGAIN_SECONDS: Final = 0.5
 _PLAN_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 5
 _MOST_TROUBLE: Final = 10
 
 
@@ -56,36 +46,36 @@ class Play:
     What can go wrong: the network does (UnavailableError), or its verdict is not clean (WrongError, when all is shown).
     """
 
-    def __init__(self, calls: Calls, people: People, screen: Screen, ended: asyncio.Event) -> None:
-        self._calls, self._people, self._screen, self._ended = calls, people, screen, ended
-        self._gathered: asyncio.Future[Gathered] = asyncio.get_running_loop().create_future()
-        self._ledger: asyncio.Future[Ledger] = asyncio.get_running_loop().create_future()
-        self._figures = Figures()
+    def __init__(self, calls: Calls, screen: Screen, ended: asyncio.Event) -> None:
+        self._calls, self._screen, self._ended = calls, screen, ended
+        self._strain = Strain()
         self._moves: Counter[tuple[str, str]] = Counter()
         self._decision = ""
         self._troubles = 0
         self._second = 0
 
-    async def run(self, seconds: int | None) -> None:
-        """The whole of it."""
-        await until_one_ends(self._listen(), self._direct(seconds))
+    async def run(self, crowd: Crowd, seconds: int | None) -> None:
+        """The whole of it, with these people."""
+        self._crowd = crowd
+        await until_one_ends(crowd.watch(), self._direct(seconds))
 
     async def _direct(self, seconds: int | None) -> None:
+        gathering = asyncio.ensure_future(self._crowd.gathered())
         with self._screen.waiting("Connecting the people"):
-            await until_one_ends(_done(self._gathered), told(self._ended))
+            await until_one_ends(_done(gathering), told(self._ended))
         if self._ended.is_set():
             return
-        self._screen.gathered(self._gathered.result())
+        self._screen.gathered(gathering.result(), self._crowd.processes)
         self._screen.explain(held(seconds), seconds)
-        first = await self._calls.executions()
-        await self._people.order(Begin())
+        first, self._before = await self._calls.executions(), await self._calls.strain()
+        await self._crowd.begin()
         with self._screen.stage():
             before = await self._watch(held(seconds), f"balancing is held off until {held(seconds)} s")
             before = await self._patience(before, seconds)
             if not self._ended.is_set():
                 await self._release()
             after = await self._watch(seconds, "balancing is on")
-        await self._people.order(Hush())
+        await self._crowd.hush()
         await self._conclude(first, before, after)
 
     async def _release(self) -> None:
@@ -108,8 +98,16 @@ class Play:
                 # The network goes on without its coordinator, and so does this.
                 status = await self._calls.status()
             self._tell_of_moves(status)
-            self._screen.look(self._second, status, self._figures, remark)
+            self._screen.look(self._second, status, self._crowd.figures, remark)
+            if self._second % _LOOK_SECONDS == 0:
+                await self._look()
         return status
+
+    async def _look(self) -> None:
+        """Asks the data cluster how it keeps up, and remembers the worst."""
+        with suppress(UnavailableError):
+            now = (await self._calls.strain()).after(self._before)
+            self._strain = Strain(max(now.lag, self._strain.lag), now.executions, now.missed)
 
     async def _patience(self, status: Status, seconds: int | None) -> Status:
         """On a busy machine the first executions may take longer than was reckoned with: there is no load yet."""
@@ -133,46 +131,35 @@ class Play:
         self._screen.say()
         with self._screen.waiting("Waiting for what is on its way, and comparing it with what was found"):
             found = await self._calls.found(first, last)
-            conclusion = await self._settled(found)
+            compared = await self._settled(found)
+        await self._look()
+        figures = self._crowd.figures
         self._screen.say()
         self._screen.console.print(summary.balance(before, after))
         self._screen.say()
-        for sentence in summary.delivery(self._second, self._figures, conclusion):
+        for sentence in summary.delivery(self._second, figures, compared):
+            self._screen.console.print(sentence, soft_wrap=True)
+        for sentence in summary.effort(figures, self._crowd.processes, self._crowd.missing, self._strain):
             self._screen.console.print(sentence, soft_wrap=True)
         self._screen.say()
-        insist(conclusion, self._figures)
+        insist(compared, figures)
 
-    async def _settled(self, found: dict[int, frozenset[int]]) -> Verdict:
+    async def _settled(self, found: dict[int, frozenset[int]]) -> Compared:
         deadline = asyncio.get_running_loop().time() + SETTLE_SECONDS
+        ordered = {be: sorted(executions) for be, executions in found.items()}
         while True:
-            conclusion = verdict((await self._account()).received, found)
-            if not conclusion.lost or asyncio.get_running_loop().time() > deadline:
-                return conclusion
+            compared = await self._crowd.compare(ordered)
+            if not compared.lost or asyncio.get_running_loop().time() > deadline:
+                return compared
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _account(self) -> Ledger:
-        self._ledger = asyncio.get_running_loop().create_future()
-        await self._people.order(Account())
-        return await self._ledger
-
-    async def _listen(self) -> None:
-        async for telling in self._people.tellings():
-            self._hear(telling)
-
-    def _hear(self, telling: Telling) -> None:
+    def hear(self, telling: Heard | Moved | Trouble) -> None:
+        """Shows what the people tell."""
         match telling:
-            case Gathering():
-                pass
-            case Gathered():
-                self._gathered.set_result(telling)
-            case Figures():
-                self._figures = telling
             case Heard():
                 self._screen.heard(telling)
             case Moved(before=before, after=after):
                 self._moves[before, after] += 1
-            case Ledger():
-                self._ledger.set_result(telling)
             case Trouble(message=message):
                 self._trouble(message)
 

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.coordinator.answers import Proposal, Status
+from tocsin.crowd.messages import Figures, Gathered, Heard
 from tocsin.demo.board import Board, evenness
-from tocsin.demo.telling import Figures, Gathered, Heard
 from tocsin.local.screen import Screen as Plain
 from tocsin.model.messages import Outcome
 
@@ -86,11 +86,12 @@ class Screen(Plain):
             table.add_row(Text(f"{count(len(names), kind)} {action}"), Text(", ".join(names), style="dim"))
         self.console.print(table)
 
-    def gathered(self, gathered: Gathered) -> None:
+    def gathered(self, gathered: Gathered, processes: int) -> None:
         """Who is there."""
+        held, distinct = len(gathered.subscriptions), len(set(gathered.subscriptions))
         self.say(
-            f"{gathered.people:,} people hold {gathered.subscriptions:,} subscriptions, of which {gathered.distinct:,} "
-            "differ: for each of those the data cluster looks once."
+            f"{gathered.people:,} people hold {held:,} subscriptions, of which {distinct:,} differ: for each of those "
+            f"the data cluster looks once. {count(processes, 'process plays', 'processes play')} the people."
         )
 
     def heard(self, heard: Heard) -> None:

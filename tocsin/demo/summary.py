@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.coordinator.answers import Status
+from tocsin.crowd.delays import within
+from tocsin.crowd.messages import Compared, Figures
+from tocsin.crowd.shortfall import Strain, generator, shortfalls
 from tocsin.demo.board import kilo
-from tocsin.demo.tally import waited
-from tocsin.demo.telling import Figures
-from tocsin.demo.verdict import Verdict
 
 _MOST_MISSED: Final = 5
 
@@ -25,26 +25,37 @@ def balance(before: Status, after: Status) -> Table:
     return table
 
 
-def delivery(second: int, figures: Figures, verdict: Verdict) -> list[Text]:
+def delivery(second: int, figures: Figures, compared: Compared) -> list[Text]:
     """What was published and delivered, in sentences."""
     published = figures.published
     said = [
         f"In {second} s: {published.get('reports', 0):,} reports and {published.get('locations', 0):,} locations "
-        f"published, {verdict.delivered:,} notifications delivered ({figures.bytes / 1e6:,.1f} MB).",
-        f"Of what the data cluster had found for somebody: {verdict.lost:,} lost, "
+        f"published, {compared.delivered:,} notifications delivered ({figures.bytes / 1e6:,.1f} MB).",
+        f"Of what the data cluster had found for somebody: {compared.lost:,} lost, "
         f"{figures.duplicates:,} delivered twice, {figures.disordered:,} out of order; "
         f"{figures.moved:,} moves between brokers meanwhile.",
-        f"From report to person: half within {waited(figures.waits, 0.5):.1f} s, 95 % within "
-        f"{waited(figures.waits, 0.95):.1f} s (channels run every 10 to 30 s).",
+        f"From the acknowledged report to the person: half within {within(figures.waits, 0.5):.1f} s, 95 % within "
+        f"{within(figures.waits, 0.95):.1f} s (channels run every 10 to 30 s).",
     ]
     said += [
         f"{one.who} has not got what executions {', '.join(map(str, one.executions))} found for subscription "
         f"{one.subscription}."
-        for one in verdict.missed[:_MOST_MISSED]
+        for one in compared.missed[:_MOST_MISSED]
     ]
     if figures.lost_connections:
         said.append(f"Connections lost and made again: {figures.lost_connections:,}.")
     return [Text(sentence) for sentence in said]
+
+
+def effort(figures: Figures, processes: int, missing: int, strain: Strain) -> list[Text]:
+    """How the load generator and the machine did: whether what was measured can be blamed on the system."""
+    said = [generator(figures, processes)]
+    if missing:
+        said.append(f"{missing:,} people were lost with the processes that played them; nothing above is about them.")
+    return [
+        Text(said[0], style="dim"),
+        *(Text(one, style="bold red") for one in [*said[1:], *shortfalls(figures, strain)]),
+    ]
 
 
 def _highest(status: Status) -> str:

@@ -27,12 +27,17 @@ _PERIOD: Final = re.compile(r"\bPERIOD (\d+) SECONDS\b")
 
 @dataclass(frozen=True)
 class Bed:
-    """What runs. ``speed``: how many seconds of the paper's pass in a second; all periods and waits are divided."""
+    """What runs. ``speed``: how many seconds of the paper's pass in a second; all periods and waits are divided.
+
+    ``low`` and ``high`` are the corners of the city that the brokers are placed in.
+    """
 
     placement: str
     scheme: Scheme
     brokers: int
     speed: float
+    low: tuple[float, float] = (0.0, 0.0)
+    high: tuple[float, float] = (WIDTH, HEIGHT)
 
     def network(self, directory: Path) -> Network:
         """The processes, on free ports, with their state in a directory."""
@@ -78,9 +83,9 @@ class Bed:
 
     def _of_broker(self, number: int) -> Mapping[str, object]:
         limits = BrokerLimits()
-        x, y = PLACES[number % len(PLACES)]
+        place = PLACES[number % len(PLACES)]
         return {
-            "broker.place": [x * WIDTH, y * HEIGHT],
+            "broker.place": [a + part * (b - a) for part, a, b in zip(place, self.low, self.high, strict=True)],
             "broker.report_seconds": limits.report_seconds / self.speed,
             "broker.rate_seconds": limits.rate_seconds / self.speed,
             "broker.linger_seconds": limits.linger_seconds / self.speed,

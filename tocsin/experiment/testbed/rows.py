@@ -27,6 +27,16 @@ class Summary(Row, frozen=True):
     migrations: Annotated[int, Meta(description="plans of migrations that were followed")] = 0
     shuffles: Annotated[int, Meta(description="plans of shuffles that were followed")] = 0
     seed: Seed = 1
+    logouts: Annotated[int, Meta(description="subscribers that disconnected for a while")] = 0
+    unsubscribed: Annotated[int, Meta(description="FE subscriptions that were given up")] = 0
+    again: Annotated[int, Meta(description="notifications that came again after a login, not being acknowledged")] = 0
+    median: Annotated[float, Meta(description="seconds of the clock from an acknowledged report to a subscriber")] = 0.0
+    ninety_fifth: Annotated[float, Meta(description="the same, within which 95 % came")] = 0.0
+    late: Annotated[
+        float, Meta(description="seconds after it was due within which the load generator sent 95 % of what it sent")
+    ] = 0.0
+    missing: Annotated[int, Meta(description="subscribers whose process of the load generator died")] = 0
+    small: Annotated[str, Meta(description="what did not keep up on this machine, in words")] = ""
 
 
 class Trouble(Row, frozen=True):

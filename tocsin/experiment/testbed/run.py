@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import httpx
-
-from tocsin.apps.emergency import World
-from tocsin.apps.emergency.world import Second
 from tocsin.balance.triggers import Stage
 from tocsin.coordinator.answers import BrokerStatus, Status
+from tocsin.crowd.crowd import Crowd, crowd
+from tocsin.crowd.delays import within
+from tocsin.crowd.messages import Compared, Figures, Heard, Moved
+from tocsin.crowd.messages import Trouble as Told
+from tocsin.crowd.plan import Plan
+from tocsin.crowd.shortfall import Strain, shortfalls
 from tocsin.demo.calls import Calls
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.experiment.series.rows import Load, moment
 from tocsin.experiment.study import Tell
 from tocsin.experiment.table import Row
 from tocsin.experiment.testbed.bed import Bed
-from tocsin.experiment.testbed.ledger import Ledger
-from tocsin.experiment.testbed.people import People
 from tocsin.experiment.testbed.rows import Summary, Trouble
-from tocsin.experiment.testbed.timetable import timetable
 from tocsin.local.child import DidNotStartError
 from tocsin.local.network import COORDINATOR, DATA, TOKEN, Network
 from tocsin.local.supervisor import Supervisor
 from tocsin.tasks import until_one_ends
 
-REPORTS: Final = "reports"
 SAMPLE_SECONDS: Final = 10.0
 """Of the paper's time, between two looks at the loads."""
 SETTLE_SECONDS: Final = 30.0
@@ -54,8 +52,14 @@ class Run:
     seconds: float
     seed: int
     tell: Tell
+    trace: str | None = None
+    roads: str | None = None
     rows: list[Row] = field(default_factory=list)
-    _lost: int = 0
+    _troubles: list[str] = field(default_factory=list)
+    _figures: Figures = field(default_factory=Figures)
+    _compared: Compared = field(default_factory=Compared)
+    _missing: int = 0
+    _strain: Strain = field(default_factory=Strain)
     _plans: Mapping[str, int] = field(default_factory=dict)
 
     def carry_out(self) -> None:
@@ -69,57 +73,64 @@ class Run:
                 raise UnavailableError(f"{error.sentence.partition(';')[0]}; the last it said was: {last}") from None
 
     async def _live(self, network: Network) -> None:
-        ledger = Ledger()
         groups = ([network.data()], [network.coordinator()], network.broker_parts())
-        async with Supervisor(*groups, say=ledger.complain, token=TOKEN) as processes:
+        async with Supervisor(*groups, say=self._troubles.append, token=TOKEN) as processes:
             self.tell("starting the processes", 0.0)
             await processes.start(DATA, COORDINATOR)
             await processes.ready(COORDINATOR)
             await processes.start(*network.names)
             await processes.ready(*network.names, DATA)
-            await until_one_ends(processes.watch(), self._play(network, ledger))
-        self._conclude(ledger)
+            await until_one_ends(processes.watch(), self._play(network))
+        self._conclude()
 
-    async def _play(self, network: Network, ledger: Ledger) -> None:
-        world = World(self.seed, people=self.people, start=datetime.now(UTC).replace(microsecond=0))
-        visits = timetable(world.subscribers, world.interests(), self.seconds, self.seed)
-        people = People(network.url(COORDINATOR), visits, ledger)
-        async with Calls(network.url(DATA), network.url(COORDINATOR)) as calls, people:
+    async def _play(self, network: Network) -> None:
+        plan = Plan(
+            coordinator=network.url(COORDINATOR),
+            data=network.url(DATA),
+            people=self.people,
+            seed=self.seed,
+            trace=self.trace,
+            roads=self.roads,
+            seconds=self.seconds,
+            speed=self.bed.speed,
+        )
+        world = plan.world(datetime.now(UTC))
+        logs = network.directory / "log"
+        async with (
+            Calls(plan.data, plan.coordinator) as calls,
+            crowd(plan, len(world.subscribers), logs, self._hear) as people,
+        ):
             self.tell("making the application", 0.0)
             await calls.apply(self.bed.application())
             await calls.load("Shelters", world.shelters())
             await calls.balance(self.bed.scheme.thresholds is not None)
-            first, began = await calls.executions(), asyncio.get_running_loop().time()
-            await until_one_ends(
-                self._watch(calls, ledger, began), self._publish(network, world, people, ledger, began)
-            )
-            self.tell("comparing what came with what was found", 1.0)
-            await self._settle(await calls.found(first, await calls.executions()), ledger)
+            await until_one_ends(people.watch(), self._run(calls, people))
 
-    async def _publish(self, network: Network, world: World, people: People, ledger: Ledger, began: float) -> None:
-        """The world, as many of its seconds in each second as the speed is."""
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        async with httpx.AsyncClient(base_url=network.url(DATA), headers=headers, timeout=60, trust_env=False) as data:
-            for number, seconds in enumerate(self._steps(world)):
-                people.walk(seconds[-1].locations)
-                if number == 0:
-                    people.begin(lambda at: self._until(began, at))
-                reports = [report for second in seconds for report in second.reports]
-                await asyncio.gather(_report(data, reports, ledger), self._until(began, seconds[-1].at + 1))
+    async def _run(self, calls: Calls, people: Crowd) -> None:
+        await people.gathered()
+        first, before = await calls.executions(), await calls.strain()
+        await self._watch(calls, people, before, await people.begin())
+        await people.hush()
+        self.tell("comparing what came with what was found", 1.0)
+        found = await calls.found(first, await calls.executions())
+        self._compared = await self._settle(found, people)
+        self._figures, self._missing = people.figures, people.missing
 
-    def _steps(self, world: World) -> Iterator[list[Second]]:
-        """The seconds of the world that pass in each second, until the end."""
-        seconds = islice(world.seconds(), round(self.seconds))
-        while step := list(islice(seconds, max(round(self.bed.speed), 1))):
-            yield step
-
-    async def _watch(self, calls: Calls, ledger: Ledger, began: float) -> None:
+    async def _watch(self, calls: Calls, people: Crowd, before: Strain, began: float) -> None:
+        """Looks again and again, until the run is over."""
         at = 0.0
-        while True:
-            with suppress(TocsinError):
-                self._sample(at, await calls.status(), ledger.moved)
-            at += SAMPLE_SECONDS
+        while at < self.seconds:
             await self._until(began, at)
+            with suppress(TocsinError):
+                self._sample(at, await calls.status(), people.figures.moved)
+                now = (await calls.strain()).after(before)
+                self._strain = Strain(max(now.lag, self._strain.lag), now.executions, now.missed)
+            at += SAMPLE_SECONDS
+        await self._until(began, self.seconds)
+
+    def _hear(self, telling: Heard | Moved | Told) -> None:
+        if isinstance(telling, Told):
+            self._troubles.append(telling.message)
 
     def _sample(self, at: float, status: Status, moved: int) -> None:
         """One look at the coordinator; what the brokers measured, in the paper's time.
@@ -137,46 +148,46 @@ class Run:
         return Load(bed.placement, bed.scheme.title, at, one.name, one.subscribers, incoming, outgoing, self.seed)
 
     async def _until(self, began: float, second: float) -> None:
-        await asyncio.sleep(began + second / self.bed.speed - asyncio.get_running_loop().time())
+        await asyncio.sleep(began + second / self.bed.speed - time.monotonic())
 
-    async def _settle(self, found: Mapping[int, frozenset[int]], ledger: Ledger) -> None:
+    async def _settle(self, found: Mapping[int, frozenset[int]], people: Crowd) -> Compared:
         """Waits until all of what was found has come, though not for ever."""
+        ordered = {be: sorted(executions) for be, executions in found.items()}
+        compared = await people.compare(ordered)
         for _ in range(round(SETTLE_SECONDS / _AGAIN_SECONDS)):
-            if not ledger.lost(found):
+            if not compared.lost:
                 break
             await asyncio.sleep(_AGAIN_SECONDS)
-        self._lost = ledger.lost(found)
+            compared = await people.compare(ordered)
+        return compared
 
-    def _conclude(self, ledger: Ledger) -> None:
+    def _conclude(self) -> None:
         where = self.bed.placement, self.bed.scheme.title
-        self.rows += [Trouble(*where, " ".join(text.split()), self.seed) for text in ledger.troubles]
-        self.rows.append(
-            Summary(
-                placement=self.bed.placement,
-                scheme=self.bed.scheme.title,
-                frontend=len(ledger.held),
-                backend=ledger.backend,
-                reports=ledger.reports,
-                locations=ledger.locations,
-                notes=ledger.notes,
-                bytes=ledger.bytes,
-                lost=self._lost,
-                repeated=ledger.repeated,
-                troubles=len(ledger.troubles),
-                migrations=self._plans.get(Stage.MIGRATE, 0),
-                shuffles=self._plans.get(Stage.SHUFFLE, 0),
-                seed=self.seed,
-            )
+        self.rows += [Trouble(*where, " ".join(text.split()), self.seed) for text in self._troubles]
+        self.rows.append(self._summary(self._figures, self._compared))
+
+    def _summary(self, figures: Figures, compared: Compared) -> Summary:
+        return Summary(
+            placement=self.bed.placement,
+            scheme=self.bed.scheme.title,
+            frontend=figures.held,
+            backend=len(compared.subscriptions),
+            reports=figures.published.get("reports", 0),
+            locations=figures.published.get("locations", 0),
+            notes=figures.notifications,
+            bytes=figures.bytes,
+            lost=compared.lost,
+            repeated=figures.duplicates + figures.disordered,
+            troubles=len(self._troubles),
+            migrations=self._plans.get(Stage.MIGRATE, 0),
+            shuffles=self._plans.get(Stage.SHUFFLE, 0),
+            seed=self.seed,
+            logouts=figures.logouts,
+            unsubscribed=figures.unsubscribed,
+            again=figures.again,
+            median=within(figures.waits, 0.5),
+            ninety_fifth=within(figures.waits, 0.95),
+            late=within(figures.late, 0.95),
+            missing=self._missing,
+            small=" ".join(shortfalls(figures, self._strain)),
         )
-
-
-async def _report(data: httpx.AsyncClient, reports: list[dict[str, Any]], ledger: Ledger) -> None:
-    if not reports:
-        return
-    try:
-        answer = await data.post(f"/feeds/{REPORTS}", json=reports)
-        answer.raise_for_status()
-    except httpx.HTTPError as error:
-        ledger.complain(f"reports could not be published: {error}")
-    else:
-        ledger.reports += answer.json()["accepted"]

@@ -84,12 +84,17 @@ def _moves_drawn(courses: Courses) -> Figure:
 
 
 def _delivered(summaries: Sequence[Summary]) -> Section:
-    header = ["run", "FE", "BE", "reports", "locations", "notes", "bytes", "lost", "twice", "shuffles", "troubles"]
+    header = [
+        *("run", "FE", "BE", "given up", "logouts", "reports", "locations", "notes", "bytes", "lost", "twice"),
+        *("shuffles", "troubles", "p50, s", "p95, s", "generator late, p95, s"),
+    ]
     rows = [
         [
             f"{one.placement} + {one.scheme}, seed {one.seed}",
             f"{one.frontend:,}",
             f"{one.backend:,}",
+            f"{one.unsubscribed:,}",
+            f"{one.logouts:,}",
             f"{one.reports:,}",
             f"{one.locations:,}",
             f"{one.notes:,}",
@@ -98,12 +103,29 @@ def _delivered(summaries: Sequence[Summary]) -> Section:
             f"{one.repeated:,}",
             f"{one.shuffles:,}",
             f"{one.troubles:,}",
+            f"{one.median:.1f}",
+            f"{one.ninety_fifth:.1f}",
+            f"{one.late:.2f}",
         ]
         for one in summaries
     ]
-    text = "Subscriptions made, what was published, and what subscribers were told while they were being moved."
+    text = (
+        "Subscriptions made and given up, what was published, and what subscribers were told while they were being "
+        "moved; how long that took from the acknowledged report to the subscriber, in seconds of the clock, and how "
+        "late the load generator itself was with what it published."
+    )
+    text += "".join(
+        f"\n\n{one.placement} + {one.scheme}, seed {one.seed}: {said}"
+        for one in summaries
+        for said in (one.small, _gone(one))
+        if said
+    )
     late = stalled(summaries)
     if late:
         names = ", ".join(f"{key.placement} + {key.scheme}, seed {key.seed}" for key in late)
         text += f"\n\nLeft out of the claims, because less than half as much was delivered as in the best run: {names}."
     return Section("What was delivered", text, grids=[Grid("Every run", header, rows)])
+
+
+def _gone(one: Summary) -> str:
+    return f"{one.missing} subscribers are missing, whose process died." if one.missing else ""

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
+from tocsin.apps.emergency.city import HEIGHT, WIDTH
+from tocsin.apps.emergency.ground import Ground, ground
 from tocsin.errors import InvalidError
 from tocsin.experiment.schemes import Scheme, papers_above, scheme
 from tocsin.experiment.seeds import split, with_seeds
@@ -27,6 +32,7 @@ POLICIES: Final = ("none", "ldm", "sdm", "ldm+gsh", "sdm+gsh", "ours", "ldm-fine
 # takes the nearest broker to need so many moves that they tell one scheme from another.
 _ONLY: Final = {"LL": ("none",)}
 _ONLY_WITH: Final = {"ldm-fine": ("NR",)}
+Place = tuple[float, float]
 _MINUTES: Final = 30
 _PEOPLE, _BROKERS = 400, 5
 # What a broker handles on average once everybody has subscribed, bytes per second of the paper's time.
@@ -47,6 +53,8 @@ class Prototype:
     placements: Sequence[str] = tuple(PLACEMENTS)
     policies: Sequence[str] = POLICIES
     speed: float = 1.0
+    trace: Path | None = None
+    roads: Path | None = None
 
     name = "testbed"
     title = "The test bed: real processes"
@@ -54,8 +62,11 @@ class Prototype:
         "Section 6.1 of the paper on this machine: one data cluster (Spark), one coordinator, five brokers, each a "
         "process, and 400 subscribers in a load generator on the client library. The emergency application has three "
         "datasets and seven channels that run every 10, 20 and 30 seconds; eight publishers report some 10,000 "
-        "emergencies of eight types, 200 to 700 bytes each, in 30 minutes. Everybody moves through a seeded city, says "
-        "where they are every second, logs in within the first four minutes and subscribes within the next four.\n\n"
+        "emergencies of eight types, 200 to 700 bytes each, in 30 minutes. Everybody moves through a seeded city, or "
+        "that of a road map or a recorded trace, says where they are every second, logs in within the first four "
+        "minutes and subscribes within the next four. The paper names logouts and unsubscriptions, and not how many: "
+        "here one subscriber in four then logs out once and is back after one to three minutes, and one subscription "
+        "in ten is given up.\n\n"
         "Loads are what the brokers measured, as moving averages. With a speed of s everything happens s times as "
         "fast, channels and thresholds' times too; loads are then divided by s, and places are told once in a second "
         "of the clock, so every s seconds of the paper's. The paper had nine machines; here all processes share one, "
@@ -68,6 +79,11 @@ class Prototype:
             if placement not in PLACEMENTS:
                 raise InvalidError(f"there is no placement {placement!r}; there are {', '.join(PLACEMENTS)}")
         assert self._schemes, "unknown names are refused before anything is run"
+        lasts = sum(1 for _ in islice(self._ground.positions([0]), round(self._seconds)))
+        if lasts < round(self._seconds):
+            raise InvalidError(
+                f"{self.trace} lasts {lasts} s, and a run takes {self._seconds:.0f} s; record for longer"
+            )
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -81,12 +97,13 @@ class Prototype:
             "minutes": self._seconds / 60,
             "β and θ of the paper's schemes": self._level,
             "places of brokers, in parts of the city": [f"{x:g} {y:g}" for x, y in PLACES[: self._brokers]],
+            **{name: _told(file) for name, file in (("trace", self.trace), ("roads", self.roads)) if file},
         }
 
     @property
     def smaller(self) -> str:
-        """What a quick run has less of."""
-        if not self.quick:
+        """What a quick run has less of, or one with a trace of few people."""
+        if not self.quick and self._people == _PEOPLE:
             return ""
         fewer = f"{self._people} of {_PEOPLE} subscribers on {self._brokers} of {_BROKERS} brokers"
         return f"{fewer} for {self._seconds / 60:.0f} minutes"
@@ -106,7 +123,9 @@ class Prototype:
         name, seed = split(cell, self.seed)
         placement, _, title = name.partition(" + ")
         chosen = next(one for one in self._schemes.values() if one.title == title)
-        run = Run(Bed(placement, chosen, self._brokers, self._speed), self._people, self._seconds, seed, tell)
+        bed = Bed(placement, chosen, self._brokers, self._speed, *self._corners)
+        trace, roads = (str(file) if file else None for file in (self.trace, self.roads))
+        run = Run(bed, self._people, self._seconds, seed, tell, trace, roads)
         run.carry_out()
         yield from run.rows
 
@@ -127,9 +146,19 @@ class Prototype:
     def _level(self) -> float:
         return _SETTLED / 2 * (self._people / _PEOPLE) / (self._brokers / _BROKERS)
 
+    @cached_property
+    def _ground(self) -> Ground:
+        return ground(self.seed, None, self.roads, self.trace)
+
+    @property
+    def _corners(self) -> tuple[Place, Place]:
+        """Of the city; the seeded one fills all of its rectangle but for a few metres."""
+        return (self._ground.low, self._ground.high) if self.trace or self.roads else ((0.0, 0.0), (WIDTH, HEIGHT))
+
     @property
     def _people(self) -> int:
-        return 40 if self.quick else _PEOPLE
+        wanted = 40 if self.quick else _PEOPLE
+        return min(wanted, len(self._ground.people)) if self.trace else wanted
 
     @property
     def _brokers(self) -> int:
@@ -142,3 +171,8 @@ class Prototype:
     @property
     def _speed(self) -> float:
         return max(self.speed, 12.0) if self.quick else self.speed
+
+
+def _told(file: Path) -> str:
+    """A file by its name and what is in it: of another place it is the same, and with other content it is not."""
+    return f"{file.name}, sha256 {sha256(file.read_bytes()).hexdigest()[:16]}"

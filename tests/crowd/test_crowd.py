@@ -1,0 +1,212 @@
+"""People in processes of their own, on real brokers' cores: what they count, and what happens when some die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.client.town import Town
+from tests.serving import serving
+from tests.waiting import until_async
+from tocsin.crowd.crowd import Crowd, crowd
+from tocsin.crowd.messages import Heard, Moved, Trouble
+from tocsin.crowd.plan import PER_PROCESS, Plan, Share, processes
+from tocsin.errors import InvalidError, UnavailableError
+
+NOWHERE = "http://127.0.0.1:1"
+PEOPLE = 7
+
+
+class Audience:
+    """Who hears what a crowd tells."""
+
+    def __init__(self) -> None:
+        self.troubles: list[str] = []
+        self.heard = 0
+
+    def hear(self, telling: Heard | Moved | Trouble) -> None:
+        if isinstance(telling, Trouble):
+            self.troubles.append(telling.message)
+        self.heard += isinstance(telling, Heard)
+
+
+@asynccontextmanager
+async def living(plan: Plan, logs: Path, audience: Audience, parts: int = 2) -> AsyncIterator[Crowd]:
+    """A crowd that is listened to."""
+    async with crowd(plan, plan.people, logs, audience.hear, parts) as people:
+        watching = asyncio.create_task(people.watch())
+        try:
+            yield people
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+
+@asynccontextmanager
+async def data() -> AsyncIterator[str]:
+    """A data cluster that takes reports."""
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := (await reader.readuntil(b"\r\n\r\n")).lower():
+            await reader.readexactly(int(head.partition(b"content-length:")[2].split(b"\r\n")[0]))
+            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"accepted":1}')
+
+    async with serving(take) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def process_of(share: int) -> psutil.Process:
+    """The process that plays that share."""
+    children = psutil.Process().children()
+    return next(child for child in children if f'{{"number":{share},"of":2}}' in child.cmdline())
+
+
+async def execute(town: Town, times: int = 1) -> dict[int, list[int]]:
+    """Runs all channels; what was found, by BE subscription."""
+    for channel in set(town.data.channels.values()):
+        town.execute(channel, times)
+    return {be: list(found) for be, found in town.data.found.items()}
+
+
+async def delivered(people: Crowd, found: dict[int, list[int]]) -> int:
+    """How much has come, once nothing is missing."""
+
+    async def complete() -> int:
+        compared = await people.compare(found)
+        return 0 if compared.lost else compared.delivered
+
+    whole: Callable[[], Awaitable[int]] = complete
+    return await until_async(whole, "delivery")
+
+
+async def test_people_of_several_processes_are_counted_together(town: Town, tmp_path: Path) -> None:
+    audience = Audience()
+    async with data() as url, living(Plan(town.url, url, PEOPLE, 7), tmp_path, audience) as people:
+        gathered = await people.gathered()
+        held = {number: name for name in (f"p{n}" for n in range(PEOPLE)) for _, number in town.held(name)}
+        assert gathered.people == PEOPLE
+        assert set(held) <= set(gathered.subscriptions) == set(town.data.channels)
+        await people.begin()
+        await until_async(lambda: people.figures.published.get("locations", 0) > PEOPLE, "locations")
+        await until_async(lambda: people.figures.published.get("reports", 0) > 1, "reports")
+        found = await execute(town, 3)
+        assert await delivered(people, found) == 3 * len(gathered.subscriptions)
+        await until_async(lambda: audience.heard, "note that is told of")
+        await people.hush()
+        figures = people.figures
+        assert (figures.duplicates, figures.disordered, people.missing) == (0, 0, 0)
+        assert sum(figures.late.values()) >= figures.published["locations"]
+        assert figures.lags
+    assert audience.troubles == []
+    assert not psutil.Process().children()
+
+
+async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(town: Town, tmp_path: Path) -> None:
+    audience = Audience()
+    async with data() as url, living(Plan(town.url, url, PEOPLE, 7), tmp_path, audience) as people:
+        everybody = await people.gathered()
+        await people.begin()
+        process_of(1).kill()
+        await until_async(lambda: people.missing, "death")
+        assert people.missing == PEOPLE // 2
+        assert audience.troubles == [f"{PEOPLE // 2} people are gone with the process that played them: status -9"]
+        found = await execute(town)
+        # Nothing is owed to those who are gone, and all is to the others.
+        assert 0 < await delivered(people, found) < len(everybody.subscriptions)
+        before = people.figures.published["locations"] if people.figures.published else 0
+        await until_async(lambda: people.figures.published.get("locations", 0) > before, "locations of the others")
+
+
+async def test_people_who_find_no_coordinator_say_so_and_are_gone(tmp_path: Path) -> None:
+    async with crowd(Plan(NOWHERE, NOWHERE, 2, 7), 2, tmp_path, Audience().hear, 2) as people:
+        with pytest.raises(UnavailableError, match="the people are gone: error: no coordinator at"):
+            await people.watch()
+
+
+async def test_reports_that_cannot_be_published_are_told_and_nobody_waits_for_them(town: Town, tmp_path: Path) -> None:
+    audience = Audience()
+    async with living(Plan(town.url, NOWHERE, 2, 7), tmp_path, audience, 1) as people:
+        await people.gathered()
+        await people.begin()
+        await until_async(lambda: audience.troubles, "trouble")
+        assert audience.troubles[0].startswith("reports could not be published: ")
+        assert people.figures.published.get("reports", 0) == 0
+
+
+async def test_people_come_go_come_back_and_give_up_by_the_timetable(town: Town, tmp_path: Path) -> None:
+    """A whole run of the paper's 30 minutes in four seconds, with executions all along."""
+    audience = Audience()
+    async with data() as url:
+        plan = Plan(town.url, url, 30, 7, seconds=1800, speed=450)
+        async with living(plan, tmp_path, audience) as people:
+            await people.gathered()
+            assert people.figures.held == 0
+            await people.begin()
+            executing = asyncio.create_task(_keep_executing(town))
+            interests = len(plan.world(datetime.now(UTC)).interests())
+            await until_async(lambda: people.figures.held == interests, "subscriptions")
+            await until_async(lambda: people.figures.logouts and people.figures.unsubscribed, "leaving")
+            await until_async(lambda: town.logins.count("p0") and len(town.logins) > 30, "coming back")
+            # All steps are made: whoever was away is back, and gets what was found meanwhile.
+            returned = 30 + people.figures.logouts
+            await until_async(lambda: len(town.logins) >= returned == 30 + people.figures.logouts, "return")
+            executing.cancel()
+            found = {be: list(executions) for be, executions in town.data.found.items()}
+            assert await delivered(people, found)
+            assert (people.figures.duplicates, people.figures.disordered) == (0, 0)
+    assert audience.troubles == []
+
+
+async def _keep_executing(town: Town) -> None:
+    while True:
+        await execute(town)
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("people", "cores", "expected"),
+    [(1, 8, 1), (PER_PROCESS, 8, 1), (2 * PER_PROCESS, 8, 2), (2 * PER_PROCESS, 1, 1), (20_000, 4, 4)],
+)
+def test_there_are_as_many_processes_as_people_need_and_cores_carry(people: int, cores: int, expected: int) -> None:
+    assert processes(people, cores) == expected
+
+
+def test_everybody_is_in_exactly_one_share() -> None:
+    everybody = [number for share in range(3) for number in Share(share, 3).people(10)]
+    assert sorted(everybody) == list(range(10))
+
+
+def test_the_world_of_a_plan_is_seeded() -> None:
+    first, again = (next(Plan(NOWHERE, NOWHERE, 5, 7).world(datetime.now(UTC)).seconds()) for _ in range(2))
+    assert [place["x"] for place in first.locations] == [place["x"] for place in again.locations]
+
+
+def test_people_of_a_trace_are_no_more_than_it_has_nor_than_are_asked_for(tmp_path: Path) -> None:
+    rows = [(t, node, 10.0 * t, 5.0) for t in range(3) for node in ("p0", "p1", "e2")]
+    columns = dict(zip(("t", "node", "x", "y"), map(list, zip(*rows, strict=True)), strict=True))
+    pq.write_table(pa.table(columns), tmp_path / "trace.parquet")
+    for asked, given in ((400, ["p0", "p1"]), (1, ["p0"])):
+        world = Plan(NOWHERE, NOWHERE, asked, 7, trace=str(tmp_path / "trace.parquet")).world(datetime.now(UTC))
+        assert world.subscribers == given
+        assert [places[0]["x"] for places in world.locations([0])] == [0.0, 10.0, 20.0]
+
+
+def test_people_of_a_road_map_are_on_its_roads(tmp_path: Path) -> None:
+    (tmp_path / "roads.wkt").write_text("LINESTRING (0 0, 1000 0, 1000 1000, 0 1000, 0 0)\n")
+    world = Plan(NOWHERE, NOWHERE, 9, 7, roads=str(tmp_path / "roads.wkt")).world(datetime.now(UTC))
+    assert all(place["x"] in (0, 1000) or place["y"] in (0, 1000) for place in next(world.locations(range(9))))
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidError, match="cannot be read as traces in Parquet"):
+        Plan(NOWHERE, NOWHERE, 5, 7, trace=str(tmp_path / "none.parquet")).world(datetime.now(UTC))
+    with pytest.raises(InvalidError, match="cannot be read as a road map"):
+        Plan(NOWHERE, NOWHERE, 5, 7, roads=str(tmp_path / "none.wkt")).world(datetime.now(UTC))

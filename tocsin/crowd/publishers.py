@@ -1,0 +1,69 @@
+"""Those who report emergencies: straight to the data cluster, as authorities would."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Final
+
+import httpx
+
+from tocsin.crowd.delays import Stopwatch
+from tocsin.crowd.messages import Acknowledged, Figures, Trouble
+from tocsin.crowd.plan import Plan
+from tocsin.local.network import TOKEN
+
+REPORTS: Final = "reports"
+# Requests under way at the same time: with more, a data cluster that answers slowly is waited for.
+_AT_ONCE: Final = 8
+_ANSWER_SECONDS: Final = 60
+
+
+class Publishers:
+    """The publishers of a plan. ``tell`` hears when reports are acknowledged, and what goes wrong."""
+
+    def __init__(self, plan: Plan, tell: Callable[[Acknowledged | Trouble], None]) -> None:
+        self._plan, self._tell = plan, tell
+        self._late, self._published = Stopwatch(), 0
+        self._door = asyncio.Semaphore(_AT_ONCE)
+
+    def figures(self) -> Figures:
+        """What they did."""
+        return Figures(published={REPORTS: self._published}, late=self._late.delays())
+
+    async def live(self, began: float) -> None:
+        """Reports what happens, second by second; the first is at ``began`` of the machine's monotonic clock."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        url, seconds = self._plan.data, _ANSWER_SECONDS
+        client = httpx.AsyncClient(base_url=url, headers=headers, timeout=seconds, trust_env=False)
+        async with client as data, asyncio.TaskGroup() as requests:
+            for second, reports in enumerate(self._seconds(began)):
+                due = began + second
+                await asyncio.sleep(due - time.monotonic())
+                if reports:
+                    self._late.add(time.monotonic() - due)
+                    await self._door.acquire()
+                    requests.create_task(self._report(data, reports))
+
+    def _seconds(self, began: float) -> Iterator[list[dict[str, Any]]]:
+        """What is reported in each second of the clock."""
+        start = datetime.now(UTC).timestamp() + began - time.monotonic()
+        world = self._plan.world(datetime.fromtimestamp(round(start), UTC))
+        seconds = islice(world.reports(), None if self._plan.seconds is None else round(self._plan.seconds))
+        while step := list(islice(seconds, max(round(self._plan.speed), 1))):
+            yield [report for reports in step for report in reports]
+
+    async def _report(self, data: httpx.AsyncClient, reports: list[dict[str, Any]]) -> None:
+        try:
+            answer = await data.post(f"/feeds/{REPORTS}", json=reports)
+            answer.raise_for_status()
+        except httpx.HTTPError as error:
+            self._tell(Trouble(f"reports could not be published: {str(error) or type(error).__name__}"))
+        else:
+            self._published += answer.json()["accepted"]
+            self._tell(Acknowledged([report["id"] for report in reports], time.monotonic()))
+        finally:
+            self._door.release()
