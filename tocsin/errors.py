@@ -33,6 +33,12 @@ class StatementError(InvalidError):
         super().__init__(f"{where}{reason}")
 
 
+class FilterError(StatementError):
+    """A filter of a content-based subscription was refused, at a line and column of its text."""
+
+    code = "filter"
+
+
 class SettingsError(InvalidError):
     """A settings key is unknown or its value is not allowed."""
 

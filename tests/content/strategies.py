@@ -1,0 +1,73 @@
+"""Random filters and publications over so few values that they meet often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tocsin.content.filter import Filter, conjunction
+from tocsin.content.predicate import Operator, Predicate
+from tocsin.content.values import Value
+from tocsin.errors import InvalidError
+
+NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
+NUMBERS = st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0])
+STRINGS = st.sampled_from(["", "a", "ab", "abc", "b", "ba", "c", "\U0010ffff", "a\U0010ffff"])
+VALUES: st.SearchStrategy[Value] = st.one_of(NUMBERS, STRINGS, st.booleans())
+PUBLICATIONS = st.dictionaries(NAMES, VALUES, max_size=5)
+
+_ORDERED = [Operator.BELOW, Operator.UP_TO, Operator.ABOVE, Operator.AT_LEAST]
+_ANY = [Operator.EQUAL, Operator.DIFFERENT]
+_LISTS = st.one_of(*(st.lists(each, min_size=1, max_size=3) for each in (NUMBERS, STRINGS, st.booleans())))
+
+PREDICATES = st.one_of(
+    st.builds(lambda name, operator, value: Predicate(name, operator, (value,)), NAMES, st.sampled_from(_ANY), VALUES),
+    st.builds(
+        lambda name, operator, value: Predicate(name, operator, (value,)),
+        NAMES,
+        st.sampled_from(_ORDERED),
+        st.one_of(NUMBERS, STRINGS),
+    ),
+    st.builds(lambda name, prefix: Predicate(name, Operator.PREFIX, (prefix,)), NAMES, STRINGS),
+    st.builds(lambda name, values: Predicate(name, Operator.IN, tuple(values)), NAMES, _LISTS),
+    st.builds(lambda name: Predicate(name, Operator.EXISTS), NAMES),
+)
+CONJUNCTIONS = st.lists(PREDICATES, min_size=1, max_size=5)
+
+
+def filter_of(predicates: list[Predicate]) -> Filter | None:
+    """Their conjunction; None when nothing can fulfil it."""
+    try:
+        return conjunction(predicates)
+    except InvalidError:
+        return None
+
+
+FILTERS = CONJUNCTIONS.map(filter_of).filter(lambda made: made is not None)
+
+
+def fulfils(publication: dict[str, Value], predicate: Predicate) -> bool:
+    """The definition of each operator, by Python's own comparisons."""
+    if predicate.attribute not in publication:
+        return False
+    value = publication[predicate.attribute]
+    if predicate.operator is Operator.EXISTS:
+        return True
+    wanted = predicate.values[0]
+    if (isinstance(value, bool), isinstance(value, str)) != (isinstance(wanted, bool), isinstance(wanted, str)):
+        return False
+    return _COMPARED[predicate.operator](value, predicate.values)
+
+
+_COMPARED: dict[Operator, Callable[[Any, tuple[Any, ...]], bool]] = {
+    Operator.EQUAL: lambda value, values: value == values[0],
+    Operator.DIFFERENT: lambda value, values: value != values[0],
+    Operator.BELOW: lambda value, values: value < values[0],
+    Operator.UP_TO: lambda value, values: value <= values[0],
+    Operator.ABOVE: lambda value, values: value > values[0],
+    Operator.AT_LEAST: lambda value, values: value >= values[0],
+    Operator.PREFIX: lambda value, values: value.startswith(values[0]),
+    Operator.IN: lambda value, values: value in values,
+}

@@ -1,0 +1,97 @@
+"""Matching with the index, compared with matching each filter by itself."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.content.strategies import FILTERS, PUBLICATIONS
+from tocsin.content.engine import Engine
+from tocsin.content.filter import Filter
+from tocsin.content.language import parse
+from tocsin.content.values import Kind, Publication
+from tocsin.errors import ConflictError, NotFoundError
+
+
+def check(engine: Engine, filters: dict[int, Filter], publication: Publication) -> None:
+    """The engine finds those that match, each of them once."""
+    found = engine.match(publication).tolist()
+    assert sorted(found) == sorted(number for number, one in filters.items() if one.matches(publication))
+
+
+STEPS = st.lists(st.one_of(FILTERS, PUBLICATIONS, st.integers(0, 50)), max_size=60)
+
+
+@given(STEPS, PUBLICATIONS)
+@settings(max_examples=400, deadline=None)
+def test_the_index_finds_what_a_scan_finds(steps: list[Filter | Publication | int], last: Publication) -> None:
+    engine, filters = Engine(), dict[int, Filter]()
+    for number, step in enumerate(steps):
+        if isinstance(step, Filter):
+            engine.add(number, step)
+            filters[number] = step
+        elif isinstance(step, int):
+            for gone in list(filters)[step : step + 1]:
+                engine.remove(gone)
+                del filters[gone]
+        else:
+            check(engine, filters, step)
+    assert len(engine) == len(filters)
+    check(engine, filters, last)
+
+
+def test_many_filters_come_and_go_between_publications() -> None:
+    random, engine, filters = Random(7), Engine(), dict[int, Filter]()
+    for number in range(4000):
+        symbol, bound = f"S{random.randrange(20)}", random.randrange(100)
+        text = random.choice(
+            [
+                f"symbol = '{symbol}' and high > {bound}",
+                f"symbol starts with '{symbol[:2]}' and low < {bound}",
+                f"symbol > '{random.random()}' and symbol != '{symbol}'",
+                f"high between {bound} and {bound + 10} and low >= {bound - 5}",
+            ]
+        )
+        engine.add(number, parse(text))
+        filters[number] = parse(text)
+        if number % 3 == 0:
+            gone = random.choice(list(filters))
+            engine.remove(gone)
+            del filters[gone]
+        if number % 50 == 0:
+            check(engine, filters, {"symbol": symbol, "high": bound + 0.5, "low": bound - 3})
+
+
+def test_strings_that_crowd_together_are_numbered_anew() -> None:
+    engine, filters = Engine(), dict[int, Filter]()
+    # Each lies between the last two, so that there is soon no number left between them.
+    for number in range(200):
+        filters[number] = parse(f"s > '{'a' * number}b'" if number % 2 else f"s <= '{'a' * number}b'")
+        engine.add(number, filters[number])
+        if number % 5 == 4:
+            engine.remove(number - 3)
+            del filters[number - 3]
+        check(engine, filters, {"s": "a" * (number // 2) + "ab"})
+
+
+def test_who_subscribes_to_what_nobody_publishes_costs_publications_nothing() -> None:
+    engine = Engine()
+    for number in range(300):
+        engine.add(number, parse(f"class = 'STOCK' and junk{number} > 1"))
+    engine.add(1000, parse("class = 'STOCK' and high > 1"))
+    met = list(engine._meeting({("class", Kind.STRING): "STOCK", ("high", Kind.NUMBER): 2.0}))
+    assert len(met) == 1
+    assert engine.match({"class": "STOCK", "high": 2.0}).tolist() == [1000]
+
+
+def test_a_number_is_given_once_and_must_be_known() -> None:
+    engine = Engine()
+    engine.add(1, parse("a = 1"))
+    with pytest.raises(ConflictError, match="a = 1"):
+        engine.add(1, parse("a = 2"))
+    with pytest.raises(NotFoundError):
+        engine.remove(2)
+    assert engine.match({"a": 1.0}).tolist() == [1]

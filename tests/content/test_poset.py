@@ -1,0 +1,75 @@
+"""The poset of covering, compared with its definition."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.content.strategies import FILTERS
+from tocsin.content.filter import Filter
+from tocsin.content.language import parse
+from tocsin.content.poset import Poset
+from tocsin.errors import NotFoundError
+
+
+def parents_by_definition(filter: Filter, others: set[Filter]) -> set[Filter]:
+    """The least general ones of those that cover a filter."""
+    covering = {other for other in others if other != filter and other.covers(filter)}
+    return {one for one in covering if not any(one != other and one.covers(other) for other in covering)}
+
+
+def check(poset: Poset, expected: set[Filter]) -> None:
+    """Everything has the place that the definition gives it."""
+    assert set(poset) == expected
+    assert len(poset) == len(expected)
+    top = {one for one in expected if not any(other != one and other.covers(one) for other in expected)}
+    assert set(poset.covering_set()) == top
+    for filter in expected:
+        parents = poset.parents(filter)
+        assert len(parents) == len(set(parents))
+        assert set(parents) == parents_by_definition(filter, expected)
+        for child in poset.children(filter):
+            assert filter in poset.parents(child)
+
+
+@given(st.lists(st.tuples(st.booleans(), FILTERS), max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_each_filter_is_below_the_least_general_that_cover_it(changes: list[tuple[bool, Filter]]) -> None:
+    poset, expected = Poset(), set[Filter]()
+    for leaves, filter in changes:
+        if leaves and expected:
+            gone = sorted(expected, key=str)[len(str(filter)) % len(expected)]
+            poset.remove(gone)
+            expected.remove(gone)
+        else:
+            poset.insert(filter)
+            expected.add(filter)
+        check(poset, expected)
+
+
+def test_many_siblings_are_told_apart_by_their_values() -> None:
+    poset, expected = Poset(), set[Filter]()
+    texts = [f"symbol = 'S{at % 40}' and high > {at % 7}" for at in range(200)]
+    texts += [f"symbol = 'S{at}'" for at in range(30)] + ["high > 3", "class exists and high > 2", "symbol exists"]
+    for text in texts:
+        poset.insert(parse(text))
+        expected.add(parse(text))
+    check(poset, expected)
+    for text in texts[::3]:
+        if parse(text) in poset:
+            poset.remove(parse(text))
+            expected.remove(parse(text))
+    check(poset, expected)
+
+
+def test_a_filter_need_not_be_there_to_be_covered() -> None:
+    poset = Poset()
+    poset.insert(parse("high > 3"))
+    assert poset.is_covered(parse("high > 4 and symbol = 'A'"))
+    assert not poset.is_covered(parse("high > 2"))
+
+
+def test_what_is_not_there_cannot_be_removed() -> None:
+    with pytest.raises(NotFoundError, match="high > 3"):
+        Poset().remove(parse("high > 3"))

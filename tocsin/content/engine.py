@@ -1,0 +1,180 @@
+"""Matching: which filters a publication fulfils, without looking at each of them.
+
+A filter is a set of boxes that do not meet. A box is found in two steps: by the values that it asks for exactly
+(``class = 'STOCK'``, ``symbol = 'YHOO'``), which are looked up together, and by its bounds, in a :class:`Table` of
+boxes of the same shape. A publication meets only the tables whose attributes it has, so that what others subscribe to
+costs it nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from tocsin.content.constraint import FIRST, LAST, Cut, Piece
+from tocsin.content.filter import Box, Filter
+from tocsin.content.lines import StringLine
+from tocsin.content.table import NOTHING, Exact, Int64s, Shape, Side, Slot, Table
+from tocsin.content.values import Kind, Publication, Value, kind_of
+from tocsin.errors import ConflictError, NotFoundError
+
+MOST_EXACT: Final = 3
+"""Values that are looked up together; with more, a publication could meet too many shapes. Others become bounds."""
+
+
+class Engine:
+    """Filters by numbers of the caller's choice, and what matches them.
+
+    What can go wrong: a number is given twice (:class:`ConflictError`), or is not known (:class:`NotFoundError`).
+    Publications must have been checked (:func:`tocsin.content.values.check_publication`).
+    """
+
+    def __init__(self) -> None:
+        self._filters: dict[int, Filter] = {}
+        self._tables: dict[Shape, Table] = {}
+        # Each table is kept with the slot that the fewest others have: what no publication has hides all that need it.
+        self._by_slot: dict[Slot | None, dict[Table, None]] = {}
+        self._kept: dict[Shape, Slot | None] = {}
+        self._uses: Counter[Slot] = Counter()
+        self._lines: dict[str, StringLine] = {}
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    def add(self, number: int, filter: Filter) -> None:
+        """Matches one more filter."""
+        if number in self._filters:
+            raise ConflictError(f"there is a filter {number} already: {self._filters[number]}")
+        self._filters[number] = filter
+        for exact, bounded in map(_divide, filter.boxes()):
+            self._hold(bounded)
+            sides, bounds = self._bounds(bounded)
+            table = self._table(Shape(tuple(slot for slot, _ in exact), sides))
+            table.add(number, tuple(value for _, value in exact), bounds)
+
+    def remove(self, number: int) -> None:
+        """Matches one less."""
+        filter = self._filters.pop(number, None)
+        if filter is None:
+            raise NotFoundError(f"there is no filter {number}")
+        held: dict[tuple[Shape, Exact], None] = {}
+        for exact, bounded in map(_divide, filter.boxes()):
+            shape = Shape(tuple(slot for slot, _ in exact), self._bounds(bounded)[0])
+            held[shape, tuple(value for _, value in exact)] = None
+        for shape, values in held:
+            self._tables[shape].remove(number, values)
+            if not self._tables[shape]:
+                self._drop(shape)
+        for _, bounded in map(_divide, filter.boxes()):
+            self._release(bounded)
+
+    def match(self, publication: Publication) -> Int64s:
+        """The numbers of all filters that a publication fulfils, in no order."""
+        values: dict[Slot, Value] = {}
+        for name, value in publication.items():
+            values[name, kind_of(value)] = value
+            values[name, None] = True
+        places = self._places(publication)
+        found: list[Int64s] = []
+        for table in self._meeting(values):
+            found += table.match(tuple([values[slot] for slot in table.shape.exact]), places)
+        return np.concatenate(found) if found else NOTHING
+
+    def _meeting(self, values: dict[Slot, Value]) -> Iterator[Table]:
+        have = values.keys()
+        for slot in (None, *have):
+            for table in self._by_slot.get(slot, ()):
+                if table.slots <= have:
+                    yield table
+
+    def _places(self, publication: Publication) -> dict[Slot, float]:
+        """Where a publication's values are on their lines. Strings that nobody bounds have none."""
+        places: dict[Slot, float] = {}
+        for name, value in publication.items():
+            if not isinstance(value, str):
+                places[name, kind_of(value)] = float(value)
+            elif name in self._lines:
+                places[name, Kind.STRING] = self._lines[name].place(value)
+        return places
+
+    def _table(self, shape: Shape) -> Table:
+        if shape not in self._tables:
+            table = self._tables[shape] = Table(shape)
+            rarest = self._kept[shape] = min(shape.slots, key=lambda slot: self._uses[slot], default=None)
+            self._by_slot.setdefault(rarest, {})[table] = None
+            self._uses.update(shape.slots)
+        return self._tables[shape]
+
+    def _drop(self, shape: Shape) -> None:
+        slot = self._kept.pop(shape)
+        del self._by_slot[slot][self._tables.pop(shape)]
+        self._uses.subtract(shape.slots)
+
+    def _bounds(self, bounded: Box) -> tuple[tuple[Side, ...], list[float]]:
+        """A box without its exact values, as half-spaces."""
+        sides: list[Side] = []
+        bounds: list[float] = []
+        for name, kind, piece in bounded:
+            assert piece is not None
+            line = self._lines.get(name) if kind is Kind.STRING else None
+            if piece.low not in _OPEN:
+                sides.append(((name, kind), 1.0))
+                bounds.append(line.low(piece.low) if line else _low(piece.low))
+            if piece.high != LAST:
+                sides.append(((name, kind), -1.0))
+                bounds.append(-(line.high(piece.high) if line else _high(piece.high)))
+            if piece.low in _OPEN and piece.high == LAST:
+                sides.append(((name, kind), 1.0))
+                bounds.append(-np.inf)
+        return tuple(sides), bounds
+
+    def _hold(self, bounded: Box) -> None:
+        """Gives the strings of a box's bounds their place in line."""
+        for name in (name for name, kind, _ in bounded if kind is Kind.STRING):
+            self._lines.setdefault(name, StringLine())
+        for name, string in _strings(bounded):
+            renumbered = self._lines[name].hold(string)
+            if renumbered is not None:
+                for table in self._tables.values():
+                    table.renumber((name, Kind.STRING), *renumbered)
+
+    def _release(self, bounded: Box) -> None:
+        for name, string in _strings(bounded):
+            self._lines[name].release(string)
+
+
+_OPEN: Final = (FIRST, (0, "", 0))
+
+
+def _divide(box: Box) -> tuple[list[tuple[Slot, Value]], Box]:
+    """What a box asks for exactly, and what it bounds."""
+    exact: list[tuple[Slot, Value]] = []
+    bounded: list[tuple[str, Kind | None, Piece | None]] = []
+    for name, kind, piece in box:
+        if piece is None:
+            exact.append(((name, None), True))
+        elif piece.is_point and len(exact) < MOST_EXACT:
+            exact.append(((name, kind), piece.low[1]))
+        else:
+            bounded.append((name, kind, piece))
+    return exact, tuple(bounded)
+
+
+def _strings(bounded: Box) -> Iterator[tuple[str, str]]:
+    for name, kind, piece in bounded:
+        for cut in piece or ():
+            if kind is Kind.STRING and cut not in (*_OPEN, LAST):
+                yield name, cut[1]
+
+
+def _low(cut: Cut) -> float:
+    """The least number right of a cut."""
+    return float(np.nextafter(cut[1], np.inf)) if cut[2] else float(cut[1])
+
+
+def _high(cut: Cut) -> float:
+    """The greatest number left of a cut."""
+    return float(cut[1]) if cut[2] else float(np.nextafter(cut[1], -np.inf))

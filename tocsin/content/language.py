@@ -1,0 +1,195 @@
+"""How a filter is written: ``class = 'STOCK' and symbol in ('YHOO', 'IBM') and high > 40``.
+
+Conditions are joined by ``and``. A condition is an attribute, an operator and a value: ``=``, ``!=``, ``<``, ``<=``,
+``>``, ``>=``, ``starts with 'text'``, ``in (…)``, ``between … and …``, or ``exists`` without a value. Strings are in
+single quotes, doubled inside; names that are not plain words are in backticks. Words may be in any case, names and
+strings are taken as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tocsin.content.filter import RESERVED, Filter, conjunction
+from tocsin.content.predicate import Operator, Predicate
+from tocsin.content.values import Value
+from tocsin.errors import FilterError, InvalidError
+
+MOST_TEXT: Final = 4096
+_OPERATORS: Final = {
+    "=": Operator.EQUAL,
+    "==": Operator.EQUAL,
+    "!=": Operator.DIFFERENT,
+    "<>": Operator.DIFFERENT,
+    "≠": Operator.DIFFERENT,
+    "<": Operator.BELOW,
+    "<=": Operator.UP_TO,
+    "≤": Operator.UP_TO,
+    ">": Operator.ABOVE,
+    ">=": Operator.AT_LEAST,
+    "≥": Operator.AT_LEAST,
+}
+_TOKEN: Final = re.compile(
+    r"""\s*(?:
+        (?P<string>'(?:[^']|'')*')
+      | (?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])
+      | (?P<name>`[^`]+`)
+      | (?P<word>[^\W\d]\w*(?:\.\w+)*)
+      | (?P<sign>==|!=|<>|<=|>=|[=<>≠≤≥(),])
+      | (?P<end>\Z)
+    )""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    at: int
+
+    @property
+    def word(self) -> str:
+        """What it says, if it is a word of the language."""
+        return self.text.lower() if self.kind in ("word", "sign") else ""
+
+
+def parse(text: str) -> Filter:
+    """The filter that is written there; what is not one is a :class:`FilterError` that says where."""
+    if len(text) > MOST_TEXT:
+        raise FilterError(f"it has {len(text):,} characters; at most {MOST_TEXT:,} are taken")
+    return _Reader(text).read()
+
+
+class _Reader:
+    """Reads one filter from front to back."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split())
+        self._next = 0
+
+    def read(self) -> Filter:
+        """All of it."""
+        if self._peek().kind == "end":
+            raise self._error("nothing is asked for; write a condition, as in high > 40", self._peek())
+        predicates = [*self._condition()]
+        while self._peek().word == "and":
+            self._take()
+            predicates += self._condition()
+        self._finish()
+        try:
+            return conjunction(predicates)
+        except InvalidError as error:
+            raise FilterError(str(error)) from None
+
+    def _finish(self) -> None:
+        left = self._peek()
+        if left.word == "or":
+            raise self._error("'or' is not possible; subscribe once for each alternative, or use in (…)", left)
+        if left.kind != "end":
+            raise self._error(f"{left.text!r} is not expected here; conditions are joined by 'and'", left)
+
+    def _condition(self) -> list[Predicate]:
+        attribute = self._attribute()
+        sign = self._take()
+        match sign.word:
+            case "exists":
+                return [self._predicate(attribute, Operator.EXISTS, ())]
+            case "in":
+                return [self._predicate(attribute, Operator.IN, self._list())]
+            case "starts":
+                self._expect("with", "'starts' goes with 'with': symbol starts with 'YH'")
+                return [self._predicate(attribute, Operator.PREFIX, (self._value(),))]
+            case "between":
+                return self._between(attribute)
+            case word if word in _OPERATORS:
+                return [self._predicate(attribute, _OPERATORS[word], (self._value(),))]
+        raise self._error(f"an operator is expected after {attribute.text}, such as = or >", sign)
+
+    def _between(self, attribute: _Token) -> list[Predicate]:
+        low = self._value()
+        self._expect("and", "'between' takes two values: high between 40 and 50")
+        high = self._value()
+        return [
+            self._predicate(attribute, Operator.AT_LEAST, (low,)),
+            self._predicate(attribute, Operator.UP_TO, (high,)),
+        ]
+
+    def _predicate(self, attribute: _Token, operator: Operator, values: tuple[Value, ...]) -> Predicate:
+        try:
+            return Predicate(attribute.text.strip("`"), operator, values)
+        except InvalidError as error:
+            raise self._error(str(error), attribute) from None
+
+    def _attribute(self) -> _Token:
+        token = self._take()
+        if token.word == "not":
+            raise self._error("'not' is not possible; use !=, or the opposite comparison", token)
+        if token.kind not in ("word", "name") or (token.kind == "word" and token.word in RESERVED):
+            raise self._error("an attribute is expected, as in high > 40", token)
+        return token
+
+    def _list(self) -> tuple[Value, ...]:
+        self._expect("(", "'in' takes a list: symbol in ('YHOO', 'IBM')")
+        values = [self._value()]
+        while self._peek().text == ",":
+            self._take()
+            values.append(self._value())
+        self._expect(")", "the list ends with )")
+        return tuple(values)
+
+    def _value(self) -> Value:
+        token = self._take()
+        if token.kind == "string":
+            return token.text[1:-1].replace("''", "'")
+        if token.kind == "number":
+            return _number(token.text)
+        if token.word in ("true", "false"):
+            return token.word == "true"
+        hint = f"; a string is written '{token.text}'" if token.kind == "word" else ""
+        raise self._error(f"a value is expected{hint}", token)
+
+    def _expect(self, word: str, hint: str) -> None:
+        token = self._take()
+        if token.word != word:
+            raise self._error(hint, token)
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._peek()
+        if token.kind != "end":
+            self._next += 1
+        return token
+
+    def _split(self) -> Iterator[_Token]:
+        at = 0
+        while True:
+            found = _TOKEN.match(self._text, at)
+            if found is None:
+                raise self._unreadable(at)
+            kind = str(found.lastgroup)
+            yield _Token(kind, found[kind], found.start(kind))
+            if kind == "end":
+                return
+            at = found.end()
+
+    def _unreadable(self, at: int) -> FilterError:
+        rest = self._text[at:].lstrip()
+        token = _Token("", rest[:1], len(self._text) - len(rest))
+        if rest.startswith(("'", '"')):
+            return self._error("a string is in single quotes, which must be closed; inside, ' is written ''", token)
+        return self._error(f"{rest[:1]!r} means nothing here", token)
+
+    def _error(self, reason: str, token: _Token) -> FilterError:
+        line = self._text.count("\n", 0, token.at) + 1
+        return FilterError(reason, line=line, column=token.at - self._text.rfind("\n", 0, token.at))
+
+
+def _number(text: str) -> float:
+    return float(text) if any(sign in text for sign in ".eE") else int(text)

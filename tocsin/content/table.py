@@ -1,0 +1,163 @@
+"""Boxes of one shape, matched all at once.
+
+A box asks for some values exactly, and bounds others: each bound is a half-space, ``bound ≤ sign × value of a slot``. A
+table holds the boxes that ask for exact values of the same slots, and are bounded in the same slots and directions. Its
+rows are in the order of the exact values, then of the first bound, so that those of one publication's exact values are
+neighbours, and among them those whose first bound holds come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tocsin.content.lines import Floats, renumber
+from tocsin.content.values import Kind, Value
+
+Int64s = npt.NDArray[np.int64]
+
+Slot = tuple[str, Kind | None]
+"""An attribute and the kind of its value; without a kind, the attribute whatever its value."""
+Side = tuple[Slot, float]
+"""A slot and the direction in which it is bounded: 1.0 from below, -1.0 from above."""
+Exact = tuple[Value, ...]
+"""The exact values, in the order of the table's slots."""
+
+NOTHING: Final[Int64s] = np.empty(0, np.int64)
+_FEW: Final = 512
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the boxes of a table have in common."""
+
+    exact: tuple[Slot, ...]
+    sides: tuple[Side, ...]
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """All that a publication must have."""
+        return tuple(dict.fromkeys([*self.exact, *(slot for slot, _ in self.sides)]))
+
+
+class _Rows:
+    """Sorted rows: the number of the exact values, bounds, and the number of the filter, or -1 once it is gone."""
+
+    def __init__(self, sides: tuple[Side, ...]) -> None:
+        self._sides = sides
+        self.keys: Int64s = NOTHING
+        self.numbers: Int64s = NOTHING
+        self.bounds: Floats = np.empty((len(sides), 0))
+        self.gone = 0
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def merge(self, keys: Int64s, numbers: Int64s, bounds: Floats) -> None:
+        """Sorts more rows in, and leaves out those that are gone."""
+        keys = np.concatenate([self.keys, keys])
+        numbers = np.concatenate([self.numbers, numbers])
+        bounds = np.concatenate([self.bounds, bounds], axis=1)
+        first = bounds[0] if len(bounds) else numbers
+        order = np.lexsort((first, keys))
+        order = order[numbers[order] >= 0]
+        self.keys, self.numbers, self.bounds, self.gone = keys[order], numbers[order], bounds[:, order], 0
+
+    def remove(self, key: int, number: int) -> int:
+        """Marks the rows of a filter as gone; how many there were."""
+        low, high = self.keys.searchsorted([key, key + 1])
+        at = low + np.flatnonzero(self.numbers[low:high] == number)
+        self.numbers[at] = -1
+        self.gone += len(at)
+        return len(at)
+
+    def match(self, key: int, values: Mapping[Slot, float]) -> Int64s:
+        """The filters whose bounds these values are within."""
+        low, high = self.keys.searchsorted((key, key + 1)).tolist()
+        if low == high:
+            return NOTHING
+        if self._sides:
+            slot, sign = self._sides[0]
+            high = low + int(self.bounds[0, low:high].searchsorted(sign * values[slot], "right"))
+        found = self.numbers[low:high]
+        inside: Any = found >= 0 if self.gone else None
+        for row, (slot, sign) in enumerate(self._sides[1:], 1):
+            within = self.bounds[row, low:high] <= sign * values[slot]
+            inside = within if inside is None else inside & within
+        return found if inside is None else found[inside]
+
+
+class Table:
+    """Boxes of one shape. Most rows are in a large sorted part; those that came lately are in a small one, and what
+    came since the last publication waits unsorted."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape, self.slots = shape, frozenset(shape.slots)
+        self._large, self._small = _Rows(shape.sides), _Rows(shape.sides)
+        self._waiting: dict[int, list[tuple[int, list[float]]]] = {}
+        self._keys: dict[Exact, tuple[int, int]] = {}
+        self._next = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    def add(self, number: int, exact: Exact, bounds: list[float]) -> None:
+        """A box of the filter with this number; it may have several, which do not meet."""
+        key, uses = self._keys.get(exact, (self._next, 0))
+        self._next += not uses
+        self._keys[exact] = key, uses + 1
+        self._waiting.setdefault(number, []).append((key, bounds))
+
+    def remove(self, number: int, exact: Exact) -> None:
+        """Forgets the boxes of a filter that ask for these exact values."""
+        self._settle()
+        key, uses = self._keys[exact]
+        uses -= self._small.remove(key, number) + self._large.remove(key, number)
+        if uses:
+            self._keys[exact] = key, uses
+        else:
+            del self._keys[exact]
+        if self._large.gone > _FEW + len(self._large) // 8:
+            self._pack()
+
+    def renumber(self, slot: Slot, before: Floats, after: Floats) -> None:
+        """The values of a slot have other numbers now, in the same order."""
+        self._settle()
+        # Rows that are gone may be bounded by strings that have no number any more.
+        self._pack()
+        bounds = self._large.bounds
+        for row, (mine, sign) in enumerate(self.shape.sides):
+            if mine == slot:
+                bounds[row] = sign * renumber(sign * bounds[row], before, after)
+
+    def match(self, exact: Exact, values: Mapping[Slot, float]) -> list[Int64s]:
+        """The filters of which a box contains these values, in parts."""
+        known = self._keys.get(exact)
+        if known is None:
+            return []
+        if self._waiting:
+            self._settle()
+        large = self._large.match(known[0], values)
+        return [large, self._small.match(known[0], values)] if len(self._small) else [large]
+
+    def _settle(self) -> None:
+        if not self._waiting:
+            return
+        rows = [(key, number, bounds) for number, boxes in self._waiting.items() for key, bounds in boxes]
+        self._waiting.clear()
+        bounds = np.array([bounds for _, _, bounds in rows]).reshape(len(rows), len(self.shape.sides)).T
+        self._small.merge(_column(row[0] for row in rows), _column(row[1] for row in rows), bounds)
+        if len(self._small) > _FEW + len(self._large) // 64:
+            self._pack()
+
+    def _pack(self) -> None:
+        self._large.merge(self._small.keys, self._small.numbers, self._small.bounds)
+        self._small = _Rows(self.shape.sides)
+
+
+def _column(numbers: Any) -> Int64s:
+    return np.array(list(numbers), np.int64)
