@@ -43,6 +43,15 @@ def test_the_index_finds_what_a_scan_finds(steps: list[Filter | Publication | in
     check(engine, filters, last)
 
 
+@given(st.lists(FILTERS, max_size=25), FILTERS)
+@settings(max_examples=300, deadline=None)
+def test_the_index_finds_who_covers(held: list[Filter], filter: Filter) -> None:
+    engine = Engine()
+    for number, each in enumerate(held):
+        engine.add(number, each)
+    assert engine.covering(filter).tolist() == [at for at, each in enumerate(held) if each.covers(filter)]
+
+
 def test_many_filters_come_and_go_between_publications() -> None:
     random, engine, filters = Random(7), Engine(), dict[int, Filter]()
     for number in range(4000):
@@ -82,8 +91,7 @@ def test_who_subscribes_to_what_nobody_publishes_costs_publications_nothing() ->
     for number in range(300):
         engine.add(number, parse(f"class = 'STOCK' and junk{number} > 1"))
     engine.add(1000, parse("class = 'STOCK' and high > 1"))
-    met = list(engine._meeting({("class", Kind.STRING): "STOCK", ("high", Kind.NUMBER): 2.0}))
-    assert len(met) == 1
+    assert len(list(engine._within({("class", Kind.STRING), ("high", Kind.NUMBER)}))) == 1
     assert engine.match({"class": "STOCK", "high": 2.0}).tolist() == [1000]
 
 

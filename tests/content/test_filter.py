@@ -42,7 +42,26 @@ def test_who_covers_matches_whatever_the_other_matches(one: Filter, other: Filte
 
 # All that can be told apart by filters over these values, with a value in each gap between them.
 _TELLING: list[Value | None] = [None, -3.0, -2.0, -1.5, -1.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, True, False]
-_TELLING += ["", "0", "a", "aa", "ab", "abb", "abc", "abd", "b", "b0", "ba", "bb", "c", "d", "\U0010ffff"]
+_TELLING += [
+    "",
+    "0",
+    "a",
+    "aa",
+    "ab",
+    "abb",
+    "abc",
+    "abc0",
+    "abd",
+    "b",
+    "b0",
+    "ba",
+    "ba0",
+    "bb",
+    "c",
+    "c0",
+    "d",
+    "\U0010ffff",
+]
 _TELLING += ["a\U0010ffff", "a\U0010ffff0", "\U0010ffff0"]
 
 

@@ -63,6 +63,22 @@ def test_many_siblings_are_told_apart_by_their_values() -> None:
     check(poset, expected)
 
 
+def test_many_siblings_that_became_few_are_still_found() -> None:
+    poset, texts = Poset(), [f"symbol = 'S{at}' and high > 3" for at in range(40)]
+    for text in texts:
+        poset.insert(parse(text))
+    for text in texts[:35]:
+        poset.remove(parse(text))
+    poset.insert(parse("symbol = 'S39' and high > 4"))
+    poset.insert(parse("symbol = 'T' and high > 3"))
+    poset.insert(parse("high > 2"))
+    check(
+        poset,
+        {*(parse(text) for text in (*texts[35:], "symbol = 'S39' and high > 4", "high > 2"))}
+        | {parse("symbol = 'T' and high > 3")},
+    )
+
+
 def test_a_filter_need_not_be_there_to_be_covered() -> None:
     poset = Poset()
     poset.insert(parse("high > 3"))

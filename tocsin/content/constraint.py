@@ -34,6 +34,10 @@ def after(value: Value) -> Cut:
     return (0, value, 1)
 
 
+START: Final[Cut] = before("")
+"""Where the line of strings begins."""
+
+
 class Piece(NamedTuple):
     """All values between two cuts, of which the first is the lower one."""
 
@@ -151,7 +155,7 @@ def _point(value: Value) -> Piece:
 
 
 def _start(value: Value) -> Cut:
-    return before("") if isinstance(value, str) else FIRST
+    return START if isinstance(value, str) else FIRST
 
 
 def _joined(pieces: list[Piece]) -> tuple[Piece, ...]:

@@ -9,12 +9,13 @@ costs it nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from functools import reduce
 from typing import Final
 
 import numpy as np
 
-from tocsin.content.constraint import FIRST, LAST, Cut, Piece
+from tocsin.content.constraint import FIRST, LAST, START, Cut, Piece
 from tocsin.content.filter import Box, Filter
 from tocsin.content.lines import StringLine
 from tocsin.content.table import NOTHING, Exact, Int64s, Shape, Side, Slot, Table
@@ -79,12 +80,38 @@ class Engine:
             values[name, None] = True
         places = self._places(publication)
         found: list[Int64s] = []
-        for table in self._meeting(values):
-            found += table.match(tuple([values[slot] for slot in table.shape.exact]), places)
+        for table in self._within(values.keys()):
+            exact = tuple([values[slot] for slot in table.shape.exact])
+            found += table.match(exact, [sign * places[slot] for slot, sign in table.shape.sides])
         return np.concatenate(found) if found else NOTHING
 
-    def _meeting(self, values: dict[Slot, Value]) -> Iterator[Table]:
-        have = values.keys()
+    def covering(self, filter: Filter) -> Int64s:
+        """The numbers of all filters that cover this one, itself included if it is there, rising.
+
+        A box that lies within another one is right of all its bounds, as a publication in it is.
+        """
+        found = [self._around(box) for box in filter.boxes()]
+        return reduce(np.intersect1d, found[1:], np.unique(found[0]))
+
+    def _around(self, box: Box) -> Int64s:
+        """The filters of which one box contains this one."""
+        points: dict[Slot, Value] = {}
+        corners: dict[Side, float] = {}
+        for name, kind, piece in box:
+            points[name, None] = True
+            if piece is not None:
+                if piece.is_point:
+                    points[name, kind] = piece.low[1]
+                corners[(name, kind), 1.0], corners[(name, kind), -1.0] = self._ends(name, kind, piece)
+        found: list[Int64s] = []
+        for table in self._within(points.keys() | {slot for slot, _ in corners}):
+            if all(slot in points for slot in table.shape.exact):
+                exact = tuple([points[slot] for slot in table.shape.exact])
+                found += table.match(exact, [corners[side] for side in table.shape.sides])
+        return np.concatenate(found) if found else NOTHING
+
+    def _within(self, have: Set[Slot]) -> Iterator[Table]:
+        """The tables that need no other slots than these."""
         for slot in (None, *have):
             for table in self._by_slot.get(slot, ()):
                 if table.slots <= have:
@@ -114,22 +141,23 @@ class Engine:
         self._uses.subtract(shape.slots)
 
     def _bounds(self, bounded: Box) -> tuple[tuple[Side, ...], list[float]]:
-        """A box without its exact values, as half-spaces."""
-        sides: list[Side] = []
-        bounds: list[float] = []
+        """A box without its exact values, as half-spaces. One that bounds nothing stands for the kind of the value."""
+        sides: dict[Side, float] = {}
         for name, kind, piece in bounded:
             assert piece is not None
-            line = self._lines.get(name) if kind is Kind.STRING else None
-            if piece.low not in _OPEN:
-                sides.append(((name, kind), 1.0))
-                bounds.append(line.low(piece.low) if line else _low(piece.low))
-            if piece.high != LAST:
-                sides.append(((name, kind), -1.0))
-                bounds.append(-(line.high(piece.high) if line else _high(piece.high)))
-            if piece.low in _OPEN and piece.high == LAST:
-                sides.append(((name, kind), 1.0))
-                bounds.append(-np.inf)
-        return tuple(sides), bounds
+            low, high = self._ends(name, kind, piece)
+            if low > -np.inf or high == -np.inf:
+                sides[(name, kind), 1.0] = low
+            if high > -np.inf:
+                sides[(name, kind), -1.0] = high
+        return tuple(sides), list(sides.values())
+
+    def _ends(self, name: str, kind: Kind | None, piece: Piece) -> tuple[float, float]:
+        """The least and the negative of the greatest value of a piece; where it has no end, both are -∞."""
+        if kind is Kind.STRING:
+            line = self._lines.get(name, _NO_LINE)
+            return line.low(piece.low), -line.high(piece.high)
+        return _low(piece.low), -_high(piece.high)
 
     def _hold(self, bounded: Box) -> None:
         """Gives the strings of a box's bounds their place in line."""
@@ -146,7 +174,7 @@ class Engine:
             self._lines[name].release(string)
 
 
-_OPEN: Final = (FIRST, (0, "", 0))
+_NO_LINE: Final = StringLine()
 
 
 def _divide(box: Box) -> tuple[list[tuple[Slot, Value]], Box]:
@@ -166,15 +194,19 @@ def _divide(box: Box) -> tuple[list[tuple[Slot, Value]], Box]:
 def _strings(bounded: Box) -> Iterator[tuple[str, str]]:
     for name, kind, piece in bounded:
         for cut in piece or ():
-            if kind is Kind.STRING and cut not in (*_OPEN, LAST):
+            if kind is Kind.STRING and cut not in (START, LAST):
                 yield name, cut[1]
 
 
 def _low(cut: Cut) -> float:
     """The least number right of a cut."""
+    if cut == FIRST:
+        return -np.inf
     return float(np.nextafter(cut[1], np.inf)) if cut[2] else float(cut[1])
 
 
 def _high(cut: Cut) -> float:
     """The greatest number left of a cut."""
+    if cut == LAST:
+        return np.inf
     return float(cut[1]) if cut[2] else float(np.nextafter(cut[1], -np.inf))

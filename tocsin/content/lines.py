@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tocsin.content.constraint import FIRST, LAST, Cut
+from tocsin.content.constraint import LAST, START, Cut
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,12 +38,12 @@ class StringLine:
         return self._between(at)
 
     def low(self, cut: Cut) -> float:
-        """The least number right of a cut at a string that is held."""
-        return -np.inf if cut == FIRST else self._number(cut) + (1.0 if cut[2] else 0.0)
+        """The least number right of a cut; at a string that is not held, the number of that."""
+        return -np.inf if cut == START else self.place(cut[1]) + (1.0 if cut[2] and cut[1] in self._uses else 0.0)
 
     def high(self, cut: Cut) -> float:
-        """The greatest number left of a cut at a string that is held."""
-        return np.inf if cut == LAST else self._number(cut) - (0.0 if cut[2] else 1.0)
+        """The greatest number left of a cut; at a string that is not held, the number of that."""
+        return np.inf if cut == LAST else self.place(cut[1]) - (1.0 if not cut[2] and cut[1] in self._uses else 0.0)
 
     def hold(self, string: str) -> tuple[Floats, Floats] | None:
         """Gives a string a number, until it is released as often. If all were numbered anew for it, returns their
@@ -68,9 +68,6 @@ class StringLine:
             del self._uses[string]
             at = bisect_left(self._strings, string)
             del self._strings[at], self._numbers[at]
-
-    def _number(self, cut: Cut) -> float:
-        return self._numbers[bisect_left(self._strings, cut[1])]
 
     def _around(self, at: int) -> tuple[float, float]:
         """The numbers on both sides of a gap."""

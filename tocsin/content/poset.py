@@ -7,67 +7,26 @@ that no other one covers, is what lies right below the imaginary root, and so is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
+from tocsin.content.engine import Engine
 from tocsin.content.filter import Filter
-from tocsin.content.values import Value
+from tocsin.content.values import Publication, Value
 from tocsin.errors import NotFoundError
-
-_FEW: Final = 16
 
 Point = tuple[str, type, Value]
 """An attribute and the one value that is asked of it; with its type, since ``True == 1``."""
 
 
 class _Node:
-    """A filter, with those right above and right below it. Dictionaries serve as sets that keep their order.
+    """A filter, with those right above and right below it. Dictionaries serve as sets that keep their order."""
 
-    ``key`` is the point of the filter that the fewest others shared when it came; None if it has none.
-    """
+    __slots__ = ("children", "filter", "number", "parents", "points")
 
-    __slots__ = ("children", "filter", "key", "parents", "points")
-
-    def __init__(self, filter: Filter, points: list[Point], key: Point | None) -> None:
-        self.filter, self.points, self.key = filter, points, key
+    def __init__(self, filter: Filter, number: int) -> None:
+        self.filter, self.number = filter, number
+        self.points: list[Point] = [(name, type(value), value) for name, value in filter.points()]
         self.parents: dict[_Node, None] = {}
-        self.children = _Siblings()
-
-
-class _Siblings:
-    """The nodes right below one node; once they are many, also by their keys."""
-
-    __slots__ = ("_by_key", "_nodes")
-
-    def __init__(self) -> None:
-        self._nodes: dict[_Node, None] = {}
-        self._by_key: dict[Point | None, dict[_Node, None]] = {}
-
-    def __iter__(self) -> Iterator[_Node]:
-        return iter(self._nodes)
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def add(self, node: _Node) -> None:
-        """One more."""
-        self._nodes[node] = None
-        if len(self._nodes) > _FEW:
-            for each in (node,) if self._by_key else self._nodes:
-                self._by_key.setdefault(each.key, {})[each] = None
-
-    def remove(self, node: _Node) -> None:
-        """One less."""
-        del self._nodes[node]
-        if self._by_key:
-            del self._by_key[node.key][node]
-            if not self._by_key[node.key]:
-                del self._by_key[node.key]
-
-    def perhaps_covering(self, points: Iterable[Point]) -> Iterator[_Node]:
-        """All that cover a filter with these points, and some more: who asks for a value covers only who does, too."""
-        if not self._by_key:
-            return iter(self._nodes)
-        return (node for key in (None, *points) for node in self._by_key.get(key, ()))
+        self.children: dict[_Node, None] = {}
 
 
 class Poset:
@@ -77,8 +36,10 @@ class Poset:
     """
 
     def __init__(self) -> None:
-        self._root = _Node(Filter(), [], None)
+        self._root = _Node(Filter(), -1)
+        self._engine, self._last = Engine(), 0
         self._nodes: dict[Filter, _Node] = {}
+        self._numbered: dict[int, _Node] = {}
         self._by_point: dict[Point, dict[_Node, None]] = {}
 
     def __contains__(self, filter: Filter) -> bool:
@@ -96,7 +57,11 @@ class Poset:
 
     def is_covered(self, filter: Filter) -> bool:
         """Whether a filter is covered by one that is here: by another one, or by itself."""
-        return any(node.filter.covers(filter) for node in self._root.children.perhaps_covering(_points(filter)))
+        return len(self._engine.covering(filter)) > 0
+
+    def matching(self, publication: Publication) -> list[Filter]:
+        """The filters that a checked publication fulfils."""
+        return [self._numbered[number].filter for number in self._engine.match(publication).tolist()]
 
     def parents(self, filter: Filter) -> list[Filter]:
         """The least general ones that cover a filter of these; none, if it is in the CSS."""
@@ -110,7 +75,7 @@ class Poset:
         """Puts a filter in its place; nothing changes when it is there already."""
         if filter in self._nodes:
             return
-        node = self._new(filter)
+        node = self._enter(filter)
         parents = self._least_covering(node)
         for child in self._most_covered(node, parents):
             for parent in parents:
@@ -119,7 +84,6 @@ class Poset:
             _join(node, child)
         for parent in parents:
             _join(parent, node)
-        self._enter(node)
 
     def remove(self, filter: Filter) -> None:
         """Takes a filter out; those below it come to lie below those above it."""
@@ -139,33 +103,28 @@ class Poset:
             raise NotFoundError(f"nobody subscribes to '{filter}' here")
         return self._nodes[filter]
 
-    def _new(self, filter: Filter) -> _Node:
-        points = _points(filter)
-        return _Node(filter, points, min(points, key=lambda point: len(self._by_point.get(point, ())), default=None))
-
-    def _enter(self, node: _Node) -> None:
-        self._nodes[node.filter] = node
+    def _enter(self, filter: Filter) -> _Node:
+        self._last += 1
+        node = self._nodes[filter] = self._numbered[self._last] = _Node(filter, self._last)
+        self._engine.add(node.number, filter)
         for point in node.points:
             self._by_point.setdefault(point, {})[node] = None
+        return node
 
     def _leave(self, node: _Node) -> None:
-        del self._nodes[node.filter]
+        del self._nodes[node.filter], self._numbered[node.number]
+        self._engine.remove(node.number)
         for point in node.points:
             del self._by_point[point][node]
             if not self._by_point[point]:
                 del self._by_point[point]
 
     def _least_covering(self, node: _Node) -> list[_Node]:
-        """Its parents to be. Below a filter that does not cover it, none does."""
-        covering: dict[_Node, None] = {self._root: None}
-        waiting = [self._root]
-        while waiting:
-            for each in waiting.pop().children.perhaps_covering(node.points):
-                if each not in covering and each.filter.covers(node.filter):
-                    covering[each] = None
-                    waiting.append(each)
+        """Its parents to be: of all that cover it, those that are above no other."""
+        numbers = self._engine.covering(node.filter).tolist()
+        covering = [self._numbered[number] for number in numbers if number != node.number]
         general = {parent for each in covering for parent in each.parents}
-        return [each for each in covering if each not in general]
+        return [each for each in covering if each not in general] or [self._root]
 
     def _most_covered(self, node: _Node, parents: list[_Node]) -> list[_Node]:
         """Its children to be, none of which has a parent that it covers."""
@@ -174,10 +133,11 @@ class Poset:
 
     def _perhaps_covered(self, node: _Node, parents: list[_Node]) -> Iterable[_Node]:
         """The children to be, and some more. What it covers lies below each of its parents, and asks for its points."""
-        narrowest = min(parents, key=lambda parent: len(parent.children))
-        if node.key is not None and len(self._by_point.get(node.key, ())) <= len(narrowest.children):
-            return self._by_point.get(node.key, ())
-        return _meeting(node.filter, narrowest)
+        below = min(parents, key=lambda parent: len(parent.children))
+        same: dict[_Node, None] | None = min((self._by_point[point] for point in node.points), key=len, default=None)
+        if same is not None and len(same) <= len(below.children):
+            return [each for each in same if each is not node]
+        return _meeting(node.filter, below)
 
 
 def _meeting(filter: Filter, top: _Node) -> Iterator[_Node]:
@@ -193,15 +153,11 @@ def _meeting(filter: Filter, top: _Node) -> Iterator[_Node]:
                 waiting.append(node)
 
 
-def _points(filter: Filter) -> list[Point]:
-    return [(name, type(value), value) for name, value in filter.points()]
-
-
 def _join(parent: _Node, child: _Node) -> None:
-    parent.children.add(child)
+    parent.children[child] = None
     child.parents[parent] = None
 
 
 def _part(parent: _Node, child: _Node) -> None:
-    parent.children.remove(child)
+    del parent.children[child]
     del child.parents[parent]

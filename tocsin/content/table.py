@@ -8,7 +8,6 @@ neighbours, and among them those whose first bound holds come first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,11 +46,10 @@ class Shape:
 class _Rows:
     """Sorted rows: the number of the exact values, bounds, and the number of the filter, or -1 once it is gone."""
 
-    def __init__(self, sides: tuple[Side, ...]) -> None:
-        self._sides = sides
+    def __init__(self, sides: int) -> None:
         self.keys: Int64s = NOTHING
         self.numbers: Int64s = NOTHING
-        self.bounds: Floats = np.empty((len(sides), 0))
+        self.bounds: Floats = np.empty((sides, 0))
         self.gone = 0
 
     def __len__(self) -> int:
@@ -75,18 +73,17 @@ class _Rows:
         self.gone += len(at)
         return len(at)
 
-    def match(self, key: int, values: Mapping[Slot, float]) -> Int64s:
-        """The filters whose bounds these values are within."""
+    def match(self, key: int, marks: list[float]) -> Int64s:
+        """The filters whose bounds these marks are within, one for each side."""
         low, high = self.keys.searchsorted((key, key + 1)).tolist()
         if low == high:
             return NOTHING
-        if self._sides:
-            slot, sign = self._sides[0]
-            high = low + int(self.bounds[0, low:high].searchsorted(sign * values[slot], "right"))
+        if marks:
+            high = low + int(self.bounds[0, low:high].searchsorted(marks[0], "right"))
         found = self.numbers[low:high]
         inside: Any = found >= 0 if self.gone else None
-        for row, (slot, sign) in enumerate(self._sides[1:], 1):
-            within = self.bounds[row, low:high] <= sign * values[slot]
+        for row, mark in enumerate(marks[1:], 1):
+            within = self.bounds[row, low:high] <= mark
             inside = within if inside is None else inside & within
         return found if inside is None else found[inside]
 
@@ -97,7 +94,7 @@ class Table:
 
     def __init__(self, shape: Shape) -> None:
         self.shape, self.slots = shape, frozenset(shape.slots)
-        self._large, self._small = _Rows(shape.sides), _Rows(shape.sides)
+        self._large, self._small = _Rows(len(shape.sides)), _Rows(len(shape.sides))
         self._waiting: dict[int, list[tuple[int, list[float]]]] = {}
         self._keys: dict[Exact, tuple[int, int]] = {}
         self._next = 0
@@ -134,15 +131,15 @@ class Table:
             if mine == slot:
                 bounds[row] = sign * renumber(sign * bounds[row], before, after)
 
-    def match(self, exact: Exact, values: Mapping[Slot, float]) -> list[Int64s]:
-        """The filters of which a box contains these values, in parts."""
+    def match(self, exact: Exact, marks: list[float]) -> list[Int64s]:
+        """The filters with a box of these exact values whose bounds are at most these marks, in parts."""
         known = self._keys.get(exact)
         if known is None:
             return []
         if self._waiting:
             self._settle()
-        large = self._large.match(known[0], values)
-        return [large, self._small.match(known[0], values)] if len(self._small) else [large]
+        large = self._large.match(known[0], marks)
+        return [large, self._small.match(known[0], marks)] if len(self._small) else [large]
 
     def _settle(self) -> None:
         if not self._waiting:
@@ -156,7 +153,7 @@ class Table:
 
     def _pack(self) -> None:
         self._large.merge(self._small.keys, self._small.numbers, self._small.bounds)
-        self._small = _Rows(self.shape.sides)
+        self._small = _Rows(len(self.shape.sides))
 
 
 def _column(numbers: Any) -> Int64s:

@@ -1,0 +1,40 @@
+"""Who wants which quotes: the subscription templates of the PADRES evaluation, with their percentages."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tocsin.apps.stocks.quotes import CLASS, Quote, Quotes
+from tocsin.content.filter import Filter, conjunction
+from tocsin.content.predicate import Operator, Predicate
+
+TEMPLATES: Final = (
+    (20, ("symbol", "high")),
+    (20, ("symbol", "low")),
+    (20, ("symbol", "volume")),
+    (34, ("symbol",)),
+    (5, ("volume",)),
+    (1, ()),
+)
+"""Per cent of all subscriptions, and the attributes that are asked for besides the class."""
+
+_COMPARED: Final = {"high": Operator.ABOVE, "low": Operator.BELOW, "volume": Operator.ABOVE}
+
+
+def draw_interest(random: Random, quotes: Quotes, silent: bool = False) -> Filter:
+    """A subscription of one of the templates, with values of one of the quotes.
+
+    A silent one asks for a symbol of which there are no quotes, so that it matches none.
+    """
+    (attributes,) = random.choices([which for _, which in TEMPLATES], [weight for weight, _ in TEMPLATES])
+    symbol = random.choice(quotes.symbols)
+    quote = random.choice(quotes.by_symbol[symbol])
+    if silent:
+        attributes = tuple(dict.fromkeys(["symbol", *attributes]))
+        quote = {**quote, "symbol": f"{symbol}-{random.randrange(10**6)}"}
+    return conjunction([Predicate("class", Operator.EQUAL, (CLASS,)), *(_wanted(name, quote) for name in attributes)])
+
+
+def _wanted(name: str, quote: Quote) -> Predicate:
+    return Predicate(name, _COMPARED.get(name, Operator.EQUAL), (quote[name],))
