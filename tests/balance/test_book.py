@@ -16,7 +16,7 @@ from tocsin.balance.placement.nearest import Nearest
 from tocsin.balance.placement.place import Newcomer, View
 from tocsin.balance.placement.twochoices import TwoChoices
 from tocsin.balance.plan import Moves, Reason
-from tocsin.balance.workload import Int32s, check
+from tocsin.balance.workload import Int32s, Int64s, check
 from tocsin.errors import InvalidError, NotFoundError
 
 SMALL = Kind(200, 4, 60, (0, 8))
@@ -33,7 +33,15 @@ def assert_current(book: Book) -> None:
     assert np.array_equal(kept.outgoing, counted.outgoing)
     assert np.array_equal(kept.loads, counted.utilisation)
     assert np.array_equal(book.population, np.bincount(snapshot.assignment, minlength=len(book.brokers)))
-    assert np.array_equal(book.view().idle[book.brokers], View.of(counted).idle)
+    away = suspended(book)
+    assert np.array_equal(book.view().idle[book.brokers], View.of(counted).idle - away)
+    assert np.array_equal(book.view().population[book.brokers], book.population - away)
+
+
+def suspended(book: Book) -> Int64s:
+    """How many are suspended on each broker, one by one."""
+    resting = [book.broker_of(i) for i in book.subscribers.tolist() if book._idle.suspended(np.array([i])).any()]
+    return np.array([resting.count(broker) for broker in book.brokers.tolist()], np.int64)
 
 
 class Operations(RuleBasedStateMachine):
@@ -45,6 +53,7 @@ class Operations(RuleBasedStateMachine):
         self.brokers: set[int] = set()
         self.where: dict[int, int] = {}
         self.holds: dict[int, set[int]] = {}
+        self.away: set[int] = set()
         self.rates: dict[int, int] = {}
 
     @rule(capacity=st.sampled_from([1.0, 1.0, 2.0]))
@@ -78,6 +87,22 @@ class Operations(RuleBasedStateMachine):
         subscriber = data.draw(st.sampled_from(sorted(self.where)))
         self.book.remove_subscriber(subscriber)
         del self.where[subscriber], self.holds[subscriber]
+        self.away.discard(subscriber)
+
+    @precondition(lambda self: self.where)
+    @rule(data=st.data())
+    def people_are_suspended(self, data: st.DataObject) -> None:
+        who = data.draw(st.lists(st.sampled_from(sorted(self.where)), max_size=3))
+        self.book.suspend(who)
+        self.away.update(who)
+        self.holds.update((subscriber, set()) for subscriber in who)
+
+    @precondition(lambda self: self.where)
+    @rule(data=st.data())
+    def a_subscriber_is_resumed(self, data: st.DataObject) -> None:
+        subscriber = data.draw(st.sampled_from(sorted(self.where)))
+        self.book.resume(subscriber)
+        self.away.discard(subscriber)
 
     @precondition(lambda self: self.where)
     @rule(data=st.data())
@@ -114,8 +139,8 @@ class Operations(RuleBasedStateMachine):
     @precondition(lambda self: self.where and self.rates)
     @rule(data=st.data())
     def people_subscribe_and_unsubscribe(self, data: st.DataObject) -> None:
-        pairs = [(i, k) for i in sorted(self.where) for k in sorted(self.rates)]
-        drawn = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=12))
+        pairs = [(i, k) for i in sorted(set(self.where) - self.away) for k in sorted(self.rates)]
+        drawn = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=12)) if pairs else []
         more = [(i, k) for i, k in drawn if k not in self.holds[i]]
         less = [(i, k) for i, k in drawn if k in self.holds[i]]
         self.book.subscribe([i for i, _ in more], [k for _, k in more])
@@ -131,6 +156,7 @@ class Operations(RuleBasedStateMachine):
         for subscriber, broker in self.where.items():
             assert self.book.broker_of(subscriber) == broker
             assert set(self.book.held_by(subscriber).tolist()) == self.holds[subscriber]
+            assert self.book._idle.suspended(np.array([subscriber])).tolist() == [subscriber in self.away]
         assert_current(self.book)
 
 
@@ -144,9 +170,11 @@ def test_loads_stay_exact_over_thousands_of_operations() -> None:
     book = Book.of(workload, start)
     for step in range(4_000):
         subscriber = int(rng.choice(book.subscribers))
-        match rng.integers(0, 6):
+        match rng.integers(0, 7):
             case 0:
                 book.move(subscriber, int(rng.integers(0, 4)))
+            case 6:
+                book.suspend(rng.choice(book.subscribers, 3))
             case 1:
                 book.remove_subscriber(subscriber)
             case 2:
@@ -156,6 +184,7 @@ def test_loads_stay_exact_over_thousands_of_operations() -> None:
                 held = book.held_by(subscriber)
                 book.unsubscribe(subscriber, held[: len(held) // 2])
             case 4:
+                book.resume(subscriber)
                 book.subscribe(subscriber, np.setdiff1d(rng.choice(60, 5, replace=False), book.held_by(subscriber)))
             case _:
                 book.set_rates(rng.choice(60, 3, replace=False), rng.integers(0, 10**9, 3))
@@ -311,6 +340,7 @@ def test_nonsense_is_refused_and_changes_nothing(book: Book) -> None:
         ("still has 2 subscribers", lambda: book.remove_broker(0)),
         ("must be a number above 0", lambda: book.set_capacity(0, 0.0)),
         ("must be a number above 0", lambda: book.add_broker(float("nan"))),
+        ("there is no subscriber 5", lambda: book.suspend([0, 5])),
         ("is not a place", lambda: book.add_subscriber(0, (0.0, float("inf")))),
     ):
         with pytest.raises((InvalidError, NotFoundError), match=says):
@@ -319,6 +349,18 @@ def test_nonsense_is_refused_and_changes_nothing(book: Book) -> None:
     assert book.subscribers.tolist() == [0, 1]
     assert book.figures().loads.tolist() == [20.0, 0.0]
     assert_current(book)
+
+
+def test_whoever_is_suspended_weighs_nothing_and_is_not_waited_for_by_placements(book: Book) -> None:
+    book.suspend([0, 1])
+    assert book.figures().loads.tolist() == [0.0, 0.0]
+    assert book.population.tolist() == [2, 0]
+    assert book.view().idle.tolist() == [0, 0]
+    with pytest.raises(InvalidError, match="resume it first"):
+        book.subscribe(0, 1)
+    book.resume(1)
+    assert book.view().idle.tolist() == [1, 0]
+    assert book.view().population.tolist() == [1, 0]
 
 
 def test_a_book_of_nonsense_is_not_opened() -> None:

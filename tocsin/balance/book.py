@@ -53,7 +53,7 @@ class Book:
         self._tally = Tally(workload.rates, held, incoming, outgoing)
         self._assignment = np.array(assignment, np.int32)
         self._places = Places(workload.subscriber_places, workload.subscribers)
-        self._idle = Idle()
+        self._idle = Idle(workload.subscribers)
 
     def add_broker(self, capacity: float = 1.0, place: Place | None = None) -> int:
         """A new and empty broker. Capacities are in any unit; where they differ, load means load ÷ capacity."""
@@ -96,6 +96,23 @@ class Book:
         self._rows.clear(subscriber)
         self._subscribers.release(subscriber)
 
+    def suspend(self, subscribers: npt.ArrayLike) -> None:
+        """These hold nothing from now on, and no placement reckons with what they may come to hold. They stay where
+        they are, are moved like others, and may subscribe again when they were resumed."""
+        who = np.unique(self._subscribers.checked(subscribers))
+        who = who[~self._idle.suspended(who)]
+        at = self._assignment[who]
+        self._tally.carry_all(self._rows, who, at, np.full(len(who), NOWHERE, np.int32))
+        for subscriber in who.tolist():
+            self._rows.clear(subscriber)
+        self._idle.suspend(who, at)
+
+    def resume(self, subscriber: int) -> None:
+        """Somebody who was suspended counts again, and holds nothing yet."""
+        broker = self.broker_of(subscriber)
+        if self._idle.suspended(np.array([subscriber])).any():
+            self._idle.resume(subscriber, broker)
+
     def place_subscriber(self, subscriber: int, place: Place | None) -> None:
         """Where a subscriber is; None: not known."""
         self._subscribers.check(subscriber)
@@ -130,6 +147,8 @@ class Book:
         held = self._rows.holding(who, what)
         if held.any():
             raise InvalidError(f"subscriber {who[held][0]} holds BE subscription {what[held][0]} already")
+        if (suspended := self._idle.suspended(who)).any():
+            raise InvalidError(f"subscriber {who[suspended][0]} is suspended, and can hold nothing; resume it first")
         self._rows.append(who, what)
         self._tally.enter(self._assignment[who], what)
         self._idle.enter(who, self._assignment[who], self._tally.rates[what])
@@ -249,7 +268,7 @@ class Book:
             places=self._brokers.places.upto(top, self.brokers),
             rates=self._tally.rates,
             held=self._tally.held,
-            population=self._brokers.population[:top].copy(),
+            population=self._brokers.population[:top] - self._idle.resting(top),
             idle=self._idle.counts(top, self.subscribers, self._assignment, self._rows, self._tally.rates),
         )
 

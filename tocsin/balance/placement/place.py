@@ -29,7 +29,7 @@ class View:
         places: x and y of each broker, if known.
         rates: λ of each BE subscription.
         held: how many subscribers hold BE subscription k on broker j, at ``held[k, j]``.
-        population: how many subscribers each broker has.
+        population: how many subscribers each broker has, but for those who are suspended.
         idle: how many of them have no load yet: they hold nothing, or nothing of which a rate was measured.
     """
 
