@@ -126,3 +126,28 @@ def test_the_coordinator_hears_that_who_was_released_is_no_longer_connected_here
 
 def test_the_key_of_the_tokens_is_handed_on(bench: Bench) -> None:
     assert bench.tell(coordination.Accepted(Trust())) == [actions.TrustLearned(Trust())]
+
+
+def test_a_stay_is_for_tokens_of_its_own_registration_alone(bench: Bench) -> None:
+    bench.tell(coordination.Prepare("ann", 3, [bench.line()], registration=1))
+    bench.answer_data()
+    for session, token in enumerate(("ann", "ann#2"), 1):
+        assert (session, Code.ELSEWHERE) in closed(bench.login(token, session))
+    assert isinstance(sent(bench.login("ann#1", 3), 3)[0], subscriber.Welcome)
+
+
+def test_a_stay_told_in_parts_knows_its_registration(bench: Bench) -> None:
+    bench.tell(coordination.Prepare("ann", 3, [bench.line(1)], more=True, registration=1))
+    bench.tell(coordination.Prepare("ann", 3, [bench.line(2)], registration=1))
+    bench.answer_data()
+    assert isinstance(sent(bench.login("ann#1", 1), 1)[0], subscriber.Welcome)
+
+
+def test_what_was_read_in_a_stay_is_not_told_of_the_next_of_the_same_name(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line())
+    bench.execute()
+    bench.say(1, subscriber.Acknowledge({bench.line().subscription: 1}))
+    [released] = told(bench.tell(coordination.Release("ann", 1)), coordination.Released)
+    assert released.cursors[bench.line().subscription] == 1
+    bench.tell(coordination.Prepare("ann", 2, [], registration=1))
+    assert told(bench.wait(5), coordination.Progress) == []

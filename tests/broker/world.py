@@ -27,11 +27,13 @@ NOTES = msgspec.json.Decoder(subscriber.Answer)
 
 
 def verify(token: str) -> Bearer:
-    """A token is its subscriber's name after ``token-``, and after a ``+`` each of its groups."""
+    """A token is its subscriber's name after ``token-``, after a ``#`` the registration of that name, and after a ``+``
+    each of its groups."""
     if not token.startswith("token-"):
         raise UnauthorizedError("the token is not known; register first")
     name, *groups = token.removeprefix("token-").split("+")
-    return Bearer(name, tuple(groups), token)
+    name, _, registration = name.partition("#")
+    return Bearer(name, tuple(groups), token, registration=int(registration or 0))
 
 
 class Bench:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Program
+from tocsin.coordinator.store.records import Place, PutPlace
 from tocsin.coordinator.store.sqlite import SqliteStore
 from tocsin.coordinator.tokens import Verifier
 from tocsin.data.store import Store
@@ -70,10 +71,21 @@ def test_what_cannot_be_signed_is_refused(tocsin: Program) -> None:
     assert not Path("tocsin-coordinator").exists()
 
 
+def test_a_name_that_was_removed_is_signed_for_another_person(tocsin: Program) -> None:
+    old = tocsin("token", "sign", "ann", "--role", "subscriber", "--days", "400")
+    with closing(SqliteStore(Path("tocsin-coordinator/coordinator.sqlite"))) as store:
+        assert store.keyring().longest > time.time() + 399 * 86_400, "that it was removed is remembered as long"
+        store.write([PutPlace(Place("ann", coming=2, gone=9e9))])
+        new = tocsin("token", "sign", "ann", "--role", "subscriber")
+        tokens = [Verifier(store.keyring().trust).verify(each.out.strip(), time.time()) for each in (old, new)]
+        assert [token.registration for token in tokens] == [0, 1]
+        assert store.unplaced() == [("ann", 1)]
+
+
 def test_a_signed_subscriber_is_registered_with_its_groups(tocsin: Program) -> None:
     signed = tocsin("token", "sign", "ann", "--role", "subscriber", "--group", "police", "--group", "fire")
     with closing(SqliteStore(Path("tocsin-coordinator/coordinator.sqlite"))) as store:
-        assert store.unplaced() == ["ann"]
+        assert store.unplaced() == [("ann", 0)]
         claims = Verifier(store.keyring().trust).verify(signed.out.strip(), time.time())
     assert claims.groups == ("fire", "police")
     assert f"with the id {claims.id}" in signed.err

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from tocsin.balance.registry import placement, planner
 from tocsin.balance.thresholds import Thresholds
 from tocsin.coordinator.actions import Action, Decide, Reply, Send
@@ -114,7 +116,11 @@ class Desk:
         return self.place(name)
 
     def place(self, name: str) -> Place:
-        """Where a subscriber is, as it is stored."""
+        """Where a subscriber is, as it is stored; when it was seen is left out."""
+        return replace(self.record(name), seen=0.0)
+
+    def record(self, name: str) -> Place:
+        """All that is stored of a subscriber."""
         return next(place for place in self.store.read().places if place.subscriber == name)
 
     def sent(self, actions: list[Action], kind: type[T]) -> list[tuple[str, T]]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.coordinator.desk import Desk, held
+from tests.coordinator.desk import START, Desk, held
 from tocsin.coordinator.actions import Action, Reply, Send
 from tocsin.coordinator.actions import Store as Batch
 from tocsin.coordinator.answers import Registered, Status
@@ -76,7 +76,7 @@ def test_cursors_are_taken_however_long_the_store_is_away() -> None:
     waiting = Merged()
     for batch in away.batches:
         waiting.add(batch.changes)
-    assert waiting.changes() == [PutPlace(Place("bob")), PutCursors("ann", {7: Cursor(99)})]
+    assert waiting.changes() == [PutPlace(Place("bob", seen=START)), PutCursors("ann", {7: Cursor(99)})]
 
 
 def test_how_things_stand_is_said_without_the_store() -> None:

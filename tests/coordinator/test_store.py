@@ -20,7 +20,9 @@ from tocsin.coordinator.store.postgresql import PostgresqlStore
 from tocsin.coordinator.store.records import (
     Broker,
     Change,
+    DropBroker,
     DropHeld,
+    DropPlace,
     Place,
     PutBroker,
     PutCursors,
@@ -38,6 +40,9 @@ from tocsin.settings.coordinator import Coordinator
 Open = Callable[[], Store]
 OF_THE_FIRST_SCHEMA = (
     "ALTER TABLE held DROP COLUMN incarnation",
+    "ALTER TABLE places DROP COLUMN seen",
+    "ALTER TABLE places DROP COLUMN registration",
+    "ALTER TABLE places DROP COLUMN gone",
     "DELETE FROM facts WHERE name = 'keyring'",
     "INSERT INTO facts VALUES ('key', 'known to every broker')",
 )
@@ -73,7 +78,7 @@ def _how(request: pytest.FixtureRequest, directory: Path) -> Open:
 
 def test_everything_written_is_there_for_the_next_process(open_store: Open) -> None:
     broker = Broker("a", "ws://a", 2.5, (1.0, -2.0), draining=True)
-    place = Place("ann", "a", 3, "b", 4)
+    place = Place("ann", "a", 3, "b", 4, 5.5, 6)
     changes: list[Change] = [PutBroker(broker), PutPlace(place), PutHeld("ann", held(7, 5)), SetBalancing(False)]
     open_store().write(changes)
     state = open_store().read()
@@ -104,11 +109,33 @@ def test_keys_tokens_and_names_can_be_changed_while_another_has_claimed_the_stor
     ring = coordinator.keyring()
     assert [each.id for each in ring.keys][:-1] == [key.id]
     assert (ring.withdrawn, ring.names) == (frozenset({"id"}), 3)
-    assert sorted(coordinator.unplaced()) == ["ann", "bob"]
+    assert sorted(coordinator.unplaced()) == [("ann", 0), ("bob", 0)]
     coordinator.write([PutPlace(Place("ann", "a", 1, None, 1))])
     program.amend(lambda ring: ring, "ann")
-    assert coordinator.unplaced() == ["bob"], "who has a place keeps it"
+    assert coordinator.unplaced() == [("bob", 0)], "who has a place keeps it"
     assert Place("ann", "a", 1, None, 1) in coordinator.read().places
+
+
+def test_a_name_that_was_removed_is_another_persons_when_it_is_registered_again(open_store: Open) -> None:
+    coordinator, program = open_store(), open_store()
+    coordinator.write([PutPlace(Place("ann", coming=3, registration=1, gone=9.0))])
+    assert coordinator.unplaced() == []
+    program.amend(lambda ring: ring, "ann")
+    assert coordinator.unplaced() == [("ann", 2)]
+    assert program.registration("ann") == 2
+    assert coordinator.read().places == [Place("ann", coming=3, registration=2)]
+    program.amend(lambda ring: ring, "ann")
+    assert (program.registration("ann"), program.registration("bob")) == (2, 0)
+    coordinator.write([DropPlace("ann"), DropPlace("ann")])
+    assert coordinator.read().places == []
+
+
+def test_a_removed_brokers_tokens_are_worthless_from_the_same_moment(open_store: Open) -> None:
+    store = open_store()
+    store.write([PutBroker(Broker("a", "ws://a")), PutBroker(Broker("b", "ws://b"))])
+    store.write([DropBroker("a")])
+    assert [broker.name for broker in store.read().brokers] == ["b"]
+    assert store.keyring().series == {"a": 1}
 
 
 def test_a_change_that_fails_changes_nothing(open_store: Open) -> None:

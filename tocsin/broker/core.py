@@ -84,7 +84,7 @@ class Broker:
         self._requests = Requests(h, o, c, self._attachments, self._corrections, self._catchup, limits)
         self._sessions = Sessions(name, h, o, c, self._attachments, self._catchup, self._reports, verify, limits)
         self._stays = Stays(
-            h, o, c, self._attachments, self._requests, self._corrections, self._catchup, self._sessions
+            h, o, c, self._attachments, self._requests, self._corrections, self._catchup, self._sessions, self._reports
         )
         self._publishing = Publishing(o, limits)
         self._rooms: tuple[Room, ...] = (

@@ -19,17 +19,20 @@ from tocsin.model.terms import Asker, Terms
 
 
 class Bearer(Asker, frozen=True):
-    """Who has logged in, by a token: its id, the id of its key, its series, and how long it is still good."""
+    """Who has logged in, by a token: its id, the id of its key, its series, how long it is still good, and of which
+    registration of the name it is."""
 
     token: str = ""
     key: str = ""
     series: int = 0
     seconds: float = inf
+    registration: int = 0
 
     @classmethod
     def of(cls, claims: Claims, now: float) -> Bearer:
         """Whoever came with a token of these claims, at this time."""
-        return cls(claims.name, claims.groups, claims.id, claims.key, claims.series, claims.expires - now)
+        seconds = claims.expires - now
+        return cls(claims.name, claims.groups, claims.id, claims.key, claims.series, seconds, claims.registration)
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +163,8 @@ class Stay:
     """A subscriber on this broker: prepared, and then served from its first login on.
 
     ``renumbered`` are numbers that its subscriptions had before, and which they have now. ``told`` is how far each was
-    when the coordinator last spoke of it: one that is asked for here at that time goes on from there.
+    when the coordinator last spoke of it: one that is asked for here at that time goes on from there. It is for tokens
+    of one ``registration`` of the name alone.
     """
 
     subscriber: str
@@ -170,6 +174,7 @@ class Stay:
     renumbered: dict[int, int] = field(default_factory=dict)
     told: dict[int, Cursor] = field(default_factory=dict)
     session: Session | None = None
+    registration: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -81,6 +81,10 @@ class Reports:
         subscription.acknowledged = max(before, min(resolve(history, cursor), subscription.newest))
         return subscription.acknowledged > before
 
+    def forget(self, subscriber: str) -> None:
+        """A stay is over, and how far it got is said with its end: the next of this name may be another's."""
+        self._progress.pop(subscriber, None)
+
     def present(self, subscriber: str, online: bool) -> None:
         """A subscriber's connection to this broker has come or gone."""
         self._presence[subscriber] = online

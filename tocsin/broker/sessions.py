@@ -97,7 +97,8 @@ class Sessions:
             self.fail(session, Code.UNAUTHORIZED, error.code, str(error))
             return
         stay = self._holdings.stays.get(bearer.name)
-        if stay is None:
+        if stay is None or stay.registration != bearer.registration:
+            # Where somebody else of this name was removed, the coordinator knows who is who.
             self.fail(session, Code.ELSEWHERE, "elsewhere", "not a subscriber of this broker; ask the coordinator")
             return
         self._logins.drop(session.id)

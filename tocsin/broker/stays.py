@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec.structs import replace
+
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.corrections import Corrections
 from tocsin.broker.holdings import Holdings, Line, Stay, Subscription
 from tocsin.broker.outbox import CoordinatorLink, Outbox
 from tocsin.broker.renewals import GONE, gone, outdated
+from tocsin.broker.reports import Reports
 from tocsin.broker.requests import Requests
 from tocsin.broker.sessions import Sessions
 from tocsin.broker.subscriptions import Attachment, Attachments
@@ -62,10 +65,11 @@ class Stays:
         corrections: Corrections,
         catchup: Catchup,
         sessions: Sessions,
+        reports: Reports,
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
         self._attachments, self._requests, self._catchup = attachments, requests, catchup
-        self._corrections, self._sessions = corrections, sessions
+        self._corrections, self._sessions, self._reports = corrections, sessions, reports
         self._preparing: dict[str, Preparation] = {}
         # What was told so far of those whose Prepare comes in parts.
         self._told: dict[tuple[str, int], list[Held]] = {}
@@ -80,7 +84,7 @@ class Stays:
         if part.more:
             self._told[part.subscriber, part.stay] = told
         else:
-            self._prepare(Prepare(part.subscriber, part.stay, told))
+            self._prepare(replace(part, subscriptions=told))
 
     def _prepare(self, prepare: Prepare) -> None:
         stay = self._holdings.stays.get(prepare.subscriber)
@@ -160,6 +164,7 @@ class Stays:
 
     def _ready(self, name: str, number: int, preparation: Preparation) -> None:
         stay = self._holdings.stays.setdefault(name, Stay(name, number))
+        stay.registration = preparation.prepare.registration
         alive = [(held, line.present) for held, line in preparation.lines if not self._has_ended(held, line.present)]
         wanted = {line.be: (held, line) for held, line in alive}
         changing = {line.present.be for line in preparation.changing | self._requests.changing(stay)}
@@ -212,11 +217,12 @@ class Stays:
     def _end(self, stay: Stay) -> None:
         cursors: Cursors = {be: said(subscription.cursor) for be, subscription in stay.subscriptions.items()}
         if stay.session:
-            self._sessions.end(stay.session, Code.ELSEWHERE, "served by another broker now; ask the coordinator")
+            self._sessions.end(stay.session, Code.ELSEWHERE, "not served by this broker any more; ask the coordinator")
         for subscription in list(stay.subscriptions.values()):
             self._requests.remove(subscription)
         del self._holdings.stays[stay.subscriber]
         self._requests.forget(stay)
+        self._reports.forget(stay.subscriber)
         self._coordinator.tell(Released(stay.subscriber, stay.number, cursors))
 
 

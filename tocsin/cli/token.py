@@ -86,6 +86,8 @@ def signing(
     """
     import time
 
+    from msgspec.structs import replace
+
     from tocsin.coordinator.tokens import claims
 
     if group and role != "subscriber":
@@ -93,9 +95,10 @@ def signing(
     life = invocation(context).settings.coordinator.token_seconds if days is None else days * 86_400
     wanted = claims(name, role, time.time() + life, tuple(group or ()))
     with _coordinator_store(context) as store:
-        token = store.keyring().sign(wanted)
         if role == "subscriber":
-            store.amend(lambda keyring: keyring, name)
+            store.amend(lambda keyring: keyring.lasting(wanted.expires), name)
+        registration = store.registration(name) if role == "subscriber" else 0
+        token = store.keyring().sign(replace(wanted, registration=registration))
     said = f"The token of {name}, with the role {role}, valid for {life / 86_400:g} days, with the id {wanted.id}:"
     messages.print(Text(said), soft_wrap=True)
     typer.echo(token)

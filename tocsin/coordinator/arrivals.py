@@ -20,7 +20,8 @@ def reconcile(rooms: Rooms, now: float, member: Member, hello: Hello) -> None:
 
     What it serves for a move is an arrival. What it has of an older stay, or of a move that was given up, it is told to
     release; what it should have and has lost, to prepare again. A stay that is newer than any known means that the
-    coordinator has forgotten something, as after a backup was put in place: then the broker is right. One that is newer
+    coordinator has forgotten something, as after a backup was put in place: then the broker is right, unless the
+    subscriber was removed. One that is newer
     by more than any backup could be old is a fault of the broker's, and is only to be released.
     """
     serving = {(stay.subscriber, stay.stay) for stay in hello.serving}
@@ -44,9 +45,10 @@ def reconcile(rooms: Rooms, now: float, member: Member, hello: Hello) -> None:
 
 def _believe(rooms: Rooms, member: Member, serving: list[tuple[str, int]]) -> None:
     for subscriber, stay in serving:
-        if _newer(rooms, subscriber, stay):
+        if _newer(rooms, subscriber, stay) and not rooms.places.get(subscriber).gone:
             rooms.moves.cancel(subscriber, "it is elsewhere")
-            rooms.places.put(Place(subscriber, member.name, stay, None, stay))
+            known = rooms.places.get(subscriber)
+            rooms.places.put(replace(known, broker=member.name, stay=stay, destination=None, coming=stay))
             _seat(rooms, rooms.places.get(subscriber))
 
 

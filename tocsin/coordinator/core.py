@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tocsin.balance.placement.place import Placement
 from tocsin.coordinator.actions import Action, Close, Send
 from tocsin.coordinator.arrivals import reconcile
+from tocsin.coordinator.departures import remove_subscriber
 from tocsin.coordinator.events import Amended, Decided, Event, Heard, Link, Lost, Received, Stored, Tick
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.limits import Limits
@@ -46,6 +47,7 @@ class Coordinator:
 
     - A broker says something before its ``Hello``, or one that makes no sense: it is refused and its link closed.
     - A broker comes again before its old link is known to be over: the old link is closed.
+    - One that was removed goes on talking: nothing of it counts, and its link is closed once its token is not taken.
     - It speaks of a stay that is not its own (any more): it is told to release it.
     - The store is slow or refuses: nothing is said to anybody that rests on what is not stored; see :class:`Store`.
       Once too much waits for it, requests and subscriptions are refused as busy, and nobody is placed or moved.
@@ -83,7 +85,7 @@ class Coordinator:
             case Stored(batch):
                 self._rooms.ledger.stored(batch)
             case Amended(keyring, names):
-                self._amended(keyring, names)
+                self._amended(now, keyring, names)
             case Decided():
                 self._rooms.rounds.decided(event)
             case _:
@@ -101,16 +103,20 @@ class Coordinator:
             rooms.plans.wake(),
             rooms.reminders.wake(),
             rooms.preparations.wake(),
+            rooms.attendance.wake(),
         )
         return min([rooms.next_look, self._doubt, *[time for time in times if time is not None]])
 
     def _tick(self, now: float) -> None:
         rooms = self._rooms
         for member in rooms.detector.fallen(now):
-            self._fallen(member)
+            self._fallen(now, member)
         rooms.moves.expire(now)
         rooms.reminders.send(now)
         rooms.preparations.expire()
+        rooms.attendance.due(now)
+        for subscriber in rooms.attendance.expired(now):
+            remove_subscriber(rooms, now, subscriber)
         if now >= rooms.next_look:
             rooms.next_look = now + rooms.limits.interval
             if not rooms.plans:
@@ -136,14 +142,15 @@ class Coordinator:
             rooms.placing.advance(now)
             rooms.plans.advance(now)
         for member in [*self._dead.values()] if self._dead else ():
-            if member.dead:
+            if member.dead and rooms.registry.knows(member):
                 rooms.loads.close(member.name)
             else:
                 del self._dead[member.name]
 
-    def _fallen(self, member: Member) -> None:
+    def _fallen(self, now: float, member: Member) -> None:
         rooms = self._rooms
         self._dead[member.name] = member
+        rooms.attendance.lost(now, member)
         link = rooms.registry.disconnect(member)
         rooms.preparations.forget(member.name)
         if link is not None:
@@ -160,13 +167,17 @@ class Coordinator:
 
     def _lost(self, now: float, link: Link) -> None:
         self._greetings.pop(link, None)
+        self._rooms.registry.dismissed.pop(link, None)
         member = self._rooms.registry.at(link)
         if member is not None:
+            self._rooms.attendance.lost(now, member)
             self._rooms.registry.disconnect(member)
             self._rooms.preparations.forget(member.name)
             self._rooms.detector.lost(now, member)
 
     def _received(self, now: float, link: Link, message: FromBroker) -> None:
+        if link in self._rooms.registry.dismissed:
+            return
         member = self._rooms.registry.at(link)
         if member is not None:
             self._rooms.detector.heard(now, member)
@@ -200,19 +211,27 @@ class Coordinator:
         if member.dead or member.joining:
             rooms.plans.drop()
         rooms.preparations.forget(member.name)
+        rooms.attendance.lost(now, member)
         before = rooms.registry.connect(member, link)
         if before not in (None, link):
             rooms.ledger.say(Close(before))
         rooms.detector.heard(now, member)
         self._doubt = rooms.detector.wake()
-        rooms.ledger.send(link, Accepted(rooms.keyring.trust))
+        rooms.ledger.send(link, Accepted(rooms.keyring.trust, rooms.limits.presence))
         reconcile(rooms, now, member, hello)
 
-    def _amended(self, keyring: Keyring, names: tuple[str, ...]) -> None:
+    def _amended(self, now: float, keyring: Keyring, names: tuple[tuple[str, int], ...]) -> None:
         rooms, before = self._rooms, self._rooms.keyring.trust
         rooms.trust(keyring)
-        for name in names:
-            rooms.places.register(name)
+        for name, registration in names:
+            known = rooms.places.get(name)
+            # What is read from the store may be older than what was done since: only another person is one more.
+            if name not in rooms.places and not (known.gone and registration <= known.registration):
+                rooms.places.register(name, now, registration)
+                rooms.attendance.heard(now, name)
+        for link in rooms.registry.dismissed:
+            # By now the server takes no token of theirs, so that they cannot come again at once.
+            rooms.ledger.say(Close(link))
         links = [member.link for member in rooms.registry if member.link is not None]
         for link in links if keyring.trust != before else ():
             rooms.ledger.send(link, Trusted(keyring.trust))
@@ -230,16 +249,15 @@ class Coordinator:
                 member.load, member.reported = message, now
                 rooms.loads.rate(message.rates)
             case Presence(online, offline):
-                member.online.update(dict.fromkeys(online))
-                for subscriber in offline:
-                    member.online.pop(subscriber, None)
+                rooms.attendance.connected(now, member, online)
+                rooms.attendance.disconnected(now, member, offline)
             case Progress(cursors):
                 for subscriber, theirs in cursors.items():
                     rooms.places.advance(subscriber, theirs, member.name)
             case Released(subscriber, _, theirs):
                 rooms.places.advance(subscriber, theirs, member.name)
                 if rooms.places.get(subscriber).broker != member.name:
-                    member.online.pop(subscriber, None)
+                    rooms.attendance.disconnected(now, member, [subscriber])
             case Keep():
                 self._keep(now, link, member, message)
             case Prepared() | Unprepared() | Absent() | Arrived():
@@ -301,4 +319,5 @@ class Coordinator:
             case Absent():
                 moves.absent(subscriber, stay)
             case Arrived():
+                self._rooms.attendance.heard(now, subscriber)
                 moves.arrived(subscriber, stay)

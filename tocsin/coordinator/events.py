@@ -52,10 +52,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Amended:
-    """The keyring was changed in the store, and ``names`` are registered there; some may be known already."""
+    """The keyring was changed in the store, and ``names`` are registered there, with the number of the registration;
+    some may be known already."""
 
     keyring: Keyring
-    names: tuple[str, ...] = ()
+    names: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,30 @@ class RequestBroker:
 
 
 @dataclass(frozen=True)
+class Unregister:
+    """A subscriber leaves for good, by its own token; said again by one that has left it is done, too."""
+
+    handle: Handle
+    token: str
+
+
+@dataclass(frozen=True)
+class RemoveUser:
+    """Removes a subscriber with all it holds. Its tokens are worthless; its name may be registered again."""
+
+    handle: Handle
+    name: str
+
+
+@dataclass(frozen=True)
+class RemoveBroker:
+    """Forgets a broker that is dead or drained and that nobody is on. Its tokens are worthless."""
+
+    handle: Handle
+    name: str
+
+
+@dataclass(frozen=True)
 class Balance:
     """Balancing without being asked, on or off. Draining goes on either way."""
 
@@ -135,6 +160,7 @@ class AskStatus:
     handle: Handle
 
 
-Order = RegisterUser | RegisterBroker | RequestBroker | Balance | ShowPlan | ApplyPlan | Drain
+Removal = Unregister | RemoveUser | RemoveBroker
+Order = RegisterUser | RegisterBroker | RequestBroker | Removal | Balance | ShowPlan | ApplyPlan | Drain
 Request = Order | AskStatus
 Event = Tick | Received | Heard | Lost | Stored | Amended | Decided | Request

@@ -15,6 +15,7 @@ class Keyring(msgspec.Struct, frozen=True):
     Args:
         withdrawn: ids of single tokens that are not taken any more.
         series: by name, which series of tokens is signed; those of earlier ones are not taken any more.
+        longest: until when tokens may be good that were signed beside the coordinator for longer than it does.
         names: how many names were registered beside the coordinator, so that it notices one more.
     """
 
@@ -22,6 +23,7 @@ class Keyring(msgspec.Struct, frozen=True):
     withdrawn: frozenset[str] = frozenset()
     series: dict[str, int] = {}
     names: int = 0
+    longest: float = 0.0
 
     @classmethod
     def new(cls) -> Keyring:
@@ -51,7 +53,7 @@ class Keyring(msgspec.Struct, frozen=True):
         """
         ending = [replace(key, until=until if key.until is None else min(key.until, until)) for key in self.keys]
         kept = replace(self, keys=(*ending, Key.new())).at(now)
-        return kept if len(kept.keys) > 1 else Keyring(kept.keys, names=self.names)
+        return kept if len(kept.keys) > 1 else Keyring(kept.keys, names=self.names, longest=self.longest)
 
     def without(self, token: str) -> Keyring:
         """With one token, by its id, withdrawn."""
@@ -60,6 +62,10 @@ class Keyring(msgspec.Struct, frozen=True):
     def without_name(self, name: str) -> Keyring:
         """With all tokens of a name withdrawn that were signed so far."""
         return replace(self, series={**self.series, name: self.series.get(name, 0) + 1})
+
+    def lasting(self, expires: float) -> Keyring:
+        """With a token signed that is good until then."""
+        return replace(self, longest=max(self.longest, expires))
 
     def sign(self, claims: Claims) -> str:
         """A token for these claims, of its name's present series."""

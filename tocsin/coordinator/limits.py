@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.model.coordination import AWAY_SECONDS
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -17,6 +19,8 @@ class Limits:
         preparing_bytes: how much of such requests a broker is sent before it has answered.
         arriving: how long a subscriber may take to come to its destination before it stays where it was.
         retry: the wait before another try to place somebody whom a broker could not take.
+        presence: whoever has no connection for so long weighs nothing, until it is back.
+        expiry: whoever has not come for so long is removed; 0: nobody is.
         interval: the time between two looks at the loads.
         in_flight: how many subscribers are moved at the same time; whoever asks for a broker is not kept waiting by it.
         per_second: how many moves of a plan begin in a second.
@@ -31,6 +35,8 @@ class Limits:
     preparing_bytes: int = 1 << 20
     arriving: float = 10.0
     retry: float = 1.0
+    presence: float = AWAY_SECONDS
+    expiry: float = 0.0
     interval: float = 5.0
     in_flight: int = 100
     per_second: float = 200.0

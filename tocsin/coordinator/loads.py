@@ -24,7 +24,8 @@ _FASTEST: Final = 1e12
 class Loads:
     """A Book, and which names its numbers stand for.
 
-    A rate stays known when nobody holds its subscription any more: brokers report only rates that have changed.
+    Whoever is suspended weighs nothing, wherever they are seated. A rate stays known when nobody holds its subscription
+    any more: brokers report only rates that have changed.
     """
 
     def __init__(self) -> None:
@@ -38,6 +39,7 @@ class Loads:
         self._people: dict[int, str] = {}
         self._ids: dict[int, int] = {}
         self._spots: dict[str, Spot] = {}
+        self._suspended: dict[str, None] = {}
 
     @property
     def book(self) -> Book:
@@ -87,8 +89,37 @@ class Loads:
         else:
             number = self._book.add_subscriber(at, self._spots.get(subscriber))
             self._subscribers[subscriber], self._people[number] = number, subscriber
+            if subscriber in self._suspended:
+                self._book.suspend(number)
             for subscription in held:
                 self.hold(subscriber, subscription)
+
+    def suspend(self, subscribers: Iterable[str]) -> None:
+        """These weigh nothing from now on, wherever they are."""
+        fresh = [each for each in subscribers if each not in self._suspended]
+        if not fresh:
+            return
+        self._suspended.update(dict.fromkeys(fresh))
+        numbers = [self._subscribers[each] for each in fresh if each in self._subscribers]
+        held = dict.fromkeys(number for each in numbers for number in self.book.held_by(each).tolist())
+        self._book.suspend(numbers)
+        for number in held:
+            self._sweep(number)
+
+    def resume(self, subscriber: str, held: Iterable[int]) -> None:
+        """Somebody weighs again, with all it holds."""
+        if subscriber in self._suspended:
+            del self._suspended[subscriber]
+            if subscriber in self._subscribers:
+                self._book.resume(self._subscribers[subscriber])
+            for subscription in held:
+                self.hold(subscriber, subscription)
+
+    def forget(self, subscriber: str) -> None:
+        """Somebody is no more."""
+        self._unseat(subscriber)
+        self._suspended.pop(subscriber, None)
+        self._spots.pop(subscriber, None)
 
     def locate(self, subscriber: str, spot: Spot) -> None:
         """Where in the world a subscriber is; what is no place is an InvalidError."""
@@ -99,7 +130,7 @@ class Loads:
 
     def hold(self, subscriber: str, subscription: int) -> None:
         """A subscriber holds one more BE subscription."""
-        if subscriber not in self._subscribers:
+        if subscriber not in self._subscribers or subscriber in self._suspended:
             return
         if subscription not in self._subscriptions:
             number = self._book.add_subscription(self._rates.get(subscription, 0))
@@ -108,7 +139,7 @@ class Loads:
 
     def drop(self, subscriber: str, subscription: int) -> None:
         """A subscriber holds one less."""
-        if subscriber not in self._subscribers:
+        if subscriber not in self._subscribers or subscriber in self._suspended:
             return
         number = self._subscriptions[subscription]
         self.book.unsubscribe(self._subscribers[subscriber], [number])

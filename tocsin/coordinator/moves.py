@@ -23,7 +23,7 @@ from tocsin.coordinator.preparations import Preparations
 from tocsin.coordinator.registry import Registry
 from tocsin.coordinator.reminders import Reminders
 from tocsin.coordinator.store.records import Place
-from tocsin.errors import UnavailableError
+from tocsin.errors import TocsinError, UnavailableError
 from tocsin.model.coordination import Handover, Kept, Release
 
 
@@ -37,6 +37,7 @@ class Moves:
     - The source dies: as soon as the destination is prepared, the subscriber belongs there.
     - A link is lost: what is not yet answered is said again when the broker is back.
     - The coordinator restarts: moves are read back from the places, and begin again with their first message.
+    - The subscriber is removed: the move ends, and both brokers are told to release it.
     - The subscriber subscribes at the source meanwhile: the destination prepares again, and only then is it ``Kept``.
     """
 
@@ -151,6 +152,13 @@ class Moves:
         """Gives a move up, if there is one."""
         if move := self._moves.get(subscriber):
             self._cancel(move, reason)
+
+    def abandon(self, place: Place, error: TocsinError) -> None:
+        """Ends the move of somebody who is no more and was at this place, if there is one."""
+        if move := self._moves.pop(place.subscriber, None):
+            self._ledger.send(self._registry.link(place.destination), Release(place.subscriber, move.stay))
+            for waiter in move.waiters:
+                self._ledger.say(Reply(waiter, error))
 
     def wake(self) -> float | None:
         """When the next deadline is."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from msgspec.structs import replace
 
 from tocsin.coordinator.ledger import Ledger
-from tocsin.coordinator.store.records import DropHeld, Place, PutCursors, PutHeld, PutPlace, State, further
+from tocsin.coordinator.store.records import DropHeld, DropPlace, Place, PutCursors, PutHeld, PutPlace, State, further
 from tocsin.model.histories import Cursor, meant
 from tocsin.model.subscriber import Cursors, Held
 
 
 class Places:
-    """All subscribers. Cursors only go forward, whoever reports them and in whatever order, as long as they are counted
-    under one incarnation of the channel."""
+    """All subscribers, and who was one until lately. Cursors only go forward, whoever reports them and in whatever
+    order, as long as they are counted under one incarnation of the channel."""
 
     def __init__(self, state: State, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._places = {place.subscriber: place for place in state.places}
+        self._places = {place.subscriber: place for place in state.places if not place.gone}
+        gone = sorted((place for place in state.places if place.gone), key=lambda place: place.gone)
+        self._gone = {place.subscriber: place for place in gone}
         self._held = {name: dict(held) for name, held in state.held.items()}
         # Dictionaries as sets that keep their order, so that a simulation can be replayed.
         self._on: dict[str, dict[str, None]] = {}
@@ -34,22 +38,48 @@ class Places:
         return list(self._places.values())
 
     def get(self, subscriber: str) -> Place:
-        """Where a subscriber is; one never heard of is nowhere."""
-        return self._places.get(subscriber) or Place(subscriber)
+        """Where a subscriber is; one never heard of, or removed, is nowhere."""
+        return self._places.get(subscriber) or self._gone.get(subscriber) or Place(subscriber)
 
     def put(self, place: Place) -> None:
         """Notes a new place."""
         before = self.get(place.subscriber)
         if before.broker is not None:
             self._on[before.broker].pop(place.subscriber, None)
-        self._places[place.subscriber] = place
+        here, there = (self._gone, self._places) if place.gone else (self._places, self._gone)
+        there.pop(place.subscriber, None)
+        here[place.subscriber] = place
         self._settle(place)
         self._ledger.write(PutPlace(place))
 
-    def register(self, subscriber: str) -> None:
-        """Makes a subscriber known."""
+    def register(self, subscriber: str, now: float, registration: int = 0) -> None:
+        """Makes a subscriber known, who is another than the one of this name who was removed."""
         if subscriber not in self._places:
-            self.put(Place(subscriber))
+            before = self.get(subscriber)
+            registration = max(registration, before.registration + bool(before.gone))
+            self.put(Place(subscriber, coming=before.coming, seen=now, registration=registration))
+
+    def remove(self, subscriber: str, until: float) -> None:
+        """Forgets a subscriber with all that it holds; that it was removed is remembered until then.
+
+        So no number of a stay is given again that some broker may have seen, and no token of before is taken.
+        """
+        for subscription in list(self._held.pop(subscriber, {})):
+            self._ledger.write(DropHeld(subscriber, subscription))
+        place = self.get(subscriber)
+        self.put(Place(subscriber, coming=place.coming, registration=place.registration, gone=until))
+
+    def forget(self, now: float, most: int) -> None:
+        """Forgets that some were removed of whom nothing can be heard any more, so many at once."""
+        while most and self._gone and self.forgotten_at() <= now:
+            subscriber = next(iter(self._gone))
+            del self._gone[subscriber]
+            self._ledger.write(DropPlace(subscriber))
+            most -= 1
+
+    def forgotten_at(self) -> float:
+        """When the next that was removed may be forgotten."""
+        return next(iter(self._gone.values())).gone if self._gone else inf
 
     def on(self, broker: str) -> list[Place]:
         """Who belongs to a broker."""
@@ -87,9 +117,12 @@ class Places:
     def advance(self, subscriber: str, cursors: Cursors, broker: str) -> None:
         """Notes how far a subscriber is, by the word of a broker.
 
-        Under another incarnation than before only its own broker's word counts: another's may be of long ago.
+        Under another incarnation than before only its own broker's word counts: another's may be of long ago. Where
+        somebody of this name was removed before, another's may be of them.
         """
         mine, place = self._held.get(subscriber, {}), self.get(subscriber)
+        if place.registration and broker != place.broker:
+            return
         own = broker in (place.broker, place.destination)
         told = {key: meant(cursor, mine[key].incarnation) for key, cursor in cursors.items() if key in mine}
         news = {key: cursor for key, cursor in told.items() if _is_news(mine[key], cursor, own)}

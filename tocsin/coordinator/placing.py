@@ -63,7 +63,8 @@ class Placing:
 
     def _homeless(self, subscriber: str) -> bool:
         """Whether somebody in line still needs to be placed."""
-        return not (self._moves.get(subscriber) or self._registry.alive(self._places.get(subscriber).broker))
+        placed = self._moves.get(subscriber) or self._registry.alive(self._places.get(subscriber).broker)
+        return subscriber in self._places and not placed
 
     def _choice(self, subscriber: str) -> str:
         held = [each.subscription for each in self._places.held(subscriber)]

@@ -106,7 +106,8 @@ class Preparations:
 
     def _send(self, broker: str, subscriber: str, stay: int) -> int:
         link, total = self._registry.link(broker), len(subscriber)
+        registration = self._places.get(subscriber).registration
         for part, more in with_more(parts(self._places.held(subscriber), size)):
             total += sum(map(size, part))
-            self._ledger.send(link, Prepare(subscriber, stay, part, more))
+            self._ledger.send(link, Prepare(subscriber, stay, part, more, registration))
         return total

@@ -58,12 +58,14 @@ class Member:
 
 
 class Registry:
-    """All brokers that ever came, in the order in which they did."""
+    """All brokers that ever came and were not removed, in the order in which they did."""
 
     def __init__(self, brokers: list[Broker], due: float, ledger: Ledger) -> None:
         self._ledger = ledger
         self._members = {broker.name: Member(broker, due) for broker in brokers}
         self._links: dict[Link, Member] = {}
+        # Of brokers that were removed; what is said on them counts for nothing, until they are closed.
+        self.dismissed: dict[Link, None] = {}
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._members.values())
@@ -76,6 +78,10 @@ class Registry:
         if name not in self._members:
             raise NotFoundError(f"there is no broker {name!r}; there are {', '.join(self._members) or 'none yet'}")
         return self._members[name]
+
+    def knows(self, member: Member) -> bool:
+        """Whether this is still the broker of its name."""
+        return self._members.get(member.name) is member
 
     def at(self, link: Link) -> Member | None:
         """Whose link this is; None when nobody has said ``Hello`` on it, or it is over."""
@@ -119,5 +125,10 @@ class Registry:
         before, member.link = member.link, None
         if before is not None:
             del self._links[before]
-        member.online.clear()
         return before
+
+    def remove(self, member: Member) -> None:
+        """Forgets a broker."""
+        if (link := self.disconnect(member)) is not None:
+            self.dismissed[link] = None
+        del self._members[member.name]

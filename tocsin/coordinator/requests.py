@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tocsin.balance.observed import among
 from tocsin.coordinator.actions import Reply
 from tocsin.coordinator.answers import Answer, BrokerStatus, Done, Located, Registered, Status
+from tocsin.coordinator.departures import remove_broker, remove_subscriber, removed
 from tocsin.coordinator.events import (
     ApplyPlan,
     AskStatus,
@@ -17,16 +19,20 @@ from tocsin.coordinator.events import (
     Order,
     RegisterBroker,
     RegisterUser,
+    Removal,
+    RemoveBroker,
+    RemoveUser,
     Request,
     RequestBroker,
     ShowPlan,
+    Unregister,
 )
 from tocsin.coordinator.move import Phase
 from tocsin.coordinator.rooms import Rooms
 from tocsin.coordinator.rounds import Purpose
 from tocsin.coordinator.store.records import Broker, SetBalancing
-from tocsin.coordinator.tokens import Role, claims
-from tocsin.errors import BusyError, ConflictError, ForbiddenError, TocsinError, UnavailableError
+from tocsin.coordinator.tokens import Claims, Role, claims
+from tocsin.errors import BusyError, ConflictError, ForbiddenError, NotFoundError, TocsinError, UnavailableError
 
 BEHIND: Final = "too much waits for the coordinator's store, which is slow or away; try again in a while"
 
@@ -34,10 +40,11 @@ BEHIND: Final = "too much waits for the coordinator's store, which is slow or aw
 class Requests:
     """Answers each request once: at once, or when what it asked for has come about.
 
-    What can go wrong: a name, capacity or place that is none (:class:`InvalidError`), a token that is
-    not valid (:class:`UnauthorizedError`) or not a subscriber's (:class:`ForbiddenError`), an unknown broker
-    (:class:`NotFoundError`), a name that is taken (:class:`ConflictError`), no broker that takes subscribers
-    (:class:`UnavailableError`), a store that has fallen far behind (:class:`BusyError`).
+    What can go wrong: a name, capacity or place that is none (:class:`InvalidError`), a token that is not valid or of
+    somebody who was removed (:class:`UnauthorizedError`) or not a subscriber's (:class:`ForbiddenError`), an unknown
+    broker or subscriber (:class:`NotFoundError`), a name that is taken or a broker that is needed
+    (:class:`ConflictError`), no broker that takes subscribers (:class:`UnavailableError`), a store that has fallen far
+    behind (:class:`BusyError`).
     """
 
     def __init__(self, rooms: Rooms) -> None:
@@ -62,16 +69,15 @@ class Requests:
     def _act(self, now: float, order: Order) -> Answer | None:
         """The answer; None when it comes later."""
         match order:
-            case RegisterUser(name=name, fresh=fresh, groups=groups):
-                if fresh and name in self._rooms.places:
-                    raise ConflictError(f"there is a subscriber {name!r} already; choose another name")
-                token = self._token(now, name, "subscriber", groups)
-                self._rooms.places.register(name)
-                return Registered(name, token)
+            case RegisterUser():
+                return self._register_user(now, order)
             case RegisterBroker():
-                return self._register(now, order)
+                return self._register_broker(now, order)
             case RequestBroker():
                 return self._request(now, order)
+            case Unregister() | RemoveUser() | RemoveBroker():
+                self._remove(now, order)
+                return Done()
             case Balance(on=on):
                 self._rooms.balancing = on
                 self._rooms.plans.drop()
@@ -89,24 +95,66 @@ class Requests:
                 self._rooms.next_look = now
                 return Done()
 
-    def _register(self, now: float, request: RegisterBroker) -> Registered:
-        token = self._token(now, request.name, "broker")
+    def _register_user(self, now: float, request: RegisterUser) -> Registered:
+        name, places = request.name, self._rooms.places
+        if request.fresh and name in places:
+            raise ConflictError(f"there is a subscriber {name!r} already; choose another name")
+        wanted = self._claims(now, name, "subscriber", request.groups)
+        places.register(name, now)
+        self._rooms.attendance.heard(now, name)
+        mine = replace(wanted, registration=places.get(name).registration)
+        return Registered(name, self._rooms.keyring.sign(mine))
+
+    def _register_broker(self, now: float, request: RegisterBroker) -> Registered:
+        token = self._rooms.keyring.sign(self._claims(now, request.name, "broker"))
         record = Broker(request.name, request.url, request.capacity, request.place)
         self._rooms.loads.open(record)
         self._rooms.registry.put(record, now + self._rooms.limits.returning)
         return Registered(request.name, token)
 
-    def _token(self, now: float, name: str, role: Role, groups: tuple[str, ...] = ()) -> str:
-        return self._rooms.keyring.sign(claims(name, role, now + self._rooms.limits.token_life, groups))
+    def _claims(self, now: float, name: str, role: Role, groups: tuple[str, ...] = ()) -> Claims:
+        return claims(name, role, now + self._rooms.limits.token_life, groups)
+
+    def _remove(self, now: float, order: Removal) -> None:
+        match order:
+            case Unregister(token=token):
+                caller = self._subscriber(now, token, "leave for good")
+                known = self._rooms.places.get(caller.name)
+                if caller.name in self._rooms.places and caller.registration >= known.registration:
+                    remove_subscriber(self._rooms, now, caller.name)
+            case RemoveUser(name=name):
+                if name not in self._rooms.places:
+                    raise NotFoundError(f"there is no subscriber {name!r}")
+                remove_subscriber(self._rooms, now, name)
+            case RemoveBroker(name=name):
+                remove_broker(self._rooms, now, name)
 
     def _request(self, now: float, request: RequestBroker) -> Located | None:
-        caller = self._rooms.verifier.verify(request.token, now)
-        if caller.role != "subscriber":
-            raise ForbiddenError(f"{caller.name} is a {caller.role}: only subscribers are given a broker")
-        self._rooms.places.register(caller.name)
+        caller = self._subscriber(now, request.token, "are given a broker")
+        self._admit(now, caller)
         if request.place is not None:
             self._rooms.loads.locate(caller.name, request.place)
         return self._located(caller.name) or self._placed(now, caller.name, request.handle)
+
+    def _subscriber(self, now: float, token: str, what: str) -> Claims:
+        caller = self._rooms.verifier.verify(token, now)
+        if caller.role != "subscriber":
+            raise ForbiddenError(f"{caller.name} is a {caller.role}: only subscribers {what}")
+        return caller
+
+    def _admit(self, now: float, caller: Claims) -> None:
+        """Knows whoever asks, unless it was removed.
+
+        A token of a later registration than is known was signed after the backup was made that is in place: whoever is
+        known by this name was removed since.
+        """
+        rooms, known = self._rooms, self._rooms.places.get(caller.name)
+        if caller.registration < known.registration + bool(known.gone):
+            raise removed(caller.name)
+        if caller.name in rooms.places and caller.registration > known.registration:
+            remove_subscriber(rooms, now, caller.name)
+        rooms.places.register(caller.name, now, caller.registration)
+        rooms.attendance.heard(now, caller.name)
 
     def _located(self, subscriber: str) -> Located | None:
         """Where a subscriber can log in right now, and may stay."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tocsin.balance.placement.place import Placement
+from tocsin.coordinator.attendance import Attendance
 from tocsin.coordinator.detector import Detector
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.ledger import Ledger
@@ -31,6 +32,7 @@ class Rooms:
         self.registry = Registry(state.brokers, now + limits.returning, self.ledger)
         self.places = Places(state, self.ledger)
         self.detector = Detector(self.registry, limits)
+        self.attendance = Attendance(self.registry, self.places, self.loads, self.ledger, limits, now)
         self.preparations = Preparations(self.registry, self.places, self.ledger, limits)
         self.reminders = Reminders(self.places, self.preparations, limits)
         self.moves = Moves(

@@ -32,7 +32,8 @@ _OLD = (
 class Claims(msgspec.Struct, frozen=True):
     """What a token says: a name, what its bearer may do, and until when (seconds since 1970).
 
-    ``groups`` are those of a subscriber. ``series`` grows when all tokens of a name are withdrawn, ``id`` tells a token
+    ``groups`` are those of a subscriber. ``registration`` grows when a name is registered anew after its bearer was
+    removed: then it is another person's. ``series`` grows when all tokens of a name are withdrawn, ``id`` tells a token
     from all others, ``key`` names the key that signed it.
     """
 
@@ -43,6 +44,7 @@ class Claims(msgspec.Struct, frozen=True):
     series: int = 0
     id: str = msgspec.field(default_factory=lambda: token_urlsafe(9))
     key: str = ""
+    registration: int = 0
 
 
 class Key(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ flight when a connection broke is simply sent once more.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -16,6 +16,9 @@ from tocsin.model.messages import LARGEST, BeId
 from tocsin.model.subscriber import Cursors, Held
 from tocsin.model.terms import SubscriberName
 from tocsin.model.trust import Trust
+
+AWAY_SECONDS: Final = 120.0
+"""Whoever has lost their connection counts as there for so long, unless the coordinator says otherwise."""
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="type"):
@@ -45,9 +48,13 @@ class Hello(Message, frozen=True, tag="hello"):
 
 
 class Accepted(Message, frozen=True, tag="accepted"):
-    """The answer to :class:`Hello`. ``trust`` is what subscribers' tokens are checked with."""
+    """The answer to :class:`Hello`. ``trust`` is what subscribers' tokens are checked with.
+
+    Whoever has been without a connection for ``away_seconds`` is away: nothing need be pulled for them any more.
+    """
 
     trust: Trust
+    away_seconds: float = AWAY_SECONDS
 
 
 class Trusted(Message, frozen=True, tag="trusted"):
@@ -59,6 +66,8 @@ class Trusted(Message, frozen=True, tag="trusted"):
 class Prepare(Message, frozen=True, tag="prepare"):
     """Get ready for a subscriber: hold its subscriptions. Whoever connects may still be elsewhere.
 
+    ``registration`` counts how often the name was registered anew after its bearer had been removed: the stay is for
+    tokens of the same one alone, for those of another are another person's.
     Many subscriptions are told in parts, all but the last with ``more``; together they count as one.
     """
 
@@ -66,6 +75,7 @@ class Prepare(Message, frozen=True, tag="prepare"):
     stay: int
     subscriptions: list[Held]
     more: bool = False
+    registration: int = 0
 
 
 class Prepared(Message, frozen=True, tag="prepared"):

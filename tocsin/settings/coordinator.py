@@ -13,6 +13,7 @@ from tocsin.coordinator.limits import Limits
 from tocsin.settings.section import MIB, Connections, Origins, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 _LIMITS: Final = Limits()
+DAY: Final = 86_400.0
 _THRESHOLDS: Final = Thresholds.product()
 
 Registration = Literal["operator", "open"]
@@ -174,4 +175,23 @@ class Coordinator(Section, frozen=True, kw_only=True):
     retry_seconds: Annotated[
         Seconds, Meta(description="The wait before somebody is placed again whom a broker could not take.")
     ] = _LIMITS.retry
+    presence_seconds: Annotated[
+        Seconds,
+        Meta(
+            description=(
+                "Whoever has been without a connection for so long counts as no load, and nothing is pulled for them "
+                "until they are back; a reconnection within this time changes nothing."
+            )
+        ),
+    ] = _LIMITS.presence
+    expire_days: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=100_000,
+            description=(
+                "Subscribers who have not come for so many days are removed, with all they subscribed to; 0: never."
+            ),
+        ),
+    ] = _LIMITS.expiry / DAY
     token_seconds: Annotated[Seconds, Meta(description="How long a token is valid.")] = _LIMITS.token_life

@@ -7,7 +7,7 @@ from tocsin.balance.registry import placement
 from tocsin.balance.thresholds import Thresholds
 from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.rounds import Planners
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import DAY, Coordinator
 
 
 def limits(settings: Coordinator) -> Limits:
@@ -19,6 +19,8 @@ def limits(settings: Coordinator) -> Limits:
         preparing=settings.preparing_seconds,
         arriving=settings.arriving_seconds,
         retry=settings.retry_seconds,
+        presence=settings.presence_seconds,
+        expiry=settings.expire_days * DAY,
         interval=settings.interval_seconds,
         in_flight=settings.moves_in_flight,
         per_second=settings.moves_per_second,

@@ -28,10 +28,15 @@ class Store(Protocol):
         """What tokens are signed with, and which are not taken. Anybody may ask, whoever has claimed the store."""
 
     def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
-        """Changes the keyring and registers subscribers, at once and durably, whoever has claimed the store."""
+        """Changes the keyring and registers subscribers, at once and durably, whoever has claimed the store.
 
-    def unplaced(self) -> list[str]:
-        """Who was registered, and never had a broker."""
+        A name that was removed is another person's from then on."""
+
+    def registration(self, subscriber: str) -> int:
+        """Which registration of this name is the present one; a name that nobody has had has its first, 0, to come."""
+
+    def unplaced(self) -> list[tuple[str, int]]:
+        """Who is registered, as which of that name, and has no broker."""
 
     def read(self) -> State:
         """All that is kept."""

@@ -10,7 +10,9 @@ from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store.records import (
     Broker,
     Change,
+    DropBroker,
     DropHeld,
+    DropPlace,
     Place,
     PutBroker,
     PutCursors,
@@ -45,11 +47,16 @@ class MemoryStore:
         keyring = change(self._keyring)
         self._keyring = replace(keyring, names=keyring.names + len(registered))
         for name in registered:
-            self._places.setdefault(name, Place(name))
+            self._register(name)
 
-    def unplaced(self) -> list[str]:
-        """Who was registered, and never had a broker."""
-        return [place.subscriber for place in self._places.values() if place.broker is None and not place.coming]
+    def registration(self, subscriber: str) -> int:
+        """Which registration of this name is the present one."""
+        return self._places.get(subscriber, Place(subscriber)).registration
+
+    def unplaced(self) -> list[tuple[str, int]]:
+        """Who is registered, as which of that name, and has no broker."""
+        waiting = [place for place in self._places.values() if place.broker is None and not place.gone]
+        return [(place.subscriber, place.registration) for place in waiting]
 
     def read(self) -> State:
         """All that is kept, as a copy."""
@@ -68,6 +75,11 @@ class MemoryStore:
         match change:
             case PutBroker(broker):
                 self._brokers[broker.name] = broker
+            case DropBroker(name):
+                self._brokers.pop(name, None)
+                self._keyring = self._keyring.without_name(name)
+            case DropPlace(subscriber):
+                self._places.pop(subscriber, None)
             case PutPlace(place):
                 self._places[place.subscriber] = place
             case PutHeld(subscriber, held):
@@ -78,6 +90,13 @@ class MemoryStore:
                 self._advance(subscriber, cursors)
             case SetBalancing(on):
                 self._balancing = on
+
+    def _register(self, name: str) -> None:
+        before = self._places.get(name)
+        if before is None:
+            self._places[name] = Place(name)
+        elif before.gone:
+            self._places[name] = Place(name, coming=before.coming, registration=before.registration + 1)
 
     def _hold(self, subscriber: str, held: Held) -> None:
         mine = self._held.setdefault(subscriber, {})

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from tocsin.coordinator.store.records import (
     Change,
+    DropBroker,
     DropHeld,
+    DropPlace,
     PutBroker,
     PutCursors,
     PutHeld,
@@ -46,8 +48,14 @@ class Merged:
         match change:
             case PutBroker(broker):
                 self._put((PutBroker, broker.name, 0), change)
+            case DropBroker(name):
+                self._changes.pop((PutBroker, name, 0), None)
+                self._put((DropBroker, name, 0), change)
             case PutPlace(place):
                 self._put((PutPlace, place.subscriber, 0), change)
+            case DropPlace(subscriber):
+                self._changes.pop((PutPlace, subscriber, 0), None)
+                self._put((DropPlace, subscriber, 0), change)
             case PutHeld():
                 self._hold(change)
             case DropHeld(subscriber, subscription):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from secrets import token_hex
 from threading import RLock
 from typing import Any, Final
@@ -74,15 +74,18 @@ class PostgresqlStore:
     def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
         """Changes the keyring and registers subscribers: all of it, on disk, or nothing."""
         with self._connected() as connection, connection.transaction():
-            # Whoever else would change it waits, and then changes what it is by then.
-            before = sql.read_keyring(connection.execute(f"{sql.READ_KEYRING} FOR UPDATE").fetchone())
-            for statement, row in sql.amended(before, change, registered):
+            for statement, row in sql.amended(_locked_keyring(connection), change, registered):
                 connection.execute(_own(statement), row)
 
-    def unplaced(self) -> list[str]:
-        """Who was registered, and never had a broker."""
+    def registration(self, subscriber: str) -> int:
+        """Which registration of this name is the present one."""
         with self._connected() as connection:
-            return [str(name) for (name,) in connection.execute(sql.READ_UNPLACED)]
+            return sql.registration(connection.execute(_own(sql.READ_REGISTRATION), (subscriber,)).fetchone())
+
+    def unplaced(self) -> list[tuple[str, int]]:
+        """Who is registered, as which of that name, and has no broker."""
+        with self._connected() as connection:
+            return sql.unplaced(connection.execute(sql.READ_UNPLACED))
 
     def read(self) -> State:
         """All that is kept."""
@@ -94,10 +97,13 @@ class PostgresqlStore:
 
     def write(self, changes: Sequence[Change]) -> None:
         """Keeps a batch: all of it, on disk, or nothing."""
-        with self._connected() as connection, connection.transaction(), connection.pipeline():
-            for change in changes:
-                for statement, row in sql.statements(change):
-                    connection.execute(_own(statement), row)
+        with self._connected() as connection, connection.transaction():
+            for statement, row in sql.dismissals(partial(_locked_keyring, connection), changes):
+                connection.execute(_own(statement), row)
+            with connection.pipeline():
+                for change in changes:
+                    for statement, row in sql.statements(change):
+                        connection.execute(_own(statement), row)
 
     def close(self) -> None:
         """Lets go of the database."""
@@ -184,6 +190,11 @@ def _create(connection: Connection) -> None:
 def _upgrade(connection: Connection, schema: int) -> None:
     for statement, row in [*sql.steps(schema), (sql.PUT_FACT, ("schema", str(sql.SCHEMA)))]:
         connection.execute(_own(statement), row)
+
+
+def _locked_keyring(connection: Connection) -> Keyring:
+    """Whoever else would change it waits, and then changes what it is by then."""
+    return sql.read_keyring(connection.execute(f"{sql.READ_KEYRING} FOR UPDATE").fetchone())
 
 
 def _missing(connection: Connection, question: str) -> bool:

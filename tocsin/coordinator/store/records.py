@@ -28,6 +28,10 @@ class Place(msgspec.Struct, frozen=True):
         stay: the number of this stay.
         destination: where it is being moved; None: nowhere.
         coming: the highest number ever given to a stay of this subscriber; that of the move, if there is one.
+        seen: when it was last known to be there, to the hour.
+        registration: which registration of its name this is: one that follows a removal is another person's.
+        gone: it was removed, which is remembered until this time, since tokens and brokers may still tell of it; 0: it
+            was not.
     """
 
     subscriber: str
@@ -35,6 +39,9 @@ class Place(msgspec.Struct, frozen=True):
     stay: int = 0
     destination: str | None = None
     coming: int = 0
+    seen: float = 0.0
+    registration: int = 0
+    gone: float = 0.0
 
 
 class PutBroker(msgspec.Struct, frozen=True):
@@ -43,10 +50,22 @@ class PutBroker(msgspec.Struct, frozen=True):
     broker: Broker
 
 
+class DropBroker(msgspec.Struct, frozen=True):
+    """A broker was removed, and no token of its name is taken that was signed so far."""
+
+    broker: str
+
+
 class PutPlace(msgspec.Struct, frozen=True):
     """A subscriber is new, or its place has changed."""
 
     place: Place
+
+
+class DropPlace(msgspec.Struct, frozen=True):
+    """That a subscriber was removed need not be remembered any more."""
+
+    subscriber: str
 
 
 class PutHeld(msgspec.Struct, frozen=True):
@@ -83,7 +102,7 @@ def further(before: Held | None, held: Held) -> Held:
     return replace(held, cursor=before.cursor)
 
 
-Change = PutBroker | PutPlace | PutHeld | DropHeld | PutCursors | SetBalancing
+Change = PutBroker | DropBroker | PutPlace | DropPlace | PutHeld | DropHeld | PutCursors | SetBalancing
 
 
 class State(msgspec.Struct):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +13,9 @@ from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store.records import (
     Broker,
     Change,
+    DropBroker,
     DropHeld,
+    DropPlace,
     Place,
     PutBroker,
     PutCursors,
@@ -23,13 +26,14 @@ from tocsin.coordinator.store.records import (
 )
 from tocsin.model.subscriber import Held
 
-SCHEMA: Final = 3
+SCHEMA: Final = 4
 TABLES: Final = (
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE brokers (name TEXT PRIMARY KEY, url TEXT NOT NULL, capacity DOUBLE PRECISION NOT NULL,"
     " x DOUBLE PRECISION, y DOUBLE PRECISION, draining BIGINT NOT NULL)",
     "CREATE TABLE places (subscriber TEXT PRIMARY KEY, broker TEXT, stay BIGINT NOT NULL, destination TEXT,"
-    " coming BIGINT NOT NULL)",
+    " coming BIGINT NOT NULL, seen DOUBLE PRECISION NOT NULL DEFAULT 0, registration BIGINT NOT NULL DEFAULT 0,"
+    " gone DOUBLE PRECISION NOT NULL DEFAULT 0)",
     "CREATE TABLE held (subscriber TEXT NOT NULL, subscription BIGINT NOT NULL, channel TEXT NOT NULL,"
     " parameters TEXT NOT NULL, cursor BIGINT NOT NULL, live BIGINT NOT NULL,"
     " incarnation TEXT NOT NULL DEFAULT '', PRIMARY KEY (subscriber, subscription))",
@@ -39,24 +43,37 @@ KEYS: Final = 3
 MIGRATIONS: Final = {
     2: ("ALTER TABLE held ADD COLUMN incarnation TEXT NOT NULL DEFAULT ''",),
     KEYS: ("DELETE FROM facts WHERE name = 'key'",),
+    4: (
+        "ALTER TABLE places ADD COLUMN seen DOUBLE PRECISION NOT NULL DEFAULT 0",
+        "ALTER TABLE places ADD COLUMN registration BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE places ADD COLUMN gone DOUBLE PRECISION NOT NULL DEFAULT 0",
+    ),
 }
 """What brings tables to each schema from the one before it."""
 READ_FACTS: Final = "SELECT name, value FROM facts"
 READ_KEYRING: Final = "SELECT value FROM facts WHERE name = 'keyring'"
-READ_UNPLACED: Final = "SELECT subscriber FROM places WHERE broker IS NULL AND coming = 0"
-REGISTER: Final = "INSERT INTO places VALUES (?, NULL, 0, NULL, 0) ON CONFLICT (subscriber) DO NOTHING"
+READ_UNPLACED: Final = "SELECT subscriber, registration FROM places WHERE broker IS NULL AND gone = 0"
+READ_REGISTRATION: Final = "SELECT registration FROM places WHERE subscriber = ?"
+REGISTER: Final = (
+    "INSERT INTO places (subscriber, stay, coming) VALUES (?, 0, 0) ON CONFLICT (subscriber) DO UPDATE SET"
+    " gone = 0, seen = 0, registration = places.registration + 1 WHERE places.gone > 0"
+)
 READ_BROKERS: Final = "SELECT name, url, capacity, x, y, draining FROM brokers"
-READ_PLACES: Final = "SELECT subscriber, broker, stay, destination, coming FROM places"
+READ_PLACES: Final = "SELECT subscriber, broker, stay, destination, coming, seen, registration, gone FROM places"
 READ_HELD: Final = "SELECT subscriber, subscription, channel, parameters, cursor, live, incarnation FROM held"
 PUT_FACT: Final = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _PUT_BROKER: Final = (
     "INSERT INTO brokers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET url = excluded.url,"
     " capacity = excluded.capacity, x = excluded.x, y = excluded.y, draining = excluded.draining"
 )
+_DROP_BROKER: Final = "DELETE FROM brokers WHERE name = ?"
 _PUT_PLACE: Final = (
-    "INSERT INTO places VALUES (?, ?, ?, ?, ?) ON CONFLICT (subscriber) DO UPDATE SET broker = excluded.broker,"
-    " stay = excluded.stay, destination = excluded.destination, coming = excluded.coming"
+    "INSERT INTO places (subscriber, broker, stay, destination, coming, seen, registration, gone)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (subscriber) DO UPDATE SET broker = excluded.broker,"
+    " stay = excluded.stay, destination = excluded.destination, coming = excluded.coming, seen = excluded.seen,"
+    " registration = excluded.registration, gone = excluded.gone"
 )
+_DROP_PLACE: Final = "DELETE FROM places WHERE subscriber = ?"
 _PUT_HELD: Final = (
     "INSERT INTO held (subscriber, subscription, channel, parameters, cursor, live, incarnation)"
     " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (subscriber, subscription) DO UPDATE SET"
@@ -105,14 +122,35 @@ def amended(before: Keyring, change: Callable[[Keyring], Keyring], names: Sequen
         yield REGISTER, (name,)
 
 
+def registration(row: Row | None) -> int:
+    """Which registration of a name is the present one; 0 for a name that nobody has had."""
+    return int(row[0]) if row else 0
+
+
+def unplaced(rows: Iterable[Row]) -> list[tuple[str, int]]:
+    """Who has no broker, as which of that name."""
+    return [(str(name), int(number)) for name, number in rows]
+
+
+def dismissals(keyring: Callable[[], Keyring], changes: Sequence[Change]) -> Iterator[tuple[str, Row]]:
+    """Makes tokens worthless that were signed for brokers which these changes remove, as statements."""
+    names = [change.broker for change in changes if isinstance(change, DropBroker)]
+    if names:
+        yield PUT_FACT, written(reduce(Keyring.without_name, names, keyring()))
+
+
 def statements(change: Change) -> Iterator[tuple[str, Row]]:
     """A change as statements with their values."""
     match change:
         case PutBroker(broker):
             x, y = broker.place or (None, None)
             yield _PUT_BROKER, (broker.name, broker.url, broker.capacity, x, y, int(broker.draining))
+        case DropBroker(name):
+            yield _DROP_BROKER, (name,)
         case PutPlace(place):
             yield _PUT_PLACE, astuple(place)
+        case DropPlace(subscriber):
+            yield _DROP_PLACE, (subscriber,)
         case PutHeld(subscriber, held):
             parameters = msgspec.json.encode(held.parameters).decode()
             row = (subscriber, held.subscription, held.channel, parameters, held.cursor, int(held.live))

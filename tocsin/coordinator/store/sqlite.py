@@ -57,10 +57,15 @@ class SqliteStore:
             for statement, row in sql.amended(self.keyring(), change, registered):
                 self._connection.execute(statement, row)
 
-    def unplaced(self) -> list[str]:
-        """Who was registered, and never had a broker."""
+    def registration(self, subscriber: str) -> int:
+        """Which registration of this name is the present one."""
         with self._explained():
-            return [str(name) for (name,) in self._connection.execute(sql.READ_UNPLACED)]
+            return sql.registration(self._connection.execute(sql.READ_REGISTRATION, (subscriber,)).fetchone())
+
+    def unplaced(self) -> list[tuple[str, int]]:
+        """Who is registered, as which of that name, and has no broker."""
+        with self._explained():
+            return sql.unplaced(self._connection.execute(sql.READ_UNPLACED))
 
     def read(self) -> State:
         """All that is kept."""
@@ -71,6 +76,8 @@ class SqliteStore:
     def write(self, changes: Sequence[Change]) -> None:
         """Keeps a batch: all of it, on disk, or nothing."""
         with self._changing():
+            for statement, row in sql.dismissals(self.keyring, changes):
+                self._connection.execute(statement, row)
             for change in changes:
                 for statement, row in sql.statements(change):
                     self._connection.execute(statement, row)

@@ -1,0 +1,251 @@
+"""Who has no connection weighs nothing after a while; who comes back weighs at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.coordinator.desk import START, Desk, held
+from tocsin.coordinator import attendance
+from tocsin.coordinator.answers import Located
+from tocsin.coordinator.attendance import HOUR
+from tocsin.coordinator.events import Drain, Lost, RegisterUser, RequestBroker
+from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.store.records import Broker as Record
+from tocsin.coordinator.store.records import Place, PutBroker, PutHeld, PutPlace
+from tocsin.model.coordination import Absent, Arrived, Handover, Keep, Load, Prepare, Prepared, Presence, Stay
+
+GRACE = Limits().presence
+DAY = 86_400.0
+
+
+@pytest.fixture
+def desk() -> Desk:
+    """Ann on "a" with a subscription of 100 B/s, connected; "b" is empty."""
+    return furnished(Limits())
+
+
+@pytest.fixture
+def slow() -> Desk:
+    """The same where days pass quickly, as nothing looks at the clock more often than that."""
+    return furnished(Limits(silence=DAY, interval=DAY))
+
+
+def furnished(limits: Limits) -> Desk:
+    desk = Desk(limits=limits)
+    desk.hello("a")
+    desk.hello("b")
+    desk.settle("ann", 1)
+    desk.say("a", Load(0.0, 0.0, {1: 100.0}))
+    desk.say("a", Presence(["ann"]))
+    return desk
+
+
+def loads(desk: Desk) -> list[float]:
+    """What brokers weigh, in the order in which they came."""
+    return list(desk.core._rooms.loads.book.figures().loads.tolist())
+
+
+def weighs(desk: Desk, name: str) -> bool:
+    """Whether somebody does."""
+    return name not in desk.core._rooms.loads._suspended
+
+
+def test_whoever_is_away_weighs_nothing_and_stays_seated(desk: Desk) -> None:
+    assert loads(desk) == [200.0, 0.0]
+    desk.say("a", Presence(offline=["ann"]))
+    desk.wait(GRACE - 1)
+    assert loads(desk) == [200.0, 0.0]
+    desk.wait(2)
+    assert loads(desk) == [0.0, 0.0]
+    assert desk.core._rooms.loads.book.population.tolist() == [1, 0]
+    assert desk.place("ann").broker == "a"
+
+
+def test_whoever_comes_back_weighs_at_once(desk: Desk) -> None:
+    desk.say("a", Presence(offline=["ann"]))
+    desk.wait(GRACE + 1)
+    desk.say("a", Presence(["ann"]))
+    assert loads(desk) == [200.0, 0.0]
+
+
+def test_whoever_asks_for_a_broker_is_about_to_come(desk: Desk) -> None:
+    desk.say("a", Presence(offline=["ann"]))
+    desk.wait(GRACE + 1)
+    assert desk.answer(desk.request("ann")) == Located("a", "ws://a")
+    assert loads(desk) == [200.0, 0.0]
+    desk.wait(GRACE + 1)
+    assert loads(desk) == [0.0, 0.0], "it did not come after all"
+
+
+def test_a_reconnection_in_time_changes_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: list[str] = []
+    monkeypatch.setattr(desk.core._rooms.loads.book, "suspend", lambda _: changed.append("suspended"))
+    monkeypatch.setattr(desk.core._rooms.loads.book, "resume", lambda _: changed.append("resumed"))
+    for _ in range(10):
+        desk.say("a", Presence(offline=["ann"]))
+        desk.wait(GRACE - 1)
+        desk.say("a", Presence(["ann"]))
+        desk.wait(GRACE - 1)
+    assert changed == []
+    assert weighs(desk, "ann")
+
+
+def test_a_lost_link_makes_nobody_weightless_at_once(desk: Desk) -> None:
+    desk.handle(Lost(desk.links.pop("a")))
+    desk.wait(1)
+    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.wait(GRACE - 2)
+    assert loads(desk) == [200.0, 0.0]
+    desk.say("a", Presence(["ann"]))
+    desk.wait(2 * GRACE)
+    assert loads(desk) == [200.0, 0.0]
+
+
+def test_after_a_start_everybody_weighs_until_the_time_of_grace_is_over(desk: Desk) -> None:
+    desk.settle("bob", 1)
+    desk.restart()
+    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.hello("b", serving=[Stay("bob", 1)])
+    desk.say("a", Load(0.0, 0.0, {1: 100.0}))
+    desk.say("a", Presence(["ann"]))
+    assert loads(desk) == [200.0, 200.0]
+    desk.wait(GRACE + 1)
+    assert loads(desk) == [200.0, 0.0]
+
+
+def test_only_ones_own_broker_says_who_is_there(desk: Desk) -> None:
+    desk.say("b", Presence(["ann", *(f"nobody-{n}" for n in range(100))]))
+    assert not desk.core._rooms.registry.member("b").online
+    desk.say("b", Presence(offline=["ann"]))
+    desk.wait(2 * GRACE)
+    assert weighs(desk, "ann")
+
+
+def test_whoever_has_moved_is_there_by_the_word_of_the_new_broker(desk: Desk) -> None:
+    desk.handle(Drain(0, "a"))
+    desk.say("b", Load(0.0, 0.0))
+    desk.say("a", Load(0.0, 0.0))
+    desk.wait(6)
+    desk.say("b", Prepared("ann", 2))
+    desk.say("b", Arrived("ann", 2))
+    desk.say("a", Presence(offline=["ann"]))
+    desk.wait(1)
+    desk.say("b", Presence(["ann"]))
+    desk.wait(2 * GRACE)
+    assert loads(desk) == [0.0, 200.0]
+
+
+def test_what_somebody_away_subscribes_to_or_gives_up_counts_when_it_is_back(desk: Desk) -> None:
+    desk.say("a", Presence(offline=["ann"]))
+    desk.wait(GRACE + 1)
+    desk.say("a", Keep(5, "ann", 1, held(2)))
+    desk.say("a", Keep(6, "ann", 1, held(1), gone=True))
+    desk.say("a", Load(0.0, 0.0, {2: 30.0}))
+    assert loads(desk) == [0.0, 0.0]
+    desk.say("a", Presence(["ann"]))
+    assert loads(desk) == [60.0, 0.0]
+
+
+def test_a_drained_broker_is_left_by_those_who_are_away_too(desk: Desk) -> None:
+    desk.say("a", Presence(offline=["ann"]))
+    desk.wait(GRACE + 1)
+    desk.handle(Drain(0, "a"))
+    for broker in "ab":
+        desk.say(broker, Load(0.0, 0.0))
+    assert desk.sole(desk.wait(6), Prepare)[0] == "b"
+    assert desk.sole(desk.say("b", Prepared("ann", 2)), Handover)[0] == "a"
+    desk.say("a", Absent("ann", 1))
+    assert desk.place("ann").broker == "b"
+    assert loads(desk) == [0.0, 0.0]
+
+
+def test_when_somebody_was_seen_is_stored_once_an_hour(desk: Desk) -> None:
+    first = desk.record("ann").seen
+    for _ in range(20):
+        desk.wait(HOUR / 10)
+        desk.say("a", Presence(offline=["ann"]))
+        desk.say("a", Presence(["ann"]))
+    seen = desk.record("ann").seen
+    assert first == START
+    assert 0 <= desk.now - seen <= HOUR
+
+
+def test_whoever_stays_connected_for_days_is_seen_all_the_time(slow: Desk) -> None:
+    slow.wait(3 * DAY)
+    assert slow.now - slow.record("ann").seen <= 2 * HOUR
+
+
+def test_a_hundred_thousand_who_do_not_come_are_dealt_with_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attendance, "AT_ONCE", 10)
+    desk = Desk()
+    people = [Place(f"p{n}", "a", 1, None, 1, START) for n in range(100)]
+    desk.store.write([PutBroker(Record("a", "ws://a"))])
+    desk.store.write([PutPlace(place) for place in people])
+    desk.store.write([PutHeld(place.subscriber, held(n)) for n, place in enumerate(people)])
+    desk.restart()
+    desk.hello("a", serving=[Stay(place.subscriber, 1) for place in people])
+    sizes: list[int] = []
+    rooms = desk.core._rooms
+    suspend = rooms.loads.suspend
+
+    def counted(names: list[str]) -> None:
+        sizes.append(len(names))
+        suspend(names)
+
+    monkeypatch.setattr(rooms.loads, "suspend", counted)
+    desk.wait(GRACE + 1)
+    assert max(sizes) == 10
+    assert sum(sizes) == 100
+    assert len(desk.core._rooms.loads.book.subscriptions) == 0
+
+
+@pytest.fixture
+def strict() -> Desk:
+    """Whoever has not come for ten days is removed."""
+    desk = Desk(limits=Limits(expiry=10 * DAY, silence=DAY, interval=DAY))
+    desk.hello("a")
+    return desk
+
+
+def test_whoever_has_not_come_for_long_is_removed(strict: Desk) -> None:
+    strict.settle("ann", 1)
+    strict.settle("bob", 1)
+    strict.handle(RegisterUser(0, "never"))
+    strict.say("a", Presence(["ann", "bob"]))
+    strict.say("a", Presence(offline=["bob"]))
+    strict.wait(9 * DAY)
+    assert not strict.record("bob").gone
+    strict.wait(2 * DAY)
+    assert strict.record("bob").gone
+    assert strict.record("never").gone
+    assert not strict.record("ann").gone, "it is connected"
+    assert list(strict.store.read().held) == ["ann"]
+
+
+def test_a_start_removes_nobody_who_is_connected_though_it_was_long_stored(strict: Desk) -> None:
+    strict.store.write([PutPlace(Place("ann", "a", 1, None, 1, START)), PutPlace(Place("bob", "a", 1, None, 1, START))])
+    strict.now += 20 * DAY
+    strict.restart()
+    strict.hello("a", serving=[Stay("ann", 1), Stay("bob", 1)])
+    strict.say("a", Presence(["ann"]))
+    strict.wait(GRACE + 10)
+    assert not strict.record("ann").gone
+    assert strict.record("bob").gone
+
+
+def test_of_whom_nothing_is_known_the_time_begins_now(strict: Desk) -> None:
+    strict.store.write([PutPlace(Place("old", "a", 1, None, 1))])
+    strict.now += 20 * DAY
+    strict.restart()
+    strict.hello("a", serving=[Stay("old", 1)])
+    strict.wait(9 * DAY)
+    assert not strict.record("old").gone
+    strict.wait(2 * DAY)
+    assert strict.record("old").gone
+
+
+def test_by_default_nobody_is_removed(slow: Desk) -> None:
+    token = slow.token("ann")
+    slow.say("a", Presence(offline=["ann"]))
+    slow.wait(25 * DAY)
+    assert slow.answer(slow.handle(RequestBroker(0, token))) == Located("a", "ws://a")

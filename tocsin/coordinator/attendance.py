@@ -1,0 +1,168 @@
+"""Who is connected, who was until lately, and who is away: the last weigh nothing, and some day are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from math import ceil, inf
+from typing import Final
+
+from msgspec.structs import replace
+
+from tocsin.coordinator.ledger import Ledger
+from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.loads import Loads
+from tocsin.coordinator.places import Places
+from tocsin.coordinator.registry import Member, Registry
+
+HOUR: Final = 3600.0
+AT_ONCE: Final = 1000
+"""So many are dealt with by one tick, so that nobody waits for a hundred thousand who have not come."""
+
+
+class Attendance:
+    """Keeps everybody in one of three lines: connected, leaving, away. Each is in the order of time.
+
+    Whoever loses their connection, or their broker its link, is leaving: they weigh as before, so that a reconnection
+    changes nothing. After the time of grace they are away. A connection, or a question where to connect, makes them
+    weigh at once. After a start nobody is known to be connected, and all are leaving.
+
+    When somebody was last seen is stored when it was stored an hour ago or longer.
+
+    What can go wrong: a broker speaks of those who are not its own (passed over), or of somebody who has gone elsewhere
+    since (what their own broker says counts).
+    """
+
+    def __init__(
+        self, registry: Registry, places: Places, loads: Loads, ledger: Ledger, limits: Limits, now: float
+    ) -> None:
+        self._registry, self._places, self._loads = registry, places, loads
+        self._ledger, self._limits = ledger, limits
+        self._connected: dict[str, float] = {}
+        self._away: dict[str, None] = {}
+        self._now = now
+        until = now + max(limits.presence, limits.returning)
+        everybody = sorted(places.all(), key=lambda place: place.seen or inf)
+        self._leaving = {place.subscriber: until for place in everybody}
+
+    def away(self, subscriber: str) -> bool:
+        """Whether somebody has not been here for longer than the time of grace."""
+        return subscriber in self._away
+
+    def connected(self, now: float, member: Member, subscribers: Iterable[str]) -> None:
+        """A broker says that these are connected to it."""
+        for subscriber in subscribers:
+            if self._belongs(subscriber, member):
+                member.online[subscriber] = None
+                self._come(subscriber)
+                self._leaving.pop(subscriber, None)
+                if self._connected.setdefault(subscriber, now) == now:
+                    self._see(now, subscriber, now - HOUR)
+
+    def disconnected(self, now: float, member: Member, subscribers: Iterable[str]) -> None:
+        """A broker says that these no longer are."""
+        for subscriber in subscribers:
+            if subscriber in member.online:
+                del member.online[subscriber]
+                self._left(now, subscriber)
+
+    def lost(self, now: float, member: Member) -> None:
+        """Nobody knows who is connected to a broker any more."""
+        self.disconnected(now, member, list(member.online))
+
+    def heard(self, now: float, subscriber: str) -> None:
+        """Somebody gives a sign of life, and so will be connected soon if it is not."""
+        self._come(subscriber)
+        if subscriber not in self._connected:
+            self._leave(now, subscriber)
+
+    def forget(self, subscriber: str) -> None:
+        """Somebody is no more."""
+        for line in (self._connected, self._leaving, self._away):
+            line.pop(subscriber, None)
+        for member in self._registry:
+            member.online.pop(subscriber, None)
+
+    def due(self, now: float) -> None:
+        """Does what time brings: those whose time of grace is over weigh nothing."""
+        self._now = now
+        over = _first(self._leaving, now)
+        for subscriber in over:
+            del self._leaving[subscriber]
+            self._away[subscriber] = None
+            self._see(now, subscriber, 0.0)
+        self._loads.suspend(over)
+        for subscriber in _first(self._connected, now - HOUR):
+            del self._connected[subscriber]
+            self._connected[subscriber] = now
+            self._see(now, subscriber, now - HOUR)
+        self._places.forget(now, AT_ONCE)
+
+    def expired(self, now: float) -> list[str]:
+        """Who has not come for so long that they are to be removed, some of them."""
+        if self._ledger.full or not self._limits.expiry:
+            return []
+        found: list[str] = []
+        for subscriber in islice(self._away, AT_ONCE):
+            if self._expires_at(subscriber) > now:
+                break
+            found.append(subscriber)
+        return found
+
+    def wake(self) -> float:
+        """When something is due. What was left for the next tick is due at once."""
+        times = (
+            next(iter(self._leaving.values()), inf),
+            next(iter(self._connected.values()), inf) + HOUR,
+            self._places.forgotten_at(),
+            inf if self._ledger.full else self._expires_at(next(iter(self._away), None)),
+        )
+        return max(min(times), self._now)
+
+    def _expires_at(self, subscriber: str | None) -> float:
+        if subscriber is None or not self._limits.expiry:
+            return inf
+        return self._places.get(subscriber).seen + self._limits.expiry
+
+    def _belongs(self, subscriber: str, member: Member) -> bool:
+        place = self._places.get(subscriber)
+        return member.name in (place.broker, place.destination)
+
+    def _come(self, subscriber: str) -> None:
+        """Somebody who was away weighs again."""
+        if subscriber in self._away:
+            del self._away[subscriber]
+            self._loads.resume(subscriber, [each.subscription for each in self._places.held(subscriber)])
+
+    def _left(self, now: float, subscriber: str) -> None:
+        place = self._places.get(subscriber)
+        brokers = [name for name in (place.broker, place.destination) if self._registry.alive(name)]
+        if any(subscriber in self._registry.member(str(name)).online for name in brokers):
+            return
+        if self._connected.pop(subscriber, None) is not None:
+            self._see(now, subscriber, now - HOUR)
+        self._leave(now, subscriber)
+
+    def _leave(self, now: float, subscriber: str) -> None:
+        if subscriber in self._places and subscriber not in self._away:
+            self._leaving.pop(subscriber, None)
+            # Whole seconds, so that those who leave together are dealt with together.
+            self._leaving[subscriber] = ceil(now + self._limits.presence)
+
+    def _see(self, now: float, subscriber: str, since: float) -> None:
+        """Stores that somebody was there, if nothing is known of them since then. In a store that is behind it can
+        wait, unless nothing is known of them at all."""
+        place = self._places.get(subscriber)
+        waits = self._ledger.full and place.seen
+        if subscriber in self._places and place.seen <= since and not waits:
+            self._places.put(replace(place, seen=now))
+
+
+def _first(line: dict[str, float], time: float) -> list[str]:
+    """Those at the head of a line whose time is no later, some of them."""
+    found: list[str] = []
+    for subscriber, at in islice(line.items(), AT_ONCE):
+        if at > time:
+            break
+        found.append(subscriber)
+    return found
