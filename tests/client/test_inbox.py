@@ -8,7 +8,7 @@ from tests.client.driving import Program, asked, every, held, notes, only, sent,
 from tocsin.client.actions import Action, Close, Deliver, Open, Slowed, State
 from tocsin.client.events import Lost, Opened, Taken
 from tocsin.client.rules import Rules
-from tocsin.model.subscriber import Acknowledge, Code, Login, Note, Notes, Slow
+from tocsin.model.subscriber import Acknowledge, Code, Login, Note, Notes, Renewed, Slow
 
 
 def executions(actions: list[Action]) -> list[int]:
@@ -192,3 +192,11 @@ def test_one_note_is_taken_however_large() -> None:
     program = Program(Rules(backlog_bytes=1))
     program.serve(held(7))
     assert executions(program.say(1, notes(7, 1))) == [1]
+
+
+def test_what_was_dropped_is_asked_for_again_also_under_another_number() -> None:
+    program = Program(Rules(backlog_notes=1))
+    program.serve(held(7))
+    assert executions(program.say(1, notes(7, 1, 2))) == [1]
+    program.say(1, Renewed(7, held(8)))
+    assert only(program.do(Taken(8, 1)) + program.wait(), Open).connection > 1

@@ -117,6 +117,8 @@ class Inbox:
             self.admit(held)
         else:
             self._streams.setdefault(held.subscription, stream)
+            if was in self._deaf:
+                self._deaf.add(held.subscription)
 
     def told(self, connection: int, held: Held, history: Sequence[Era]) -> None:
         """A broker has said under which incarnation it counts, with the history since that of before."""
