@@ -67,6 +67,23 @@ def test_what_was_given_up_and_is_held_elsewhere_is_given_up_there() -> None:
     assert program.say(connection, Unsubscribed(second.id, 7)) == []
 
 
+def test_what_two_wishes_give_up_together_is_asked_for_once_more_only() -> None:
+    program = Program()
+    connection = program.serve()
+    first = asked(program.do(Subscribe(1, "Fires", FIRES)), SubscribeRequest)
+    program.confirm(connection, first, 7)
+    second = asked(program.do(Subscribe(2, "Fires", FIRES)), SubscribeRequest)
+    program.do(Unsubscribe(1))
+    program.do(Unsubscribe(2))
+    connection = again(program, connection, held(7))
+    earlier = asked(program.actions, UnsubscribeRequest)
+    later = asked(program.confirm(connection, second, 7), UnsubscribeRequest)
+    program.say(connection, Unsubscribed(earlier.id, 7))
+    program.say(connection, Error("not-found", "it is not held", later.id))
+    again(program, connection)
+    assert sent(program.actions, UnsubscribeRequest) == []
+
+
 def test_a_wish_that_was_never_sent_is_given_up_at_once() -> None:
     program = Program()
     program.do(Lost(program.serve()))

@@ -269,6 +269,8 @@ class Subscriptions:
         return [Resumed(held)]
 
     def _ask_to_leave(self, number: int, channel: str, words: bytes, ref: int | None) -> None:
+        if number in self._leaving:
+            self._asks.settle(self._leaving[number].ask)
         id = next(self._ids)
         self._leaving[number] = Leaving(id, channel, words)
         self._asks.add(id, Ask(Unsubscribe(id, number), ref))
