@@ -176,6 +176,11 @@ class Stay:
     session: Session | None = None
     registration: int = 0
 
+    def renumber(self, was: int, be: int) -> None:
+        """A subscription has another number: perhaps one that it, or another, had before."""
+        known = {number: be if now == was else now for number, now in self.renumbered.items()}
+        self.renumbered = {number: now for number, now in known.items() if number != be} | {was: be}
+
 
 @dataclass(slots=True, eq=False)
 class Session:

@@ -95,7 +95,7 @@ class Renewals:
                 self._holdings.keys.setdefault(words, line)
             self._cache.open(be, line.horizon)
         for subscription in list(line.subscriptions):
-            subscription.stay.renumbered[was] = be
+            subscription.stay.renumber(was, be)
             self._hand_over(subscription, was, line.present)
 
     def _hand_over(self, subscription: Subscription, was: int, line: Line) -> None:

@@ -210,7 +210,7 @@ class Stays:
             return
         subscription = stay.subscriptions.get(line.be)
         if held.subscription != line.be:
-            stay.renumbered[held.subscription] = line.be
+            stay.renumber(held.subscription, line.be)
         if subscription and outdated(line.channel.history, held, subscription.held):
             self._corrections.replace(stay, held, subscription.held)
 
