@@ -42,7 +42,7 @@ class Bench:
     def __init__(self, limits: Limits | None = None, **options: Any) -> None:
         self.core = Broker("a", "ws://a", verify, limits=limits, **options)
         self.now = 0.0
-        self.cluster = DataCluster()
+        self.cluster = DataCluster(now=lambda: self.now)
         self.did: list[actions.Action] = []
 
     def do(self, event: events.Event) -> list[actions.Action]:

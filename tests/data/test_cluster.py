@@ -106,6 +106,20 @@ async def test_a_publication_becomes_a_notice_and_a_result_for_those_who_hold_it
         assert north.empty()
 
 
+async def test_all_brokers_are_told_the_same_rate_and_one_that_attaches_later_at_once(cluster: Cluster) -> None:
+    async with cluster.listen("north") as north, cluster.listen("south") as south:
+        new = await cluster.attach("north", "OfType", [{"event": "fire"}, {"event": "flood"}])
+        assert new.rates == [None, None]
+        await cluster.subscribe("south", "OfType", [{"event": "fire"}])
+        await publish(cluster, a="fire", b="flood")
+        told, other = await notice(north), await notice(south)
+        assert other.rates == told.rates[:1]
+        assert (other.seconds, all(told.rates)) == (told.seconds, True)
+        later = await cluster.attach("south", "OfType", [{"event": "storm"}, {"event": "flood"}])
+        assert later.rates[0] is None
+        assert later.rates[1]
+
+
 async def test_a_broker_is_told_with_whose_parameters_a_channel_fails_and_all_others_are_served(
     cluster: Cluster,
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.data.rates import Rates
+from tocsin.data.rates import Forecast, Rates
 from tocsin.data.rates.tracks import Tracks
 
 WINDOW = 60.0
@@ -211,3 +211,25 @@ def test_a_million_that_come_and_go_one_by_one_wait_until_they_matter() -> None:
     found, places = tracks.find(np.arange(10_000))
     assert not found.any()
     assert len(places) == 0
+
+
+def test_brokers_are_told_what_stands_until_the_next_execution_is_due() -> None:
+    rates = Rates(WINDOW)
+    rates.begin(0.0, "c", [1, 2])
+    add(rates, 10.0, {1: 1000})
+    assert rates.forecast(10.0, "C", np.array([2, 1])) == Forecast([0.0, 100.0], 10.0)
+    assert rates.forecast(14.0, "c", np.array([1])) == Forecast([100.0], 6.0)
+    assert rates.forecast(80.0, "c", np.array([1])) == Forecast([round(100.0 * math.exp(-1), 2)], 0.0)
+    assert (rates.due(14.0, "c"), rates.due(14.0, "unknown")) == (6.0, 0.0)
+
+
+def test_what_was_not_executed_yet_is_not_known() -> None:
+    rates = Rates(WINDOW)
+    assert rates.forecast(0.0, "c", np.array([1])) == Forecast([None], 0.0)
+    rates.begin(0.0, "c", [1])
+    assert rates.forecast(5.0, "c", np.array([1])) == Forecast([None], 0.0)
+    add(rates, 10.0, {1: 1000})
+    rates.begin(12.0, "c", [2])
+    assert rates.forecast(12.0, "c", np.array([1, 2, 3])) == Forecast([100.0, None, None], 8.0)
+    add(rates, 20.0, {1: 1000})
+    assert rates.forecast(20.0, "c", np.array([1, 2])) == Forecast([100.0, 0.0], 10.0)

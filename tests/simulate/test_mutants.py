@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import exp
 from typing import Any
 
 import pytest
 
-from tocsin.broker import cache, catchup, delivery, reports, sessions, stays, subscriptions
+from tocsin.broker import accounting, cache, catchup, delivery, reports, sessions, stays, subscriptions
 from tocsin.client import inbox
 from tocsin.client import subscriptions as wishes
 from tocsin.coordinator import arrivals, ledger, loads, moves, places, reminders
@@ -68,6 +69,12 @@ def forgets_who_was_cut_short(
     return True
 
 
+def begins_at_nothing(self: accounting.DataRate, now: float, rate: float, seconds: float) -> None:
+    """Averages what this broker has had itself, from when it attached."""
+    faded = self._said * exp((self._until - now) / self._span)
+    self._said, self._until = faded + rate * seconds / self._span, now
+
+
 _hand = catchup.Catchup._hand
 _flush, _after, _advance = ledger.Ledger.flush, cache.Cache.after, places.Places.advance
 
@@ -89,6 +96,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a stay is never ended": (stays.Stays, "_end", nothing),
     "what is given up still counts": (loads.Loads, "drop", nothing),
     "whoever is on a broker that returns counts nowhere": (arrivals, "_seat", nothing),
+    "a broker meters rates by itself, from nothing on": (accounting.DataRate, "hear", begins_at_nothing),
     "those behind are never served": (catchup.Catchup, "_pull", nothing),
     "what is gone is skipped in silence": (catchup.Catchup, "_skip", skips_in_silence),
     "who could not take a note is given later ones": (catchup.Catchup, "_hand", forgets_who_was_cut_short),

@@ -11,13 +11,14 @@ from functools import partial
 from math import inf
 
 from tocsin.broker import frames
-from tocsin.broker.accounting import Account
+from tocsin.broker.accounting import Traffic
 from tocsin.broker.cache import Cache
 from tocsin.broker.holdings import Channel, Fetch, Holdings, Session, Subscription
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
 from tocsin.model import control
 from tocsin.model.subscriber import Gap
+from tocsin.model.weight import weight
 
 
 class Catchup:
@@ -29,10 +30,10 @@ class Catchup:
     """
 
     def __init__(
-        self, holdings: Holdings, outbox: Outbox, data: DataLink, cache: Cache, total: Account, limits: Limits
+        self, holdings: Holdings, outbox: Outbox, data: DataLink, cache: Cache, traffic: Traffic, limits: Limits
     ) -> None:
         self._holdings, self._outbox, self._data = holdings, outbox, data
-        self._cache, self._total, self._limits = cache, total, limits
+        self._cache, self._traffic, self._limits = cache, traffic, limits
         self._retries: dict[Channel, float] = {}
 
     def start(self, subscription: Subscription) -> None:
@@ -113,8 +114,7 @@ class Catchup:
         if self._full(session):
             return False
         self._outbox.note_missed(session, note)
-        for account in (subscription.line.account, self._total):
-            account.outgoing.add(self._outbox.now, len(note))
+        self._traffic.send(self._outbox.now, frames.weight(note))
         subscription.sent = execution
         return True
 
@@ -145,6 +145,8 @@ class Catchup:
         return session.waiting + session.noted > self._limits.waiting_bytes
 
     def _pulled(self, channel: Channel, fetch: Fetch, answer: Reply) -> None:
+        if isinstance(answer, control.Results):
+            self._traffic.receive(self._outbox.now, sum(weight(result.bytes) for result in answer.results))
         if channel.catching_up is not fetch:
             return
         if fetch.incarnation != channel.incarnation:

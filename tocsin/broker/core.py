@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import msgspec
 
 from tocsin.broker import events
-from tocsin.broker.accounting import Account
+from tocsin.broker.accounting import Traffic
 from tocsin.broker.actions import Action, TrustLearned
 from tocsin.broker.cache import Cache, Figures, LeastRecentlyUsed, Policy
 from tocsin.broker.catchup import Catchup
@@ -72,15 +72,17 @@ class Broker:
         self._hello = coordination.Hello(name, url, [], [], capacity, place)
         self._holdings, self._outbox = Holdings(), Outbox(limits.waiting_bytes)
         self._data, self._coordinator = DataLink(self._outbox), CoordinatorLink(self._outbox)
-        self._total = Account(limits.rate_seconds)
+        self._traffic = Traffic(limits.rate_seconds)
         self._cache = Cache(limits.cache_bytes, policy(self._subscribers) if policy else LeastRecentlyUsed())
         h, o, d, c = self._holdings, self._outbox, self._data, self._coordinator
-        self._reports = Reports(h, o, c, self._total, self._rates(), limits)
-        self._catchup = Catchup(h, o, d, self._cache, self._total, limits)
+        self._reports = Reports(h, o, c, self._traffic, self._rates(), limits)
+        self._catchup = Catchup(h, o, d, self._cache, self._traffic, limits)
         self._corrections = Corrections(o, c, limits)
         self._renewals = Renewals(h, o, self._cache, self._catchup, self._corrections)
         self._attachments = Attachments(h, o, d, self._cache, limits, self._renewals, self._heard)
-        self._delivery = Delivery(h, o, d, self._cache, self._catchup, self._total, limits, self._attachments.reattach)
+        self._delivery = Delivery(
+            h, o, d, self._cache, self._catchup, self._traffic, limits, self._attachments.reattach
+        )
         self._requests = Requests(h, o, c, self._attachments, self._corrections, self._catchup, limits)
         self._sessions = Sessions(name, h, o, c, self._attachments, self._catchup, self._reports, verify, limits)
         self._stays = Stays(
@@ -139,13 +141,18 @@ class Broker:
 
     def load(self, now: float) -> tuple[float, float]:
         """I and O, bytes per second."""
-        return self._total.incoming.rate(now), self._total.outgoing.rate(now)
+        return self._traffic.rates(now)
+
+    @property
+    def traffic(self) -> Traffic:
+        """All that came in and went out; only to be looked at."""
+        return self._traffic
 
     def _heard(self, channel: Channel) -> None:
         self._delivery.pull(channel)
 
     def _rates(self) -> Rates:
-        return Rates(self._holdings)
+        return Rates(self._holdings, self._data)
 
     def _soonest(self) -> float:
         return min([room.wake() for room in self._rooms])
@@ -179,6 +186,7 @@ class Broker:
     def _connected(self, link: events.Link) -> None:
         if link == "data":
             self._data.connected()
+            self._traffic.begin(self._outbox.now)
             self._attachments.connected()
             self._catchup.connected()
             return

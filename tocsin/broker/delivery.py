@@ -11,7 +11,7 @@ from functools import partial
 from math import inf
 
 from tocsin.broker import frames
-from tocsin.broker.accounting import Account
+from tocsin.broker.accounting import Traffic
 from tocsin.broker.cache import Cache
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.holdings import Channel, Holdings, Line
@@ -21,6 +21,7 @@ from tocsin.model import control, subscriber
 from tocsin.model.histories import Era
 from tocsin.model.messages import Result
 from tocsin.model.subscriber import Gap
+from tocsin.model.weight import weight
 
 
 class Delivery:
@@ -38,19 +39,22 @@ class Delivery:
         data: DataLink,
         cache: Cache,
         catchup: Catchup,
-        total: Account,
+        traffic: Traffic,
         limits: Limits,
         strange: Callable[[Channel], None],
     ) -> None:
         """``strange`` is told of a channel whose notices are counted otherwise than is known here."""
         self._holdings, self._outbox, self._data = holdings, outbox, data
-        self._cache, self._catchup, self._total, self._limits = cache, catchup, total, limits
+        self._cache, self._catchup, self._traffic, self._limits = cache, catchup, traffic, limits
         self._strange = strange
         self._retries: dict[Channel, float] = {}
 
     def executed(self, notice: control.Executed) -> None:
         """Something was found for these lines."""
         channel = self._channel(notice)
+        if channel:
+            channel.interval = notice.seconds
+            self._holdings.hear_rates(self._outbox.now, notice.bes, notice.rates, notice.seconds)
         if channel and notice.execution > channel.seen:
             channel.seen = notice.execution
             channel.wanted.update((channel.lines[be], None) for be in notice.bes if be in channel.lines)
@@ -124,6 +128,9 @@ class Delivery:
         return min(self._retries.values()) if self._retries else inf
 
     def _pulled(self, channel: Channel, incarnation: str, pull: int, last: int, answer: Reply) -> None:
+        if isinstance(answer, control.Results):
+            weights = sum(weight(result.bytes) for result in answer.results)
+            self._traffic.receive(self._outbox.now, weights, channel.name, channel.interval)
         if incarnation != channel.incarnation or pull != channel.pulls:
             # What it was asked for means something else by now, or has other numbers, and is asked for as that.
             return
@@ -175,7 +182,4 @@ class Delivery:
         for subscription in [one for one in line.ahead if one.sent < execution]:
             line.current[subscription] = line.ahead.pop(subscription)
         self._outbox.note(line.current.values(), note)
-        self._holdings.active[line.be] = line
-        for account in (line.account, self._total):
-            account.incoming.add(now, len(note))
-            account.outgoing.add(now, len(note) * len(line.current))
+        self._traffic.send(now, weight(result.bytes) * len(line.current), line.channel.name, line.channel.interval)

@@ -5,13 +5,14 @@ Sets are dictionaries without values here: they keep their order, so that a sche
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 import msgspec
 
-from tocsin.broker.accounting import Account
+from tocsin.broker.accounting import DataRate
 from tocsin.coordinator.tokens import Claims
 from tocsin.model.histories import Cursor, Era, incarnation
 from tocsin.model.subscriber import Held
@@ -44,7 +45,7 @@ class Channel:
     to ``level`` has been pulled for every line and given to those who are current. ``pulling`` is the last execution of
     the pull under way, 0 without one, and ``pulls`` how many there were: only the last one's answer counts. What was
     found before ``oldest`` is not kept any more. Of those ``behind``, whoever has waited longest for a pull comes
-    first; one for them is under way as ``catching_up``.
+    first; one for them is under way as ``catching_up``. ``interval`` seconds were between its last two executions.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Channel:
     behind: dict[Subscription, None] = field(default_factory=dict)
     catching_up: Fetch | None = None
     oldest: int = 1
+    interval: float = 0.0
 
     @property
     def incarnation(self) -> str:
@@ -99,7 +101,7 @@ class Line:
     be: int
     channel: Channel
     parameters: dict[str, Any]
-    account: Account
+    rate: DataRate
     attached: int
     keys: list[bytes] = field(default_factory=list)
     subscriptions: dict[Subscription, None] = field(default_factory=dict)
@@ -208,7 +210,7 @@ class Session:
 
 @dataclass(slots=True)
 class Holdings:
-    """All of it. Something was found not long ago for those lines that are ``active``; some may be gone since.
+    """All of it. Those lines that are ``active`` have a data rate, as far as they are still held.
 
     ``setbacks`` are sentences for operators, by channel: that the data cluster has other data than before.
     """
@@ -229,6 +231,13 @@ class Holdings:
     def channel(self, name: str) -> Channel:
         """The channel of this name, known from now on."""
         return self.channels.setdefault(name, Channel(name))
+
+    def hear_rates(self, now: float, bes: Sequence[int], rates: Sequence[float | None], seconds: float) -> None:
+        """The data cluster says λ of lines, for so many seconds. It may not know, or not say: then nothing changes."""
+        for be, rate in zip(bes, rates, strict=False):
+            if rate is not None and (line := self.lines.get(be)):
+                line.rate.hear(now, rate, seconds)
+                self.active[be] = line
 
 
 def key(channel: str, parameters: dict[str, Any]) -> bytes:

@@ -90,7 +90,7 @@ class Renewals:
         if heir is not None:
             line.heir = heir
         else:
-            self._holdings.lines[be] = line.channel.lines[be] = line
+            self._holdings.lines[be] = line.channel.lines[be] = self._holdings.active[be] = line
             for words in line.keys:
                 self._holdings.keys.setdefault(words, line)
             self._cache.open(be, line.horizon)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from tocsin.broker.accounting import LEAST, Account, Changes
+from tocsin.broker.accounting import LEAST, Changes, Traffic
 from tocsin.broker.holdings import Holdings, Stay, Subscription
 from tocsin.broker.limits import Limits
-from tocsin.broker.outbox import CoordinatorLink, Outbox
+from tocsin.broker.outbox import CoordinatorLink, DataLink, Outbox
 from tocsin.model.coordination import Load, Presence, Progress
 from tocsin.model.histories import Cursor, knows, meant, resolve, said
 from tocsin.model.parts import parts, with_more
@@ -19,14 +19,15 @@ _NUMBER_BYTES: Final = 32
 
 
 class Rates:
-    """What is found for each line, in bytes per second."""
+    """λ of each line, in bytes per second, as the data cluster says it to every broker that has the line."""
 
-    def __init__(self, holdings: Holdings) -> None:
-        self._holdings, self._changes = holdings, Changes()
+    def __init__(self, holdings: Holdings, data: DataLink) -> None:
+        self._holdings, self._data, self._changes = holdings, data, Changes()
 
     def changes(self, now: float) -> dict[int, float]:
-        """Those that differ from what was last said of them."""
-        return self._changes.take(self._now(now), self._holdings.lines)
+        """Those that differ from what was last said of them; none while the data cluster cannot be heard: brokers that
+        hear it know better."""
+        return self._changes.take(self._now(now), self._holdings.lines) if self._data.up else {}
 
     def forget(self) -> None:
         """Everything is to be said again."""
@@ -36,7 +37,7 @@ class Rates:
         """Of the lines that have any; most have none, so the others are remembered until they have faded."""
         rates, active = {}, self._holdings.active
         for be, line in list(active.items()):
-            rate = line.account.incoming.rate(now)
+            rate = line.rate.at(now)
             if rate < LEAST or self._holdings.lines.get(be) is not line:
                 del active[be]
             else:
@@ -52,12 +53,12 @@ class Reports:
         holdings: Holdings,
         outbox: Outbox,
         coordinator: CoordinatorLink,
-        total: Account,
+        traffic: Traffic,
         rates: Rates,
         limits: Limits,
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
-        self._total, self._rates, self._limits = total, rates, limits
+        self._traffic, self._rates, self._limits = traffic, rates, limits
         self._progress: dict[str, Cursors] = {}
         self._presence: dict[str, bool] = {}
         self._progress_at = inf
@@ -119,6 +120,6 @@ class Reports:
         for part in parts(told.items(), lambda one: len(one[0]) + _NUMBER_BYTES):
             online = [name for name, there in part if there]
             self._coordinator.tell(Presence(online, [name for name, there in part if not there]))
-        incoming, outgoing = self._total.incoming.rate(now), self._total.outgoing.rate(now)
+        incoming, outgoing = self._traffic.rates(now)
         for rates, _ in with_more(parts(self._rates.changes(now).items(), lambda _: 2 * _NUMBER_BYTES)):
             self._coordinator.tell(Load(incoming, outgoing, dict(rates)))

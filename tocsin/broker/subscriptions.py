@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from tocsin.broker.accounting import Account
+from tocsin.broker.accounting import DataRate
 from tocsin.broker.cache import Cache
 from tocsin.broker.deadlines import Deadlines
 from tocsin.broker.holdings import Channel, Holdings, Line, key
@@ -247,6 +247,7 @@ class Attachments:
             lines = [self._line(channel, wish.channel, *one, answer.execution) for one in each]
             for line in lines:
                 self.claim(line)
+            self._hear_rates(answer)
             self._end(wish, Attachment(lines, answer.execution))
         elif isinstance(answer, control.Error):
             self._end(wish, answer)
@@ -275,6 +276,9 @@ class Attachments:
         channel.terms = answer.terms
         self._renewals.renew(channel, list(answer.history), numbers)
         return channel
+
+    def _hear_rates(self, answer: control.Attached) -> None:
+        self._holdings.hear_rates(self._outbox.now, answer.bes, answer.rates, answer.seconds)
 
     def _spelled(self, words: str, name: str) -> None:
         if len(self._names) >= MOST_NAMES:
@@ -306,7 +310,7 @@ class Attachments:
         if not channel.lines:
             channel.seen = max(channel.seen, execution)
             channel.level = channel.seen
-        line = Line(be, channel, parameters, Account(self._limits.rate_seconds), execution)
+        line = Line(be, channel, parameters, DataRate(self._limits.rate_seconds), execution)
         # What was executed but not yet asked for was not for this line when it was heard of.
         if channel.seen > max(channel.level, channel.pulling):
             channel.wanted[line] = None
@@ -352,6 +356,7 @@ class Attachments:
         if channel.name != answer.channel:
             self._rename(channel, answer.channel)
         channel = self._learn(answer, held)
+        self._hear_rates(answer)
         # Also for lines attached since: notices up to this execution may still be on their way, and come too late.
         channel.wanted.update(dict.fromkeys(channel.lines.values()))
         channel.seen = max(channel.seen, answer.execution)

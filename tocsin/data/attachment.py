@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tocsin.data.subscriptions.rows import Row
 from tocsin.model.definitions import Channel
@@ -13,7 +13,8 @@ from tocsin.model.histories import Era
 class Attachment:
     """BE subscriptions ``bes`` to ``channel`` with the canonical values ``rows``, in the same order.
 
-    What is executed after ``execution``, under the last incarnation of ``history``, is for whoever attached.
+    What is executed after ``execution``, under the last incarnation of ``history``, is for whoever attached. ``rates``
+    are λ of each as far as it is known, for the next ``seconds``.
     """
 
     channel: Channel
@@ -21,6 +22,8 @@ class Attachment:
     rows: list[Row]
     execution: int
     history: list[Era]
+    rates: list[float | None] = field(default_factory=list)
+    seconds: float = 0.0
 
     @property
     def parameters(self) -> list[dict[str, object]]:

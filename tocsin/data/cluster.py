@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from pyspark.sql import SparkSession
 
 from tocsin.data import session
@@ -40,6 +41,7 @@ from tocsin.model.definitions import Channel
 from tocsin.model.histories import incarnation
 from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Pulled
 from tocsin.model.terms import Asker
+from tocsin.model.weight import weight
 from tocsin.private import make_private_directory
 from tocsin.settings import Settings
 
@@ -137,8 +139,7 @@ class Cluster:
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
     ) -> Attachment:
         def attach() -> Attachment:
-            attachment = self._catalog.attach(channel, broker, parameters, asker)
-            self._rates.begin(time.time(), attachment.channel.name, attachment.bes)
+            attachment = self._rated(self._catalog.attach(channel, broker, parameters, asker))
             aside = self._catalog.set_aside(attachment.channel.name)
             attached = set(attachment.bes) if aside else set()
             self._tell_failing(attachment.channel.name, {be: why for be, why, _ in aside if be in attached})
@@ -148,6 +149,13 @@ class Cluster:
         # With the terms of now: of a change before this brokers have been told, and of one after they will be.
         present = self._catalog.channels.get(attachment.channel.name, attachment.channel)
         return replace(attachment, channel=msgspec.structs.replace(attachment.channel, terms=present.terms))
+
+    def _rated(self, attachment: Attachment) -> Attachment:
+        """With what is known of the rates; those of new subscriptions are measured from now on."""
+        now, channel, bes = time.time(), attachment.channel.name, attachment.bes
+        self._rates.begin(now, channel, bes)
+        forecast = self._rates.forecast(now, channel, np.array(bes, np.int64))
+        return replace(attachment, rates=forecast.rates, seconds=forecast.seconds)
 
     async def subscribe(
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
@@ -275,16 +283,22 @@ class Cluster:
 
     def _executed(self, execution: Execution) -> None:
         """Counts an execution and tells the brokers; called from its thread."""
-        self._rates.add(time.time(), execution.channel, execution.bes, execution.bytes)
+        now = time.time()
+        self._rates.add(now, execution.channel, execution.bes, weight(execution.bytes))
         self._tell_failing(execution.channel, execution.failing)
         if not len(execution.bes):
             return
         holders = self._catalog.subscriptions.holders(execution.bes)
         log.debug("executed", channel=execution.channel, execution=execution.number, found=len(execution.bes))
         if self._loop is not None:
-            present = incarnation(self._catalog.histories[execution.channel])
-            notice = Executed(execution.channel, execution.number, [], present)
-            self._loop.call_soon_threadsafe(self._tell, notice, holders)
+            notices = {broker: self._notice(now, execution, bes) for broker, bes in holders.items()}
+            self._loop.call_soon_threadsafe(self._tell, notices)
+
+    def _notice(self, now: float, execution: Execution, bes: npt.NDArray[np.int64]) -> Executed:
+        """An execution, as a broker is told of it that holds these."""
+        present = incarnation(self._catalog.histories[execution.channel])
+        forecast = self._rates.forecast(now, execution.channel, bes)
+        return Executed(execution.channel, execution.number, bes.tolist(), present, forecast.rates, forecast.seconds)
 
     def _dropped(self, channel: str, incarnation: str) -> None:
         """Forgets a channel's rates and tells all brokers; called from the thread of changes."""
@@ -302,12 +316,14 @@ class Cluster:
         for message in sorted(set(failing.values())):
             holders = self._catalog.subscriptions.holders([be for be, why in failing.items() if why == message])
             if self._loop is not None and holders:
-                self._loop.call_soon_threadsafe(self._tell, Failing(channel, [], message), holders)
+                notices = {broker: Failing(channel, bes.tolist(), message) for broker, bes in holders.items()}
+                self._loop.call_soon_threadsafe(self._tell, notices)
 
-    def _tell(self, notice: Executed | Failing, holders: dict[str, Any]) -> None:
-        for broker, bes in holders.items():
+    def _tell(self, told: Mapping[str, Notice]) -> None:
+        """Tells each of these brokers what is for it."""
+        for broker, notice in told.items():
             for notices in self._listeners.get(broker, []):
-                notices.put_nowait(msgspec.structs.replace(notice, bes=bes.tolist()))
+                notices.put_nowait(notice)
 
     def _tell_all(self, notice: Notice) -> None:
         for listeners in self._listeners.values():

@@ -29,6 +29,7 @@ _COORDINATOR: Final = {
     "coordinator.cool_down_seconds": 10,
     "coordinator.settle_seconds": 20,
 }
+_DATA: Final = {"rates.window_seconds": 20}
 _BROKER: Final = {"broker.rate_seconds": 20, "broker.report_seconds": 1, "broker.publish_seconds": 0.25}
 
 
@@ -36,7 +37,7 @@ def network(settings: Settings, directory: Path, brokers: int, options: list[str
     """A network on free ports, with so many brokers."""
     places = [(x * WIDTH, y * HEIGHT) for x, y in PLACES.values()]
     own = [{**_BROKER, "broker.place": list(places[number % len(places)])} for number in range(brokers)]
-    return Network(_anywhere(settings), directory, brokers, options, of_coordinator=_COORDINATOR, of_brokers=own)
+    return Network(_anywhere(settings), directory, brokers, options, _DATA, _COORDINATOR, own)
 
 
 def whereabouts(network: Network) -> dict[str, str]:

@@ -82,7 +82,8 @@ class Attached(Message, frozen=True, tag="attached"):
     What the channel's executions after ``execution`` find is for whoever attached. ``terms`` say who may use the
     channel, and which parameters are always the subscriber's name. ``channel`` is its name as it was created, and
     ``parameters`` are in their canonical form, with those that are bound: these alone are to be stored and compared.
-    ``history`` ends with the incarnation under which executions are counted now.
+    ``history`` ends with the incarnation under which executions are counted now. ``rates`` are λ of each, in bytes per
+    second, None where it is not known yet; they stand for ``seconds``, and fade if nothing is heard by then.
     """
 
     id: int
@@ -92,6 +93,8 @@ class Attached(Message, frozen=True, tag="attached"):
     channel: str = ""
     parameters: list[dict[str, Any]] = []
     history: list[Era] = []
+    rates: list[float | None] = []
+    seconds: float = 0.0
 
     @property
     def incarnation(self) -> str:
@@ -145,16 +148,25 @@ class Error(Message, frozen=True, tag="error", omit_defaults=True):
 
 
 class Executed(Message, frozen=True, tag="executed"):
-    """A channel has been executed, and found something for these BE subscriptions of the broker."""
+    """A channel has been executed, and found something for these BE subscriptions of the broker.
+
+    ``rates`` are λ of each, in bytes per second. They stand for ``seconds``, the time since the execution before, and
+    fade if nothing is heard by then.
+    """
 
     channel: str
     execution: int
     bes: list[int]
     incarnation: Incarnation = ""
+    rates: list[float | None] = []
+    seconds: float = 0.0
 
 
 class Behind(Message, frozen=True, tag="behind"):
-    """In place of :class:`Executed` for a broker that reads too slowly: pull executions ``first`` to ``last``."""
+    """In place of :class:`Executed` for a broker that reads too slowly: pull executions ``first`` to ``last``.
+
+    Of rates it says nothing: what was said last goes on to count.
+    """
 
     channel: str
     first: int

@@ -197,7 +197,9 @@ class Lake(Section, frozen=True, kw_only=True):
 class Rates(Section, frozen=True, kw_only=True):
     """The measured data rate of each subscription."""
 
-    window_seconds: Annotated[Seconds, Meta(description="The span of the moving average.")] = 60.0
+    window_seconds: Annotated[
+        Seconds, Meta(description="The span of the moving average. Brokers should have the same broker.rate_seconds.")
+    ] = 60.0
 
 
 class Tls(Section, frozen=True, kw_only=True):

@@ -6,10 +6,10 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from tocsin.broker.holdings import Stay, Subscription
+from tocsin.model.weight import weight
 from tocsin.simulate.cluster import DataCluster
 from tocsin.simulate.kept import Kept
 from tocsin.simulate.sizes import Sizes
-from tocsin.simulate.weighing import weight
 
 
 class Delivered(NamedTuple):
@@ -69,4 +69,4 @@ class Absences:
         return found[bisect_right(found, after) : bisect_right(found, last)]
 
     def _weight(self, be: int, executions: list[int]) -> int:
-        return sum(weight(be, execution, self._sizes.at(be, execution)) for execution in executions)
+        return sum(weight(self._sizes.at(be, execution)) for execution in executions)

@@ -9,14 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 from msgspec import Raw
 from msgspec.structs import replace
 
+from tocsin.data.rates import Rates
 from tocsin.errors import ForbiddenError
 from tocsin.model import control
 from tocsin.model.histories import DROPPED, Era, incarnation
 from tocsin.model.messages import Result
 from tocsin.model.terms import Asker, Terms, admit, fill_in
+from tocsin.model.weight import weight
 
 _STORED: Final = ("execution", "bes", "channels", "attached", "found", "lines", "histories", "absent")
 
@@ -28,17 +31,21 @@ class DataCluster:
     A channel exists once it is asked for, in the spelling in which it was first heard of, unless it was dropped or all
     data were lost: then it must be created. What outlives a restored copy is only what nobody may be given twice,
     numbers and incarnations, and for the verdict ``ever``, what was ever found, and ``eras``, the history that a
-    channel had under each incarnation.
+    channel had under each incarnation. ``rates`` are λ, measured by the real one's code from every start on.
 
     Args:
         size: the bytes of what an execution finds for a BE subscription; a payload is never smaller than its ids.
         kept: of each BE subscription, results of so many executions of its channel can be pulled; None: of all.
         part: so many results come in a part of an answer; None: all of them.
+        window: the time constant of λ.
+        now: what time it is.
     """
 
     size: Callable[[int, int], int] = lambda be, execution: 0  # noqa: ARG005
     kept: int | None = None
     part: int | None = None
+    window: float = 60.0
+    now: Callable[[], float] = lambda: 0.0
     execution: dict[str, int] = field(default_factory=dict)
     bes: dict[tuple[str, bytes], int] = field(default_factory=dict)
     channels: dict[int, str] = field(default_factory=dict)
@@ -55,9 +62,13 @@ class DataCluster:
     eras: dict[tuple[str, str], list[Era]] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.rates = Rates(self.window)
+
     def begin(self) -> None:
         """Its process has started."""
         self.lives += 1
+        self.rates = Rates(self.window)
         for channel in sorted({*self.execution, *self.lines, *self.histories} - self.absent):
             self._append(channel, Era(f"life {self.lives}", self.execution.get(channel, 0)), [Era("", 0)])
 
@@ -75,6 +86,7 @@ class DataCluster:
         for be in self.lines.pop(channel, []):
             del self.bes[self.words[be]], self.channels[be], self.attached[be], self.found[be]
         self.execution.pop(channel, None)
+        self.rates.drop(channel)
         if not self.histories.get(channel):
             self.histories[channel] = [Era("", 0)]
         self.absent.add(channel)
@@ -118,6 +130,7 @@ class DataCluster:
             case control.Detach(id, bes):
                 for be in bes:
                     self.attached.get(be, set()).discard(broker)
+                self.rates.forget([be for be in bes if not self.attached.get(be)])
                 return control.Detached(id, len(bes))
             case control.Pull(id, channel):
                 return self._missing(id, channel) if channel in self.absent else self._pulled(broker, request)
@@ -136,6 +149,7 @@ class DataCluster:
             except ForbiddenError as error:
                 return control.Error(error.code, str(error), request.id)
         bes = self.attach(broker, channel, parameters)
+        forecast = self.rates.forecast(self.now(), channel, np.array(bes, np.int64))
         return control.Attached(
             request.id,
             bes,
@@ -144,6 +158,8 @@ class DataCluster:
             channel=channel,
             parameters=parameters,
             history=list(self.histories.get(channel, [])),
+            rates=forecast.rates,
+            seconds=forecast.seconds,
         )
 
     def _missing(self, id: int, channel: str) -> control.Error:
@@ -188,6 +204,7 @@ class DataCluster:
         bes = [self.be(channel, one) for one in parameters]
         for be in bes:
             self.attached[be].add(broker)
+        self.rates.begin(self.now(), channel, bes)
         return bes
 
     def be(self, channel: str, parameters: dict[str, Any]) -> int:
@@ -232,15 +249,27 @@ class DataCluster:
     def execute(self, channel: str, chosen: Callable[[int], bool]) -> dict[str, control.Executed]:
         """Runs a channel once, which finds something for the ``chosen``; what each broker is told."""
         told: dict[str, list[int]] = {}
-        for be in self.find(channel, chosen):
+        for be in self.run(channel, chosen):
             for broker in sorted(self.attached[be]):
                 told.setdefault(broker, []).append(be)
         number = self.execution[channel]
-        present = self.incarnation(channel)
-        return {broker: control.Executed(channel, number, bes, present) for broker, bes in told.items()}
+        return {broker: self.notice(channel, number, bes) for broker, bes in told.items()}
+
+    def notice(self, channel: str, number: int, bes: list[int]) -> control.Executed:
+        """What a broker is told that holds these, for which an execution found something."""
+        forecast = self.rates.forecast(self.now(), channel, np.array(bes, np.int64))
+        return control.Executed(channel, number, bes, self.incarnation(channel), forecast.rates, forecast.seconds)
+
+    def run(self, channel: str, chosen: Callable[[int], bool]) -> list[int]:
+        """The same, but nobody is told; for which BE subscriptions something was found."""
+        bes, number = self.find(channel, chosen), self.execution[channel]
+        results = self.results(channel, number, number, bes)
+        found = np.array([[one.be, weight(one.bytes)] for one in results], np.int64).reshape(-1, 2)
+        self.rates.add(self.now(), channel, found[:, 0], found[:, 1])
+        return bes
 
     def find(self, channel: str, chosen: Callable[[int], bool]) -> list[int]:
-        """The same, but nobody is told; for which BE subscriptions something was found."""
+        """The same, but what it weighs is not counted."""
         number = self.execution[channel] = self.execution.get(channel, 0) + 1
         bes = [be for be in self.lines.get(channel, []) if self.attached[be] and chosen(be)]
         for be in bes:

@@ -20,22 +20,26 @@ from tocsin.broker.reports import Rates
 from tocsin.model.subscriber import Held
 from tocsin.simulate.absences import Absences, Delivered
 from tocsin.simulate.kept import Kept
-from tocsin.simulate.meters import Meters
-from tocsin.simulate.weighing import EMPTY
+from tocsin.simulate.meters import Meters, Told
 
 _VISITS = (events.Received, events.Closed)
-_POWERS = 10 ** np.arange(1, 19)
 
 
 class CountedBroker(Broker):
     """A broker's core that can be told of an execution in one go.
 
-    ``caught_up`` is told when somebody is back, and what that took.
+    ``caught_up`` is told when somebody is back, and what that took. ``told`` is what the data cluster says of λ.
     """
 
     def __init__(
-        self, *arguments: Any, absences: Absences, caught_up: Callable[[float, Delivered], None], **options: Any
+        self,
+        *arguments: Any,
+        absences: Absences,
+        caught_up: Callable[[float, Delivered], None],
+        told: Told,
+        **options: Any,
     ) -> None:
+        self._told_rates = told
         super().__init__(*arguments, **options)
         self._absences, self._caught_up = absences, caught_up
         # For those who open and close its shelves, and those who look there; nothing is delivered that would be put.
@@ -54,21 +58,20 @@ class CountedBroker(Broker):
             self._visited(now, session, session.stay)
         return actions
 
-    def count(self, now: float, name: str, execution: int, sizes: Int64s) -> Delivered:
-        """Accounts a channel's execution that found ``sizes`` bytes for each BE subscription, by its number."""
+    def count(self, now: float, name: str, execution: int, weights: Int64s, seconds: float) -> Delivered:
+        """Accounts a channel's execution, of so many seconds, by what it found for each BE subscription's number."""
         channel = self.holdings.channels.get(name)
         if channel is None:
             return Delivered()
         bes, counts = self._audience(channel)
-        found = sizes[bes] > 0
+        found = weights[bes] > 0
         bes, counts = bes[found], counts[found]
-        weights = sizes[bes] + (EMPTY + len(str(execution))) + _digits(bes)
-        self._meters.add(now, bes, weights)
+        weights = weights[bes]
         self._kept.write(now, execution, bes, weights)
         incoming, outgoing, deliveries = int(weights.sum()), int(weights @ counts), int(counts.sum())
         channel.seen = channel.level = max(channel.level, execution)
-        self._total.incoming.add(now, incoming)
-        self._total.outgoing.add(now, outgoing)
+        self._traffic.receive(now, incoming, name, seconds)
+        self._traffic.send(now, outgoing, name, seconds)
         return Delivered(incoming, outgoing, deliveries)
 
     def takes(self, stay: Stay, line: Line) -> bool:
@@ -90,7 +93,8 @@ class CountedBroker(Broker):
         """A subscriber has come or gone."""
         if stay.session is session:
             missed = self._absences.end(stay, self._kept)
-            self._total.outgoing.add(now, missed.outgoing)
+            self._traffic.receive(now, missed.incoming)
+            self._traffic.send(now, missed.outgoing)
             self._caught_up(now, missed)
         elif stay.session is None:
             self._absences.begin(stay)
@@ -105,10 +109,4 @@ class CountedBroker(Broker):
         return known
 
     def _rates(self) -> Rates:
-        self._meters = Meters(self._holdings, self._limits.rate_seconds)
-        return self._meters
-
-
-def _digits(numbers: Int64s) -> Int64s:
-    """How many digits each has."""
-    return np.searchsorted(_POWERS, numbers, side="right") + 1
+        return Meters(self._holdings, self._data, self._told_rates)

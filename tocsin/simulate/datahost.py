@@ -36,7 +36,7 @@ class DataHost:
         """Runs a channel once, and tells the brokers that are connected."""
         if not self.alive or channel in self._cluster.absent:
             return
-        found = self._cluster.find(channel, chosen)
+        found = self._cluster.run(channel, chosen)
         self._world.trace.event(self._world.clock.now, HOST, found, channel)
         untold = self._untold.setdefault(channel, deque())
         untold.append((self._cluster.execution[channel], found))
@@ -78,10 +78,9 @@ class DataHost:
         if not untold:
             return
         number, found = untold.popleft()
-        present = self._cluster.incarnation(channel)
         for link, broker in self._brokers.items() if self.alive else ():
             if held := [be for be in found if broker in self._cluster.attached.get(be, ())]:
-                link.send(1, control.Executed(channel, number, held, present))
+                link.send(1, self._cluster.notice(channel, number, held))
         if untold:
             self._later(self._tell, channel)
 

@@ -1,54 +1,62 @@
-"""The rates of a broker's lines as arrays: the same figures as those of its accounts, for all lines at once."""
+"""λ of all BE subscriptions as arrays: the same figures as those of brokers' lines, for all of them at once."""
 
 from __future__ import annotations
 
+from math import nan
+
 import numpy as np
 
-from tocsin.balance.workload import Int64s
+from tocsin.balance.workload import Floats, Int64s
 from tocsin.broker.accounting import LEAST, TOLERANCE
 from tocsin.broker.holdings import Holdings
+from tocsin.broker.outbox import DataLink
 from tocsin.broker.reports import Rates
 
 
-class Meters(Rates):
-    """Bytes per second of each BE subscription, by its number.
+class Told:
+    """What the data cluster has told all brokers of λ, by the number of the BE subscription.
 
-    A line that is given up and taken again between two reports goes on from the rate it had.
+    Here nobody tells them one by one: whoever holds a line knows.
     """
 
-    def __init__(self, holdings: Holdings, span: float) -> None:
-        super().__init__(holdings)
+    def __init__(self, count: int, span: float) -> None:
         self._span = span
-        self._rates, self._at, self._said = np.zeros(1), np.zeros(1), np.zeros(1)
+        self._rates, self._until = np.zeros(count + 1), np.zeros(count + 1)
+        self._at, self._now = nan, self._rates
 
-    def add(self, now: float, bes: Int64s, sizes: Int64s) -> None:
-        """Counts bytes of these lines, each of which is there once."""
-        self._hold(int(bes.max(initial=0)) + 1)
-        faded = self._rates[bes] * np.exp((self._at[bes] - now) / self._span)
-        self._rates[bes], self._at[bes] = faded + sizes / self._span, now
+    def hear(self, now: float, bes: Int64s, rates: Floats, seconds: float) -> None:
+        """It is so much for so many seconds."""
+        self._rates[bes], self._until[bes] = rates, now + seconds
+        self._at = nan
+
+    def at(self, now: float) -> Floats:
+        """Bytes per second of each; several brokers ask at the same time."""
+        if self._at != now:
+            rates = self._rates * np.exp(np.minimum(self._until - now, 0.0) / self._span)
+            rates[rates < LEAST] = 0.0
+            self._at, self._now = now, rates
+        return self._now
+
+
+class Meters(Rates):
+    """Which of these rates a broker says to the coordinator."""
+
+    def __init__(self, holdings: Holdings, data: DataLink, told: Told) -> None:
+        super().__init__(holdings, data)
+        self._told = told
+        self._said = np.zeros(1)
 
     def changes(self, now: float) -> dict[int, float]:
         """Those that differ from what was last said of them."""
-        lines = self._holdings.lines
+        lines, told = self._holdings.lines, self._told.at(now)
         bes = np.fromiter(lines, np.int64, len(lines))
-        self._hold(int(bes.max(initial=0)) + 1)
-        gone = np.ones(len(self._rates), bool)
-        gone[bes] = False
-        self._rates[gone] = self._said[gone] = 0.0
-        rates = self._rates * np.exp((self._at - now) / self._span)
-        rates[rates < LEAST] = 0.0
-        changed = np.flatnonzero(np.abs(rates - self._said) > TOLERANCE * self._said)
-        self._said[changed] = rates[changed]
-        return dict(zip(changed.tolist(), rates[changed].tolist(), strict=True))
+        before, self._said = self._said, np.zeros(len(told))
+        held = bes[bes < len(before)]
+        self._said[held] = before[held]
+        changed = bes[np.abs(told[bes] - self._said[bes]) > TOLERANCE * self._said[bes]]
+        self._said[changed] = told[changed]
+        return dict(zip(changed.tolist(), told[changed].tolist(), strict=True))
 
     def forget(self) -> None:
         """Everything is to be said again."""
         self._said[:] = 0.0
-
-    def _hold(self, size: int) -> None:
-        """Makes room for so many."""
-        if missing := max(0, size - len(self._rates)):
-            more = np.zeros(missing + size)
-            self._rates, self._at, self._said = (
-                np.concatenate([each, more]) for each in (self._rates, self._at, self._said)
-            )

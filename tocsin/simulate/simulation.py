@@ -47,10 +47,11 @@ class Simulation:
         progress: Callable[[float], None] | None = None,
     ) -> None:
         self._scenario, self._policy, self._progress = scenario, policy or Policy(), progress
-        self._cluster = DataCluster()
+        limits = brokers or BrokerLimits(report_seconds=INTERVAL)
+        self._cluster = DataCluster(window=limits.rate_seconds)
         setup = Setup(
             conditions=conditions or Conditions(latency=0.001, spread=0.0),
-            brokers=brokers or BrokerLimits(report_seconds=INTERVAL),
+            brokers=limits,
             coordinator=coordinator or CoordinatorLimits(),
             placement=self._policy.placed,
             planners=self._policy.planners,

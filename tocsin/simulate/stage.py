@@ -5,9 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
+
 from tocsin.model import control
+from tocsin.model.weight import weight
 from tocsin.simulate.absences import Absences, Delivered
 from tocsin.simulate.counted import CountedBroker
+from tocsin.simulate.meters import Told
 from tocsin.simulate.queueing import Queue
 from tocsin.simulate.scenario import Scenario
 from tocsin.simulate.shortcut import Shortcut
@@ -71,6 +75,7 @@ class CountedStage(Stage):
     def __init__(self, system: System, scenario: Scenario) -> None:
         super().__init__(system, scenario)
         self._absences = Absences(system.cluster, self._sizes)
+        self._told = Told(len(scenario.lines.bytes), system.setup.brokers.rate_seconds)
 
     def begin(self) -> None:
         """Starts the brokers."""
@@ -81,13 +86,22 @@ class CountedStage(Stage):
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
         now, name, cluster = self._system.clock.now, self._scenario.channels[channel].name, self._system.cluster
-        cluster.find(name, self._found)
+        found = np.array(cluster.find(name, self._found), np.int64)
+        weights = np.zeros(len(self._sizes.now), np.int64)
+        weights[found] = weight(self._sizes.now[found])
+        cluster.rates.add(now, name, found, weights[found])
+        seconds = cluster.rates.due(now, name)
+        self._told.hear(now, found, cluster.rates.rate(now, found), seconds)
         for broker, described in enumerate(self._scenario.brokers):
             core = cast(CountedBroker, self._system.brokers[described.name].core)
-            self._count(broker, now, core.count(now, name, cluster.execution[name], self._sizes.now))
+            self._count(broker, now, core.count(now, name, cluster.execution[name], weights, seconds))
 
     def _options(self, broker: int) -> dict[str, Any]:
-        return {"make": partial(CountedBroker, absences=self._absences, caught_up=partial(self._count, broker))}
+        return {
+            "make": partial(
+                CountedBroker, absences=self._absences, caught_up=partial(self._count, broker), told=self._told
+            )
+        }
 
     def _count(self, broker: int, now: float, delivered: Delivered) -> None:
         self._brought[broker] += delivered.incoming

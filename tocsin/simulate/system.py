@@ -84,7 +84,9 @@ class System:
         self.clock, self.trace = Clock(), Trace(show)
         self.network = Network(self.clock, self.random, self.setup.conditions)
         self.world = World(self.network, self.trace)
-        self.cluster, self.store = cluster or DataCluster(), MemoryStore(Keyring((_KEY,)))
+        self.cluster = cluster or DataCluster(window=self.setup.brokers.rate_seconds)
+        self.cluster.now = lambda: self.clock.now
+        self.store = MemoryStore(Keyring((_KEY,)))
         self.brokers: dict[str, BrokerHost] = {}
         self.people: dict[str, Person] = {}
         self.diaries: dict[str, Diary] = {}

@@ -1,4 +1,4 @@
-"""What notifications weigh on the wire, found out from the wire."""
+"""What notifications weigh, found out from the wire."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import msgspec
 
 from tocsin.model.messages import Result
 from tocsin.model.subscriber import Answer, Note, Notes
+from tocsin.model.weight import weight
 
 _FRAME: Final[msgspec.json.Decoder[Answer]] = msgspec.json.Decoder(Answer)
-EMPTY: Final = len(b'{"s":,"e":,"payload":}')
-"""A note's bytes beside its payload and its two numbers."""
 
 
 def notes(frame: bytes) -> list[Note]:
@@ -21,11 +20,5 @@ def notes(frame: bytes) -> list[Note]:
 
 
 def note_size(note: Note | Result) -> int:
-    """A notification's bytes as they are sent."""
-    s, e = (note.s, note.e) if isinstance(note, Note) else (note.be, note.execution)
-    return len(b'{"s":%d,"e":%d,"payload":%b}' % (s, e, bytes(note.payload)))
-
-
-def weight(be: int, execution: int, size: int) -> int:
-    """The same of one whose payload has so many bytes."""
-    return EMPTY + len(str(be)) + len(str(execution)) + size
+    """What a notification counts in loads."""
+    return weight(len(bytes(note.payload)))

@@ -168,7 +168,9 @@ class MemoryCluster:
         if asker is not None:
             parameters = [fill_in(definition.terms, asker.name, one) for one in parameters]
         rows = [tuple(one.values()) for one in parameters]
-        return Attachment(definition, bes, rows, max((one.execution for one in self.found), default=0), [])
+        execution = max((one.execution for one in self.found), default=0)
+        rates = [0.5 if be == 0 else None for be in bes]
+        return Attachment(definition, bes, rows, execution, [], rates, 4.0)
 
     async def subscribe(
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
@@ -245,7 +247,8 @@ class MemoryCluster:
 
     def execute(self, broker: str, channel: str, execution: int, bes: list[int]) -> None:
         """Lets the broker be told of an execution."""
-        self.listeners[broker].put_nowait(Executed(channel, execution, bes))
+        rates: list[float | None] = [be + 0.5 for be in bes]
+        self.listeners[broker].put_nowait(Executed(channel, execution, bes, "", rates, 10.0))
 
     def find(self, execution: int, be: int, payload: bytes) -> None:
         """Has an execution find something."""

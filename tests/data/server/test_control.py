@@ -74,13 +74,15 @@ async def closed(socket: ClientConnection) -> int | None:
 async def test_a_broker_is_told_of_executions(cluster: MemoryCluster, north: ClientConnection) -> None:
     cluster.execute("north", "Of", 1, [4, 7])
     told = {"type": "executed", "channel": "Of", "execution": 1, "bes": [4, 7], "incarnation": ""}
-    assert await received(north) == told
+    assert await received(north) == told | {"rates": [4.5, 7.5], "seconds": 10.0}
 
 
 async def test_requests_are_answered_under_their_ids(cluster: MemoryCluster, north: ClientConnection) -> None:
     attach = {"type": "attach", "id": 1, "channel": "Of", "parameters": [{"e": "a"}, {"e": "b"}]}
     about = {"channel": "Of", "parameters": [{"e": "a"}, {"e": "b"}], "history": [], "terms": {}}
-    assert await asked(north, **attach) == {"type": "attached", "id": 1, "bes": [0, 1], "execution": 0, **about}
+    rates = {"rates": [0.5, None], "seconds": 4.0}
+    attached = {"type": "attached", "id": 1, "bes": [0, 1], "execution": 0}
+    assert await asked(north, **attach) == attached | about | rates
     assert await asked(north, type="detach", id=2, bes=[0]) == {"type": "detached", "id": 2, "count": 1}
     assert await asked(north, type="ping", id=3) == {"type": "pong", "id": 3}
 

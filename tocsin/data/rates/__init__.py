@@ -12,11 +12,12 @@ would jump between P/window times too much and nothing.
 the window it is scaled as if that were over, or a single early result would be the peak that averages are to avoid.
 
 *Between executions* the average stands until the next one is due, as long after the last as that was after its
-forerunner. If it does not come, the average fades as if nothing were found.
+forerunner. If it does not come, the average fades as if nothing were found. So brokers, too, can go on with what they
+were told last (:class:`Forecast`): they know how long it stands, and how it fades.
 """
 
 from __future__ import annotations
 
-from tocsin.data.rates.averages import Rates
+from tocsin.data.rates.averages import Forecast, Rates
 
-__all__ = ["Rates"]
+__all__ = ["Forecast", "Rates"]

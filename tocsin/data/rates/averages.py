@@ -17,6 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 _YOUNGEST: Final = 0.1
 _FORGOTTEN_AFTER: Final = 40.0
+_DIGITS: Final = 2
 
 
 @dataclass
@@ -28,6 +29,17 @@ class _Channel:
     last: float
     span: float = 0.0
     average: float = 0.0
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """λ of subscriptions until the channel's next execution is due, which is in so many seconds.
+
+    None is of one of which nothing is known: the channel was not executed since it is there.
+    """
+
+    rates: list[float | None]
+    seconds: float
 
 
 class Rates:
@@ -79,14 +91,25 @@ class Rates:
     def rate(self, now: float, bes: npt.NDArray[np.int64]) -> Floats:
         """Bytes per second of each of these; zero for those never heard of."""
         with self._lock:
+            return self._rate(now, bes)
+
+    def forecast(self, now: float, channel: str, bes: npt.NDArray[np.int64]) -> Forecast:
+        """What brokers are told of subscriptions of a channel."""
+        with self._lock:
+            known = self._channels.get(channel.casefold())
+            if known is None:
+                return Forecast([None] * len(bes), 0.0)
             found, places = self._tracks.find(bes)
-            last, overdue = self._channel_times(now)
-            numbers = self._tracks.channel[places]
-            fading = np.exp((self._tracks.at[places] - last[numbers] - overdue[numbers]) / self._window)
-            watched = self._watched(last[numbers] - self._tracks.begun[places])
-            rates = np.zeros(len(bes))
-            rates[found] = self._tracks.average[places] * fading / watched
-            return rates
+            rates = self._rate(now, bes).round(_DIGITS).astype(object)
+            rates[~found] = None
+            rates[np.flatnonzero(found)[self._tracks.begun[places] >= known.last]] = None
+            return Forecast(rates.tolist(), _due(known, now))
+
+    def due(self, now: float, channel: str) -> float:
+        """In how many seconds the channel's next execution is due; 0 if that is late, or the channel unknown."""
+        with self._lock:
+            known = self._channels.get(channel.casefold())
+            return _due(known, now) if known else 0.0
 
     def channel_total(self, now: float, channel: str) -> float:
         """Bytes per second of all that the channel finds, including for subscriptions since forgotten."""
@@ -108,6 +131,16 @@ class Rates:
             known = self._channels.pop(channel.casefold(), None)
             if known:
                 self._tracks.forget_before(known.number, np.inf)
+
+    def _rate(self, now: float, bes: npt.NDArray[np.int64]) -> Floats:
+        found, places = self._tracks.find(bes)
+        last, overdue = self._channel_times(now)
+        numbers = self._tracks.channel[places]
+        fading = np.exp((self._tracks.at[places] - last[numbers] - overdue[numbers]) / self._window)
+        watched = self._watched(last[numbers] - self._tracks.begun[places])
+        rates = np.zeros(len(bes))
+        rates[found] = self._tracks.average[places] * fading / watched
+        return rates
 
     def _channel(self, name: str, begun: float) -> _Channel:
         known = self._channels.get(name.casefold())
@@ -132,6 +165,10 @@ class Rates:
 def _spread(windows: float) -> float:
     """The average weight of the newest so many windows, in relation to that of this moment."""
     return float(-np.expm1(-windows) / windows) if windows > 0 else 1.0
+
+
+def _due(channel: _Channel, now: float) -> float:
+    return max(0.0, channel.last + channel.span - now)
 
 
 def _overdue(channel: _Channel, now: float) -> float:

@@ -197,6 +197,8 @@ def _attached(id: int, attachment: Attachment) -> control.Attached:
         channel=attachment.channel.name,
         parameters=attachment.parameters,
         history=attachment.history,
+        rates=attachment.rates,
+        seconds=attachment.seconds,
     )
 
 

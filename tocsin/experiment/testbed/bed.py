@@ -45,6 +45,7 @@ class Bed:
             free_ports(),
             directory,
             self.brokers,
+            of_data={"rates.window_seconds": Settings().rates.window_seconds / self.speed},
             of_coordinator=self.of_coordinator(),
             of_brokers=[self._of_broker(number) for number in range(self.brokers)],
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tocsin.client.actions import State
 from tocsin.simulate import inspection
 from tocsin.simulate.system import System
@@ -70,21 +72,21 @@ def detached(system: System) -> list[str]:
 
 
 def misjudged(system: System) -> list[str]:
-    """The coordinator reckons with the loads that brokers have."""
+    """The coordinator reckons with the loads that brokers have, and with λ as the data cluster measures it."""
     core, now, found = system.coordinator.core, system.clock.now, []
-    measured: dict[int, list[float]] = {}
+    held: dict[int, None] = {}
     for host, broker in system.brokers.items():
-        for be, line in inspection.lines(broker.core).items():
-            measured.setdefault(be, []).append(line.account.incoming.rate(now))
+        held |= dict.fromkeys(inspection.lines(broker.core))
         member = inspection.registry(core).member(host)
         said, load = (member.load.incoming, member.load.outgoing), broker.core.load(now)
-        if not all(_between(one, [other]) for one, other in zip(said, load, strict=True)):
+        if not all(_same(one, other) for one, other in zip(said, load, strict=True)):
             found.append(f"{host} has I and O {load}, but has reported {said}")
         found += _uncounted(system, host)
+    rates = system.cluster.rates.rate(now, np.array(list(held), np.int64)).tolist()
     return found + [
-        f"BE subscription {be} brings {rates} bytes/s, but the coordinator reckons with {inspection.rate(core, be)}"
-        for be, rates in measured.items()
-        if not _between(inspection.rate(core, be), rates)
+        f"BE subscription {be} brings {rate:.1f} bytes/s, but the coordinator reckons with {inspection.rate(core, be)}"
+        for be, rate in zip(held, rates, strict=True)
+        if not _same(inspection.rate(core, be), rate)
     ]
 
 
@@ -105,6 +107,5 @@ def _uncounted(system: System, host: str) -> list[str]:
     return [f"{host} holds I and O {(incoming, outgoing)}, but the coordinator counts {counted}"]
 
 
-def _between(said: float, measured: list[float]) -> bool:
-    """Brokers that have held something for different times measure differently, and any of them may be believed."""
-    return min(measured) * (1 - TOLERANCE) - 1 <= said <= max(measured) * (1 + TOLERANCE) + 1
+def _same(said: float, measured: float) -> bool:
+    return measured * (1 - TOLERANCE) - 1 <= said <= measured * (1 + TOLERANCE) + 1

@@ -17,7 +17,7 @@ from tocsin.simulate.system import System
 
 BROKERS = ("a", "b", "x")
 PEOPLE = 5
-HEALING, WEIGHING, ARRIVING = 25.0, 5.0, 2.0
+HEALING, MOVING, ARRIVING = 25.0, 8.0, 2.0
 
 
 @dataclass
@@ -52,10 +52,10 @@ class Schedule:
         self._begin()
         self._suffer()
         self._heal()
-        self._weigh()
+        self._move()
         system, trouble = self.system, self._trouble
         wrong = broken(system)
-        wrong += [text for scales in self._scales.values() for text in scales.wrong(system.clock.now)]
+        wrong += [text for scales in self._scales.values() for text in scales.wrong()]
         notes = sum(len(span.had) for diary in system.diaries.values() for span in diary.spans)
         trace = system.trace
         return Outcome(self._seed, trace.fingerprint, trace.events, notes, trouble.moves, trouble.count, wrong)
@@ -79,11 +79,12 @@ class Schedule:
         system.advance(random.choice([0.5, 4.0]))
 
     def _put_on_scales(self, broker: BrokerHost) -> None:
-        self._scales[broker.host] = Scales(broker, self.system.setup.brokers)
+        self._scales[broker.host] = Scales(broker)
 
     def _execute(self, channel: str) -> None:
         """Runs a channel again and again."""
-        self.system.execute(channel, lambda be: self._random.random() < self._finding)  # noqa: ARG005
+        if self._finding:
+            self.system.execute(channel, lambda be: self._random.random() < self._finding)  # noqa: ARG005
         self.system.clock.after(self._random.uniform(0.2, self._pause), self._execute, channel)
 
     def _suffer(self) -> None:
@@ -123,9 +124,9 @@ class Schedule:
         if person.state is State.STOPPED:
             person.start()
 
-    def _weigh(self) -> None:
-        for scales in self._scales.values():
-            scales.begin(self.system.clock.now)
-        self.system.advance(WEIGHING)
+    def _move(self) -> None:
+        """A broker is emptied shortly before the verdict: loads must be right just after moves, too."""
+        self.system.ask(Drain(0, self._random.choice(BROKERS)))
+        self.system.advance(MOVING)
         self._finding = 0.0
         self.system.advance(ARRIVING)

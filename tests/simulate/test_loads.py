@@ -1,0 +1,91 @@
+"""The coordinator reckons with true loads: also just after a move, and when another broker attaches."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.broker.limits import Limits
+from tocsin.coordinator.events import Balance, Drain
+from tocsin.model.weight import AROUND
+from tocsin.simulate import inspection
+from tocsin.simulate.network import Conditions
+from tocsin.simulate.system import Setup, System
+
+PERIOD, TRUE = 10.0, 600.0
+BROKERS = ("a", "b", "x")
+
+
+def system(limits: Limits | None = None) -> System:
+    setup = Setup(conditions=Conditions(latency=0.001, spread=0.0), brokers=limits or Limits())
+    made = System(list(BROKERS), 1, setup)
+    made.cluster.size = lambda be, execution: int(TRUE * PERIOD) - AROUND
+    made.advance(1.0)
+    made.ask(Balance(0, False))
+    return made
+
+
+def play(system: System, periods: int) -> list[int]:
+    """Runs the channel for a while; what the coordinator reckons with, every second."""
+    rates = []
+    for _ in range(periods):
+        system.execute("c")
+        for _ in range(int(PERIOD)):
+            system.advance(1.0)
+            rates.append(inspection.rate(system.coordinator.core, 1))
+    return rates
+
+
+def settled(world: System) -> None:
+    world.join("ann")
+    world.subscribe("ann", "c", v=1)
+    play(world, 10)
+
+
+def test_a_rate_stays_what_it_is_when_everybody_moves_again_and_again() -> None:
+    world = system()
+    settled(world)
+    for broker in BROKERS * 2:
+        world.ask(Drain(0, broker))
+        rates = play(world, 3)
+        world.ask(Drain(0, broker, False))
+        assert [min(rates), max(rates)] == pytest.approx([TRUE, TRUE], rel=0.02)
+    assert inspection.moved(world.coordinator.core) >= 3
+
+
+def test_a_rate_stays_what_it_is_when_other_brokers_attach() -> None:
+    world = system()
+    settled(world)
+    for name in ("bob", "cid"):
+        world.join(name)
+        world.subscribe(name, "c", v=1)
+        rates = play(world, 3)
+        assert [min(rates), max(rates)] == pytest.approx([TRUE, TRUE], rel=0.02)
+    assert len(world.cluster.attached[1]) == 3
+
+
+def test_a_rate_stays_what_it_is_when_its_broker_dies() -> None:
+    world = system()
+    settled(world)
+    at = inspection.place(world.coordinator.core, "ann").broker
+    assert at is not None
+    world.brokers[at].crash()
+    rates = play(world, 6)
+    assert [min(rates), max(rates)] == pytest.approx([TRUE, TRUE], rel=0.02)
+
+
+@pytest.mark.parametrize("period", [10.0, 300.0])
+def test_what_brokers_measure_is_what_the_coordinator_reckons_with(period: float) -> None:
+    world = system()
+    for name in ("ann", "bob", "cid", "dan"):
+        world.join(name)
+        world.subscribe(name, "c", v=1)
+        world.subscribe(name, "c", v=len(name + name[0]))
+    for _ in range(20):
+        world.execute("c")
+        world.advance(period)
+    core = world.coordinator.core
+    figures = inspection.book(core).figures()
+    for name, broker in world.brokers.items():
+        at = inspection.book(core).brokers.tolist().index(inspection.broker_number(core, name))
+        planned = float(figures.incoming[at]), float(figures.outgoing[at])
+        assert broker.core.load(world.clock.now) == pytest.approx(planned, rel=0.02)
