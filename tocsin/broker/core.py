@@ -193,8 +193,9 @@ class Broker:
         self._coordinator.up = True
         self._stays.connected()
         self._greet()
-        self._requests.connected()
+        # What subscribers have asked for since counts, so it comes last.
         self._corrections.connected()
+        self._requests.connected()
         self._reports.connected()
 
     def _greet(self) -> None:

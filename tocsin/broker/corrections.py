@@ -57,14 +57,23 @@ class Corrections:
             correction.now is None and held.subscription in correction.numbers for _, correction in self._of(stay)
         )
 
-    def forget(self, stay: Stay, be: int) -> None:
-        """The subscriber itself makes or gives up a subscription; what it was stored as is then to go."""
+    def numbers(self, stay: Stay, be: int) -> tuple[int, ...]:
+        """Under which other numbers the coordinator may still have a subscription."""
+        known = [number for _, each in self._of(stay) if _is_for(each, be) for number in each.numbers]
+        return tuple(number for number in dict.fromkeys(known) if number != be)
+
+    def overtaken(self, stay: Stay, be: int, was: tuple[int, ...], gone: bool) -> None:
+        """The subscriber itself has made a subscription or given it up, and that is stored, under all these numbers.
+
+        What was to be said of it before need not be any more. What was said after the subscriber gave it up must not
+        bring it back.
+        """
         for ref, correction in self._of(stay):
-            if _is_for(correction, be):
-                others = tuple(number for number in correction.numbers if number != be)
-                self.kept(ref)
-                if others:
-                    self._add(Correction(stay, correction.before, None, others))
+            others = tuple(number for number in correction.numbers if number not in (be, *was))
+            if not others or (correction.now is None and others != correction.numbers):
+                self._instead(ref, others)
+            elif gone and _is_for(correction, be):
+                self._instead(ref, (be, *others))
 
     def leave(self, stay: Stay) -> None:
         """The stay is over."""
@@ -108,6 +117,13 @@ class Corrections:
         self._corrections[self._last] = correction
         self._stays.setdefault(correction.stay, {})[self._last] = correction
         self._say(self._last)
+
+    def _instead(self, ref: int, numbers: tuple[int, ...]) -> None:
+        """What is stored under these numbers is no more."""
+        correction = self._corrections[ref]
+        self.kept(ref)
+        if numbers:
+            self._add(Correction(correction.stay, correction.before, None, numbers))
 
     def _of(self, stay: Stay) -> list[tuple[int, Correction]]:
         return list(self._stays.get(stay, {}).items())

@@ -27,7 +27,8 @@ from tocsin.model.subscriber import Held
 
 @dataclass(eq=False)
 class Keeping:
-    """A change on its way into the coordinator's store. Its line is claimed; ``said`` once it was sent."""
+    """A change on its way into the coordinator's store. Its line is claimed; ``said`` once it was sent, with the other
+    numbers under which the coordinator may have had it."""
 
     stay: Stay
     line: Line
@@ -35,6 +36,7 @@ class Keeping:
     gone: bool
     waiters: list[tuple[Session, int]] = field(default_factory=list)
     said: bool = False
+    was: tuple[int, ...] = ()
 
 
 class Requests:
@@ -113,6 +115,7 @@ class Requests:
         if keeping is None:
             return
         self._deadlines.drop(ref)
+        self._corrections.overtaken(keeping.stay, keeping.held.subscription, keeping.was, keeping.gone)
         if keeping.gone:
             self._end(keeping)
         else:
@@ -209,7 +212,6 @@ class Requests:
             del self._asked[stay]
 
     def _keep(self, keeping: Keeping) -> None:
-        self._corrections.forget(keeping.stay, keeping.held.subscription)
         self._last += 1
         self._keepings[self._last] = keeping
         self._deadlines.set(self._outbox.now, self._last)
@@ -217,8 +219,16 @@ class Requests:
 
     def _say(self, ref: int, keeping: Keeping) -> None:
         keeping.said = keeping.said or self._coordinator.up
-        stay = keeping.stay
-        self._coordinator.tell(coordination.Keep(ref, stay.subscriber, stay.number, keeping.held, keeping.gone))
+        keeping.was = self._others(keeping)
+        stay, held = keeping.stay, keeping.held
+        keep = coordination.Keep(ref, stay.subscriber, stay.number, held, keeping.gone, was=keeping.was)
+        self._coordinator.tell(keep)
+
+    def _others(self, keeping: Keeping) -> tuple[int, ...]:
+        """The other numbers under which the coordinator may have what is made or given up."""
+        asked, present = keeping.held.subscription, keeping.line.present.be
+        known = self._corrections.numbers(keeping.stay, present)
+        return tuple(number for number in (*known, present) if number != asked) if keeping.gone else known
 
     def _begin(self, keeping: Keeping) -> None:
         held, stay, line = keeping.held, keeping.stay, keeping.line.present

@@ -275,12 +275,8 @@ class Coordinator:
             return
         if keep.unasked:
             self._correct(keep)
-        elif keep.gone:
-            if rooms.places.drop(keep.subscriber, keep.held.subscription):
-                rooms.loads.drop(keep.subscriber, keep.held.subscription)
-        elif rooms.places.hold(keep.subscriber, keep.held):
-            rooms.loads.hold(keep.subscriber, keep.held.subscription)
-        if not keep.unasked:
+        else:
+            self._change(keep)
             # Whoever subscribes there has arrived, even if the broker's word of it was lost.
             rooms.moves.arrived(keep.subscriber, keep.stay)
         move = rooms.moves.get(keep.subscriber)
@@ -289,16 +285,31 @@ class Coordinator:
         else:
             rooms.ledger.send(link, Kept(keep.ref))
 
+    def _change(self, keep: Keep) -> None:
+        """A subscriber makes a subscription or gives it up, under whatever number it is stored."""
+        number = keep.held.subscription
+        for stored in (number, *keep.was) if keep.gone else keep.was:
+            self._drop(keep.subscriber, stored)
+        if not keep.gone:
+            self._hold(keep)
+
+    def _hold(self, keep: Keep) -> None:
+        if self._rooms.places.hold(keep.subscriber, keep.held):
+            self._rooms.loads.hold(keep.subscriber, keep.held.subscription)
+
+    def _drop(self, subscriber: str, number: int) -> None:
+        if self._rooms.places.drop(subscriber, number):
+            self._rooms.loads.drop(subscriber, number)
+
     def _correct(self, keep: Keep) -> None:
         """What is stored is otherwise; what the subscriber has given up meanwhile stays given up."""
-        rooms, name, number = self._rooms, keep.subscriber, keep.held.subscription
+        name, number = keep.subscriber, keep.held.subscription
         meant = {*keep.was} if keep.gone and keep.was else {number, *keep.was}
-        held = meant & {each.subscription for each in rooms.places.held(name)}
+        held = meant & {each.subscription for each in self._rooms.places.held(name)}
         for other in sorted(held if keep.gone else held - {number}):
-            rooms.places.drop(name, other)
-            rooms.loads.drop(name, other)
-        if held and not keep.gone and rooms.places.hold(name, keep.held):
-            rooms.loads.hold(name, keep.held.subscription)
+            self._drop(name, other)
+        if held and not keep.gone:
+            self._hold(keep)
 
     def _moved(self, now: float, link: Link, member: Member, message: Prepared | Unprepared | Absent | Arrived) -> None:
         moves, subscriber, stay = self._rooms.moves, message.subscriber, message.stay
