@@ -173,6 +173,32 @@ def test_cursors_of_the_source_count_when_it_lets_go(desk: Desk) -> None:
     assert desk.store.read().held["ann"] == {7: held(7, 12)}
 
 
+def test_a_broker_that_comes_back_from_the_dead_says_how_far_those_are_who_have_left_it(desk: Desk) -> None:
+    desk.muted.add("a")
+    desk.wait(5)
+    desk.say("b", Prepared("ann", 2))
+    assert desk.place("ann").broker == "b"
+    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.say("a", Released("ann", 1, {7: 12}))
+    assert desk.store.read().held["ann"] == {7: held(7, 12)}
+
+
+def test_a_destination_where_the_subscriber_came_too_late_says_how_far_it_is(desk: Desk) -> None:
+    told(desk)
+    desk.wait(30)
+    assert desk.place("ann").broker == "a"
+    desk.say("b", Released("ann", 2, {7: 12}))
+    assert desk.store.read().held["ann"] == {7: held(7, 12)}
+
+
+@pytest.mark.parametrize("word", [Progress({"ann": {7: 12}}), Released("ann", 1, {7: 12})])
+def test_a_brokers_word_of_somebody_elses_subscriber_counts_for_nothing(desk: Desk, word: Progress | Released) -> None:
+    assert desk.messages(desk.say("b", word)) == []
+    assert desk.store.read().held["ann"] == {7: held(7)}
+    desk.say("a", Progress({"ann": {7: 3}}))
+    assert desk.store.read().held["ann"] == {7: held(7, 3)}
+
+
 def test_a_subscription_is_kept_once_it_is_stored(desk: Desk) -> None:
     link = desk.links["a"]
     (store,) = desk.core.handle(desk.now, Received(link, Keep(3, "ann", 1, held(8))))
@@ -184,6 +210,21 @@ def test_the_same_subscription_may_be_kept_again(desk: Desk) -> None:
     desk.say("a", Progress({"ann": {7: 40}}))
     assert desk.messages(desk.say("a", Keep(4, "ann", 1, held(7, 3)))) == [Kept(4)]
     assert desk.store.read().held["ann"] == {7: held(7, 40)}
+
+
+def test_what_is_asked_for_at_the_destination_before_it_knows_of_it_goes_on_from_where_it_was(desk: Desk) -> None:
+    told(desk)
+    desk.say("a", Keep(3, "ann", 1, held(8, 5)))
+    desk.say("b", Arrived("ann", 2))
+    assert desk.messages(desk.say("b", Keep(4, "ann", 2, held(8, 9)))) == [Kept(4)]
+    assert desk.store.read().held["ann"][8] == held(8, 5)
+
+
+def test_what_is_asked_for_or_given_up_is_so_under_all_its_numbers(desk: Desk) -> None:
+    desk.say("a", Keep(3, "ann", 1, held(9, 5), was=(7,)))
+    assert desk.store.read().held["ann"] == {9: held(9, 5)}
+    desk.say("a", Keep(4, "ann", 1, held(10), gone=True, was=(9, 99)))
+    assert "ann" not in desk.store.read().held
 
 
 def test_a_subscription_made_during_a_move_is_kept_when_the_destination_has_it(desk: Desk) -> None:

@@ -7,7 +7,7 @@ from math import inf
 from msgspec.structs import replace
 
 from tocsin.coordinator.ledger import Ledger
-from tocsin.coordinator.store.records import DropHeld, DropPlace, Place, PutCursors, PutHeld, PutPlace, State, further
+from tocsin.coordinator.store.records import DropHeld, DropPlace, Place, PutCursors, PutHeld, PutPlace, State
 from tocsin.model.histories import Cursor, meant
 from tocsin.model.subscriber import Cursors, Held
 
@@ -24,6 +24,8 @@ class Places:
         self._held = {name: dict(held) for name, held in state.held.items()}
         # Dictionaries as sets that keep their order, so that a simulation can be replayed.
         self._on: dict[str, dict[str, None]] = {}
+        # The broker that each has left last, which may still have to tell how far they were.
+        self._left: dict[str, str] = {}
         for place in state.places:
             self._settle(place)
 
@@ -46,6 +48,8 @@ class Places:
         before = self.get(place.subscriber)
         if before.broker is not None:
             self._on[before.broker].pop(place.subscriber, None)
+        for broker in {before.broker, before.destination} - {place.broker, place.destination, None}:
+            self._left[place.subscriber] = str(broker)
         here, there = (self._gone, self._places) if place.gone else (self._places, self._gone)
         there.pop(place.subscriber, None)
         here[place.subscriber] = place
@@ -68,6 +72,7 @@ class Places:
             self._ledger.write(DropHeld(subscriber, subscription))
         place = self.get(subscriber)
         self.put(Place(subscriber, coming=place.coming, registration=place.registration, gone=until))
+        self._left.pop(subscriber, None)
 
     def forget(self, now: float, most: int) -> None:
         """Forgets that some were removed of whom nothing can be heard any more, so many at once."""
@@ -99,12 +104,18 @@ class Places:
         return list(self._held.get(subscriber, {}).values())
 
     def hold(self, subscriber: str, held: Held) -> bool:
-        """Notes a subscription; False when it was held before."""
+        """Notes a subscription; False when it was held before.
+
+        Then it goes on from where it was. A broker that does not hold it yet, because the subscriber has just come,
+        would begin it later: whatever is between would be nobody's.
+        """
         mine = self._held.setdefault(subscriber, {})
         before = mine.get(held.subscription)
-        mine[held.subscription] = further(before, held)
-        if before != mine[held.subscription]:
-            self._ledger.write(PutHeld(subscriber, mine[held.subscription]))
+        if before and before.incarnation == held.incarnation:
+            held = replace(held, cursor=before.cursor)
+        mine[held.subscription] = held
+        if before != held:
+            self._ledger.write(PutHeld(subscriber, held))
         return before is None
 
     def drop(self, subscriber: str, subscription: int) -> bool:
@@ -115,7 +126,7 @@ class Places:
         return True
 
     def advance(self, subscriber: str, cursors: Cursors, broker: str) -> None:
-        """Notes how far a subscriber is, by the word of a broker.
+        """Notes how far a subscriber is, by the word of a broker: the one it is on, comes to, or has left last.
 
         Under another incarnation than before only its own broker's word counts: another's may be of long ago. Where
         somebody of this name was removed before, another's may be of them.
@@ -124,6 +135,8 @@ class Places:
         if place.registration and broker != place.broker:
             return
         own = broker in (place.broker, place.destination)
+        if not own and self._left.get(subscriber) != broker:
+            return
         told = {key: meant(cursor, mine[key].incarnation) for key, cursor in cursors.items() if key in mine}
         news = {key: cursor for key, cursor in told.items() if _is_news(mine[key], cursor, own)}
         for subscription, cursor in news.items():

@@ -133,9 +133,10 @@ class Released(Message, frozen=True, tag="released"):
 class Keep(Message, frozen=True, tag="keep"):
     """A subscription was made or given up, and the subscriber is told when it is stored.
 
-    With ``unasked`` the broker says so of itself, since the data cluster has another number, spelling or history for
-    it, or has it no more: it says nothing about where the subscriber is. ``was`` are the numbers under which that
-    may be stored; if it is under none of them, the subscriber has given it up, and that counts.
+    ``was`` are other numbers under which it may be stored, and then is no more. With ``unasked`` the broker says so of
+    itself, since the data cluster has another number, spelling or history for it, or has it no more: it says nothing
+    about where the subscriber is, and if it is stored under no such number, the subscriber has given it up, and that
+    counts.
     """
 
     ref: int
@@ -154,7 +155,10 @@ class Kept(Message, frozen=True, tag="kept"):
 
 
 class Progress(Message, frozen=True, tag="progress"):
-    """How far subscribers have acknowledged, since this was last said: subscriber → subscription → execution."""
+    """How far subscribers have acknowledged, since this was last said: subscriber → subscription → execution.
+
+    Of those who are not the broker's, do not come to it and have not just left it, this counts for nothing.
+    """
 
     cursors: dict[str, Cursors]
 
