@@ -24,6 +24,7 @@ LIMITS = Limits(
     stranger_seconds=50.0,
     pull_executions=4,
     pull_lines=2,
+    pull_bytes=100,
     message_burst=10_000.0,
 )
 

@@ -65,6 +65,37 @@ def test_what_is_executed_during_a_pull_is_pulled_by_the_next_in_one_go(bench: B
     assert notes(did, 1) == [(1, 1), (1, 2), (1, 3)]
 
 
+def test_a_pull_of_what_is_new_is_bounded_in_bytes_and_the_next_goes_on_where_it_ended() -> None:
+    bench = Bench(Limits(pull_bytes=1))
+    bench.connect()
+    bench.serve("ann", 1, bench.line(1), bench.line(2))
+    bench.execute()
+    bench.do(events.Lost("data"))
+    for be in (1, 2, 1):
+        bench.cluster.execute("c", lambda each, be=be: each == be)
+    did = bench.answer_data(bench.do(events.Connected("data")))
+    assert [(pull.first, pull.last, pull.most) for pull in told(did, control.Pull)] == [(2, 4, 1), (3, 4, 1), (4, 4, 1)]
+    assert notes(did, 1) == [(1, 2), (2, 3), (1, 4)]
+
+
+def test_whoever_comes_while_a_bounded_pull_is_under_way_misses_nothing_and_gets_nothing_twice() -> None:
+    bench = Bench(Limits(pull_bytes=1))
+    bench.connect()
+    bench.serve("ann", 1, bench.line(1))
+    bench.cluster.attach("a", "c", [bench.line(2).parameters])
+    bench.tell(bench.cluster.execute("c", lambda be: True)["a"])
+    [first] = told(bench.did, control.Pull)
+    bench.tell(bench.cluster.execute("c", lambda be: True)["a"])
+    [second] = told(bench.tell(bench.cluster.answer("a", first)), control.Pull)
+    bench.tell(bench.cluster.execute("c", lambda be: True)["a"])
+    bench.tell(coordination.Prepare("bob", 1, [bench.line(2, cursor=1)]))
+    bench.answer_data()
+    did = bench.login("bob", 2)
+    did += bench.answer_data(bench.tell(bench.cluster.answer("a", second)))
+    assert notes(did, 2) == [(2, 2), (2, 3)]
+    assert notes(bench.execute(), 2) == [(2, 4)]
+
+
 def test_who_comes_back_gets_what_was_missed_before_what_is_new(bench: Bench) -> None:
     bench.serve("ann", 1, bench.line())
     bench.execute()

@@ -1,7 +1,7 @@
 """New results: pulled once per execution for all lines, and given to every subscription that is current.
 
-One pull per channel is under way at a time; what is executed meanwhile is pulled by the next, in one go. Its
-answer comes in parts, each of which is given as it comes.
+One pull per channel is under way at a time; what is executed meanwhile is pulled by the next, in one go. It has a bound
+in bytes, so that other channels get their turn, and its answer comes in parts, each of which is given as it comes.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Delivery:
         channel.pulling, channel.pulls = last, channel.pulls + 1
         bes = sorted(line.be for line in lines) if len(lines) <= self._limits.pull_ids else None
         self._data.ask(
-            lambda id: control.Pull(id, channel.name, first, last, bes),
+            lambda id: control.Pull(id, channel.name, first, last, bes, self._limits.pull_bytes),
             partial(self._pulled, channel, channel.incarnation, channel.pulls, last),
         )
 
@@ -144,12 +144,17 @@ class Delivery:
             channel.wanted = dict.fromkeys(channel.lines.values())
             self._retries[channel] = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)
             return
+        upto = last
         if isinstance(answer, control.Results):
             self._take_in(channel, answer)
             if answer.more:
                 return
+            upto = last if answer.upto is None else min(answer.upto, last)
         channel.pulling = 0
-        channel.level = max(channel.level, last)
+        channel.level = max(channel.level, upto)
+        if upto < last:
+            # Also for lines attached since: they take part in what is pulled next, for nobody has asked for them yet.
+            channel.wanted = dict.fromkeys(channel.lines.values())
         self._catchup.advance(channel)
         self.pull(channel)
 
