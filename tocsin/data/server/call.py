@@ -54,6 +54,9 @@ class Body:
     example: str
 
 
+Handler = Callable[[Call], Awaitable[Response]]
+
+
 @dataclass(frozen=True)
 class Query:
     """A parameter in the query string of a call."""
@@ -74,7 +77,7 @@ class Operation:
     method: str
     path: str
     access: Access
-    handler: Callable[[Call], Awaitable[Response]]
+    handler: Handler
     summary: str
     description: str = ""
     paper: str = ""

@@ -7,7 +7,7 @@ from typing import Final
 
 from tocsin.data.server import publications, statements, status, subscriptions
 from tocsin.data.server.access import Access
-from tocsin.data.server.call import Body, Operation
+from tocsin.data.server.call import Body, Handler, Operation
 from tocsin.data.sql.forms import Listing, Thing
 from tocsin.model import messages
 
@@ -66,33 +66,37 @@ def _listing(what: Listing, group: str, access: Access = Access.ANY) -> Operatio
     )
 
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation(
+def _file(path: str, handler: Handler, summary: str, description: str) -> Operation:
+    """A call that takes an application file."""
+    return Operation(
         "POST",
-        "/apply",
+        path,
         Access.ADMIN,
+        handler,
+        summary,
+        description,
+        group="Definitions",
+        body=Body({"text/sql": _SQL, "application/json": messages.Statement}, "SHOW CHANNELS;"),
+        answers={200: messages.Applied},
+        errors=(400, 409, 413),
+    )
+
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    _file(
+        "/apply",
         statements.apply,
         "Apply an application file",
         "Carries the statements out in order and says what each did. All are checked before the first is carried out, "
         "so that a file with a mistake changes nothing; should one fail all the same, the error's `outcomes` say what "
         "those before it did. A definition that exists differently is reported as `changed` and left alone unless its "
         "statement says OR REPLACE. LOAD DATASET is refused here.",
-        group="Definitions",
-        body=Body({"text/sql": _SQL, "application/json": messages.Statement}, "SHOW CHANNELS;"),
-        answers={200: messages.Applied},
-        errors=(400, 409, 413),
     ),
-    Operation(
-        "POST",
+    _file(
         "/check",
-        Access.ADMIN,
         statements.check,
         "Check an application file",
         "Says what applying the statements would do, and changes nothing. LOAD DATASET is checked as far as its name.",
-        group="Definitions",
-        body=Body({"text/sql": _SQL, "application/json": messages.Statement}, "SHOW CHANNELS;"),
-        answers={200: messages.Applied},
-        errors=(400, 409, 413),
     ),
     *_definitions(Thing.DATASET),
     Operation(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from starlette.responses import Response
 
-from tocsin.data.server.call import Call
+from tocsin.data.server.call import Call, Handler
 from tocsin.data.server.uploads import upload
 from tocsin.data.sql.forms import CreateChannel, CreateDataset, CreateFeed, LoadDataset, Statement, Thing
 from tocsin.data.sql.statements import parse
@@ -58,7 +57,7 @@ async def check(call: Call) -> Response:
     return answer(messages.Applied(await call.cluster.check(text)))
 
 
-def create(thing: Thing) -> Callable[[Call], Awaitable[Response]]:
+def create(thing: Thing) -> Handler:
     """The call that carries out one CREATE statement for a ``thing``."""
 
     async def created(call: Call) -> Response:
@@ -76,7 +75,7 @@ def create(thing: Thing) -> Callable[[Call], Awaitable[Response]]:
     return created
 
 
-def drop(thing: Thing) -> Callable[[Call], Awaitable[Response]]:
+def drop(thing: Thing) -> Handler:
     """The call that drops a ``thing`` by its name."""
 
     async def dropped(call: Call) -> Response:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import Final
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from tocsin.data.server.call import Call, Query
+from tocsin.data.server.call import Call, Handler, Query
 from tocsin.data.sql.forms import Listing
 from tocsin.errors import InvalidError
 from tocsin.http.answers import answer
@@ -21,7 +20,7 @@ LIMIT: Final = Query(
 _POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
 
 
-def listing(what: Listing) -> Callable[[Call], Awaitable[Response]]:
+def listing(what: Listing) -> Handler:
     """The call that lists things of one kind."""
 
     async def listed(call: Call) -> Response:
