@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.client.driving import FIRES, Program, again, asked, every, held, notes, only, sent, subscribed, welcome
 from tocsin.client.actions import Confirmed, Deliver, Ended, Open, Resumed, Troubled
@@ -110,6 +111,37 @@ def test_what_an_earlier_program_held_is_given_up_though_that_was_wanted_before_
     request = asked(actions, UnsubscribeRequest)
     assert request.subscription == 7
     assert every(program.say(connection, Unsubscribed(request.id, 7)), Left) == [Left(1)]
+
+
+def test_all_that_an_earlier_program_held_is_given_up_though_one_had_to_wait_for_another() -> None:
+    program = Program()
+    flood = replace(held(8), parameters={"event": "flood"})
+    for ref, parameters in enumerate([FIRES, flood.parameters], 1):
+        program.do(Subscribe(ref, "Fires", parameters))
+        assert program.do(Unsubscribe(ref)) == []
+    connection = program.serve(held(7), flood)
+    given_up = []
+    for number in (7, 8):
+        program.confirm(connection, asked(program.actions, SubscribeRequest), number)
+        request = asked(program.actions, UnsubscribeRequest)
+        given_up.append(request.subscription)
+        program.say(connection, Unsubscribed(request.id, number))
+        assert len(every(program.actions, Left)) == 1
+    assert given_up == [7, 8]
+
+
+def test_what_has_to_wait_for_another_of_its_channel_is_given_up_too_if_an_earlier_program_held_it() -> None:
+    program = Program()
+    flood = replace(held(8), parameters={"event": "flood"})
+    connection = program.serve(held(7), flood)
+    request = asked(program.do(Subscribe(1, "Fires", FIRES)), SubscribeRequest)
+    program.confirm(connection, request, 7)
+    first = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    program.do(Subscribe(2, "Fires", flood.parameters))
+    assert program.do(Unsubscribe(2)) == []
+    request = asked(program.say(connection, Unsubscribed(first.id, 7)), SubscribeRequest)
+    program.confirm(connection, request, 8)
+    assert asked(program.actions, UnsubscribeRequest).subscription == 8
 
 
 def test_a_wish_without_an_answer_is_given_up_when_its_number_is_known() -> None:

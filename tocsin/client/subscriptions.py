@@ -100,8 +100,8 @@ class Subscriptions:
             return []
         if wanted.number is not None:
             return self._leave(wanted, wanted.number)
-        asked = wanted.ask is not None and (self._asks.was_sent(wanted.ask) or self._may_be_held(wanted))
-        if asked or (wanted.ask is not None and not self._welcomed):
+        sent = wanted.ask is not None and self._asks.was_sent(wanted.ask)
+        if sent or self._may_be_held(wanted) or not self._welcomed:
             wanted.leaving = True
             return []
         return self._forget(wanted)
@@ -223,11 +223,13 @@ class Subscriptions:
         if not self._blocked:
             return
         parting = {leaving.channel for leaving in self._leaving.values()}
-        parting |= {wanted.channel for wanted in self._wanted.values() if wanted.leaving}
+        parting |= {one.channel for ref, one in self._wanted.items() if one.leaving and ref not in self._blocked}
         for ref, wanted in list(self._blocked.items()):
             if wanted.channel not in parting:
                 del self._blocked[ref]
                 self._ask_for(wanted)
+                if wanted.leaving:
+                    parting.add(wanted.channel)
 
     def _admit(self, held: Held) -> None:
         self._channels[held.subscription] = held.channel.casefold()
