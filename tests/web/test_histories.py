@@ -95,6 +95,32 @@ async def test_after_two_restored_copies_only_what_is_new_since_what_all_have_in
         assert await browser.report() == [[number, "life 3"] for number in range(4, 7)]
 
 
+async def test_what_was_lost_and_is_restored_does_not_come_again(town: Town, browse: Open) -> None:
+    # Nothing is acknowledged, so that the broker begins anew each time.
+    script = """
+        const me = await tocsin.connect(url, {token, rules: {...rules, ack: 1000}});
+        const fires = await me.subscribe("Fires", {v: 1});
+        const told = async (count) => report((await taken(fires, count)).map(({rows}) => [rows[0].n, rows[0].i]));
+        await report("ready");
+        await told(3);
+        await told(2);
+        await told(2);
+    """
+    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+        assert await browser.report() == "ready"
+        town.execute("Fires", 3)
+        assert await browser.report() == [[number, "creation 1"] for number in range(1, 4)]
+        copy = town.data.copy()
+        town.data.lose()
+        town.data.create("Fires")
+        town.restart_data()
+        town.execute("Fires", 2)
+        assert [number for number, _ in await browser.report()] == [1, 2]
+        town.restart_data(copy)
+        town.execute("Fires", 2)
+        assert [number for number, _ in await browser.report()] == [4, 5]
+
+
 async def test_a_subscription_goes_on_under_another_number_when_all_data_were_lost(town: Town, browse: Open) -> None:
     script = """
         const me = await tocsin.connect(url, {token, rules});

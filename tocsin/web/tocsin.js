@@ -18,6 +18,8 @@ export const RULES = {
 
 const VERSION = 1;
 const CONNECTIONS = 4;
+// So many histories that were taken back are remembered, for one of them may be restored.
+const BRANCHES = 8;
 const [GOING_AWAY, UNAUTHORIZED, ELSEWHERE, REPLACED, FLOOD] = [1001, 4401, 4404, 4409, 4429];
 const PASSING = new Set(["busy", "unavailable", "storage", "internal"]);
 const FATAL = {
@@ -136,6 +138,7 @@ export class Subscription {
 /** One subscription number: what was delivered and taken of it, and who reads it. */
 class Stream {
   readers = new Set(); kept = []; backlog = []; missed = 0; deaf = -1; left = new Set(); heard = new Map(); cuts = [];
+  branches = [];
 
   constructor(held) {
     this.held = held;
@@ -165,8 +168,16 @@ class Stream {
   #goOn(history) {
     const common = shared(history, this.incarnation, this.history), place = placeOf(history, this.incarnation);
     this.left.add(this.incarnation);
+    if (common < this.last) this.#cut(common);
     this.history = place < 0 ? history : [...this.history.slice(0, -1), ...history.slice(place)];
-    if (common >= this.last) return;
+    for (const branch of this.branches) this.#restore(branch, history);
+  }
+
+  /** What was delivered after `common` counts no more, unless a later history has it again. */
+  #cut(common) {
+    const taken = new Map([this, ...this.readers].map((each) => [each, each.taken]));
+    this.branches.push({before: this.history, last: this.last, taken});
+    if (this.branches.length > BRANCHES) this.branches.shift();
     this.cuts.push(common);
     this.last = common;
     for (const each of [this, ...this.readers]) if (each.taken > common) each.taken = common;
@@ -174,9 +185,16 @@ class Stream {
     while (this.backlog.length && this.backlog.at(-1) > common) this.backlog.pop();
   }
 
+  /** What had been delivered and taken counts again, as far as a history shares it. */
+  #restore({before, last, taken}, history) {
+    const again = shared(history, before.at(-1)[0], before);
+    this.last = larger(this.last, smaller(last, again));
+    for (const [each, had] of taken) each.taken = larger(each.taken, smaller(had, again));
+  }
+
   /** An execution that was delivered when there were so many cuts, as it counts now. */
   #counted(execution, epoch) {
-    return this.cuts.slice(epoch).reduce((least, cut) => (cut < least ? cut : least), execution);
+    return this.cuts.slice(epoch).reduce(smaller, execution);
   }
 
   /** Takes a note in, unless it is a repetition or there is no room; then none later of the same connection either. */
@@ -699,6 +717,10 @@ function shared(history, known, before = []) {
   if (common < 0) return 0;
   return least(before.slice(common + 1), shared(history, before[common][0]));
 }
+
+// Executions are numbers or, where they are very large, bigints, of which Math knows nothing.
+const smaller = (one, other) => (other < one ? other : one);
+const larger = (one, other) => (other > one ? other : one);
 
 const placeOf = (history, known) => history.findLastIndex(([incarnation]) => incarnation === known);
 
