@@ -151,3 +151,13 @@ def test_what_was_read_in_a_stay_is_not_told_of_the_next_of_the_same_name(bench:
     assert released.cursors[bench.line().subscription] == 1
     bench.tell(coordination.Prepare("ann", 2, [], registration=1))
     assert told(bench.wait(5), coordination.Progress) == []
+
+
+def test_who_was_told_of_what_has_ended_elsewhere_is_to_log_in_again_and_ask(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line(1), bench.line(2))
+    bench.tell(coordination.Prepare("ann", 1, [bench.line(2)]))
+    assert closed(bench.did) == [(1, Code.OUTDATED)]
+    [welcome] = [each for each in sent(bench.login("ann", 2), 2) if isinstance(each, subscriber.Welcome)]
+    assert [held.subscription for held in welcome.subscriptions] == [2]
+    bench.tell(coordination.Prepare("ann", 1, [bench.line(2)]))
+    assert closed(bench.did) == []

@@ -168,12 +168,16 @@ class Stays:
         alive = [(held, line.present) for held, line in preparation.lines if not self._has_ended(held, line.present)]
         wanted = {line.be: (held, line) for held, line in alive}
         changing = {line.present.be for line in preparation.changing | self._requests.changing(stay)}
+        before = set(stay.subscriptions)
         for be in list(stay.subscriptions | wanted):
             # One that is being made or given up here becomes what it is to be when the coordinator has stored it; of
             # all others it knows best.
             known = (be in stay.subscriptions) == (be in preparation.before)
             if known and be not in changing:
                 self._adopt(stay, be, *wanted.get(be, (None, None)))
+        if stay.session and before - set(stay.subscriptions):
+            # The subscriber has been told that it has these. It may not know that they have ended: it will ask.
+            self._sessions.end(stay.session, Code.OUTDATED, "what is held is not what was said; log in again")
         for held, line in preparation.lines:
             self._correct(stay, held, line.present)
         for held in preparation.ended:

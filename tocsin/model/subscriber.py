@@ -222,6 +222,7 @@ class Code:
     UNREADABLE: Final = 4400  # a message that is none, or out of turn
     UNAUTHORIZED: Final = 4401  # no token, or one that is not valid
     ELSEWHERE: Final = 4404  # the subscriber belongs to another broker: ask the coordinator
+    OUTDATED: Final = 4405  # the broker does not hold what it said any more: log in again
     LATE: Final = 4408  # no login in time
     REPLACED: Final = 4409  # the same subscriber has connected again
     FLOOD: Final = 4429  # too many messages in too short a time
