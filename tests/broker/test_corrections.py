@@ -6,6 +6,7 @@ import pytest
 
 from tests.broker.world import Bench, told
 from tocsin.broker import events
+from tocsin.model.control import Dropped
 from tocsin.model.coordination import Keep, Kept, Prepare, Refused
 from tocsin.model.subscriber import Held, Subscribe, Unsubscribe
 
@@ -113,3 +114,38 @@ def test_what_the_coordinator_says_while_it_is_given_up_does_not_bring_it_back(b
     bench.tell(Kept(1))
     assert keeps(bench) == [(1, True, (2, 1))]
     assert now(bench) == []
+
+
+@pytest.fixture
+def ended() -> Bench:
+    """A broker whose subscriber was told that its channel is gone; the coordinator was away, and all data are lost."""
+    bench = Bench()
+    bench.cluster.absent.add("c")
+    bench.cluster.create("c")
+    bench.connect()
+    bench.serve("p", 1, was(bench))
+    bench.do(events.Lost("coordinator"))
+    bench.tell(Dropped("c", bench.cluster.incarnation("c")))
+    assert now(bench) == []
+    bench.cluster.lose()
+    bench.cluster.create("c")
+    bench.do(events.Connected("coordinator"))
+    assert keeps(bench) == [(1, True, (1,))]
+    return bench
+
+
+def test_what_has_ended_ends_also_if_another_broker_had_it_stored_under_a_new_number(ended: Bench) -> None:
+    elsewhere = Held(2, "C", {"v": 1}, 0, False, ended.cluster.incarnation("c"))
+    ended.tell(Prepare("p", 1, [elsewhere]))
+    assert keeps(ended) == [(2, True, (2,))]
+    assert now(ended) == []
+
+
+def test_what_has_ended_and_is_subscribed_to_again_stays(ended: Bench) -> None:
+    ended.answer_data(ended.say(1, Subscribe(1, "c", {"v": 1})))
+    again = Held(2, "c", {"v": 1}, 0, False, ended.cluster.incarnation("c"))
+    ended.answer_data(ended.tell(Prepare("p", 1, [again])))
+    ended.tell(Kept(1))
+    assert now(ended) == [2]
+    ended.answer_data(ended.tell(Prepare("p", 1, [again])))
+    assert now(ended) == [2]

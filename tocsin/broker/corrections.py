@@ -52,10 +52,17 @@ class Corrections:
         self._add(Correction(stay, before, now, numbers))
 
     def ending(self, stay: Stay, held: Held) -> bool:
-        """Whether the coordinator is being told that a subscription is no more."""
-        return any(
-            correction.now is None and held.subscription in correction.numbers for _, correction in self._of(stay)
-        )
+        """Whether the coordinator is being told that a subscription is no more, perhaps under another number.
+
+        Another broker that has not heard of its end may have had that stored, and then it is to go as well.
+        """
+        ended = [correction for _, correction in self._of(stay) if correction.now is None]
+        if any(held.subscription in correction.numbers for correction in ended):
+            return True
+        if not any(_same(correction.before, held) for correction in ended) or _has(stay, held):
+            return False
+        self.replace(stay, held, None)
+        return True
 
     def numbers(self, stay: Stay, be: int) -> tuple[int, ...]:
         """Under which other numbers the coordinator may still have a subscription."""
@@ -136,3 +143,13 @@ class Corrections:
 
 def _is_for(correction: Correction, be: int) -> bool:
     return correction.now is not None and correction.now.subscription == be
+
+
+def _same(one: Held, other: Held) -> bool:
+    """Whether two subscriptions are to the same, as the data cluster spells it."""
+    return (one.channel.casefold(), one.parameters) == (other.channel.casefold(), other.parameters)
+
+
+def _has(stay: Stay, held: Held) -> bool:
+    """Whether the subscriber has subscribed to it again."""
+    return any(_same(subscription.held, held) for subscription in stay.subscriptions.values())

@@ -94,7 +94,7 @@ class Stays:
             self._end(stay)
         channels: dict[str, list[Held]] = {}
         here = self._holdings.stays.get(prepare.subscriber)
-        wanted = [held for held in prepare.subscriptions if not (here and self._corrections.ending(here, held))]
+        wanted = [held for held in prepare.subscriptions if not (here and self._ending(here, held))]
         for held in wanted:
             channels.setdefault(held.channel, []).append(held)
         if here:
@@ -185,6 +185,11 @@ class Stays:
         self._coordinator.tell(Prepared(name, number))
         if stay.arrived:
             self._coordinator.tell(Arrived(name, number))
+
+    def _ending(self, stay: Stay, held: Held) -> bool:
+        """Whether a subscription is known to be no more, and is not being made again."""
+        made = {line.present.be for line in self._requests.changing(stay)}
+        return held.subscription not in made and self._corrections.ending(stay, held)
 
     def _adopt(self, stay: Stay, be: int, held: Held | None, line: Line | None) -> None:
         subscription = stay.subscriptions.get(be)
