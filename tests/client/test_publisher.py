@@ -23,6 +23,7 @@ def texts(request: PublishRequest) -> list[bytes]:
 def test_records_of_a_short_while_travel_together() -> None:
     program = Program(Rules(batch_seconds=0.5))
     program.serve()
+    publish(program, 7, b"{}")
     before = program.now
     assert publish(program, 1, b'{"a":1}', b'{"a":2}') == []
     program.now += 0.2
@@ -31,12 +32,32 @@ def test_records_of_a_short_while_travel_together() -> None:
     assert (request.feed, texts(request)) == ("places", [b'{"a":1}', b'{"a":2}', b'{"a":3}'])
     assert program.now == before + 0.5
     assert program.say(1, PublishedAnswer(request.id, 3)) == [Published(1, 2, []), Published(2, 1, [])]
+
+
+def test_who_publishes_now_and_then_does_not_wait_for_company() -> None:
+    program = Program(Rules(batch_seconds=0.5))
+    program.serve()
+    for number in range(3):
+        request = asked(publish(program, number, b"[%d]" % number), PublishRequest)
+        assert texts(request) == [b"[%d]" % number]
+        program.say(1, PublishedAnswer(request.id, 1))
+        program.now += 0.5
     assert program.core.unanswered_bytes == 0
+
+
+def test_who_publishes_again_at_once_gathers_even_when_all_is_answered() -> None:
+    program = Program(Rules(batch_seconds=0.5))
+    program.serve()
+    first = asked(publish(program, 1, b"1"), PublishRequest)
+    program.say(1, PublishedAnswer(first.id, 1))
+    assert publish(program, 2, b"2") == publish(program, 3, b"3") == []
+    assert texts(asked(program.wait(), PublishRequest)) == [b"2", b"3"]
 
 
 def test_feeds_do_not_mix() -> None:
     program = Program()
     program.serve()
+    publish(program, 7, b"{}")
     publish(program, 1, b"{}", feed="places")
     publish(program, 2, b"{}", feed="reports")
     assert {request.feed for request in sent(program.wait(), PublishRequest)} == {"places", "reports"}
@@ -59,6 +80,7 @@ def test_a_batch_has_no_more_bytes_than_allowed() -> None:
 def test_refused_records_are_told_by_their_place_in_the_call() -> None:
     program = Program()
     program.serve()
+    publish(program, 7, b"{}")
     publish(program, 1, b'{"a":1}')
     publish(program, 2, b'{"a":2}', b'{"a":3}')
     request = asked(program.wait(), PublishRequest)
@@ -69,8 +91,7 @@ def test_refused_records_are_told_by_their_place_in_the_call() -> None:
 def test_a_record_that_is_no_json_or_too_large_is_refused_and_the_others_go() -> None:
     program = Program(Rules(batch_bytes=10))
     program.serve()
-    publish(program, 1, b"{", b"7", b'"123456789"')
-    request = asked(program.wait(), PublishRequest)
+    request = asked(publish(program, 1, b"{", b"7", b'"123456789"'), PublishRequest)
     assert texts(request) == [b"7"]
     published = only(program.say(1, PublishedAnswer(request.id, 1)), Published)
     assert published.accepted == 1
@@ -87,8 +108,7 @@ def test_a_call_with_nothing_to_send_is_answered_at_once() -> None:
 def test_what_has_no_answer_is_sent_again_under_the_same_id() -> None:
     program = Program()
     program.serve()
-    publish(program, 1, b"1")
-    request = asked(program.wait(), PublishRequest)
+    request = asked(publish(program, 1, b"1"), PublishRequest)
     program.do(Lost(1))
     opened = only(program.wait(), Open).connection
     program.do(Opened(opened))
@@ -100,8 +120,7 @@ def test_what_has_no_answer_is_sent_again_under_the_same_id() -> None:
 def test_a_busy_feed_gets_the_batch_later() -> None:
     program = Program()
     program.serve()
-    publish(program, 1, b"1")
-    request = asked(program.wait(), PublishRequest)
+    request = asked(publish(program, 1, b"1"), PublishRequest)
     assert program.say(1, Error("busy", "full", request.id, 2.5)) == []
     before = program.now
     assert asked(program.wait(), PublishRequest) == request
@@ -111,8 +130,7 @@ def test_a_busy_feed_gets_the_batch_later() -> None:
 def test_a_feed_that_is_not_there_refuses_each_record() -> None:
     program = Program()
     program.serve()
-    publish(program, 1, b"1", b"2")
-    request = asked(program.wait(), PublishRequest)
+    request = asked(publish(program, 1, b"1", b"2"), PublishRequest)
     actions = program.say(1, Error("not-found", "no such feed", request.id))
     assert actions == [Published(1, 0, [Refusal(0, "no such feed"), Refusal(1, "no such feed")])]
 

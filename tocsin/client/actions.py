@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from tocsin.model.records import Refusal
 from tocsin.model.subscriber import Held, Note
@@ -21,44 +22,38 @@ class State(StrEnum):
     WAITING = "waiting"  # before the next attempt
 
 
-@dataclass(frozen=True)
-class AskBroker:
+class AskBroker(Struct, frozen=True):
     """Ask the coordinator which broker this subscriber belongs to; the answer is an event."""
 
 
-@dataclass(frozen=True)
-class Open:
+class Open(Struct, frozen=True):
     """Open a connection; the core knows it by its number, and later ones have larger numbers."""
 
     connection: int
     url: str
 
 
-@dataclass(frozen=True)
-class Send:
+class Send(Struct, frozen=True):
     """Send a text message on an open connection."""
 
     connection: int
     text: bytes
 
 
-@dataclass(frozen=True)
-class Close:
+class Close(Struct, frozen=True):
     """Close a connection, after what was sent on it; the core takes no more events of it."""
 
     connection: int
 
 
-@dataclass(frozen=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """The connection's state is another now; ``url`` is the broker that serves, or is being tried."""
 
     state: State
     url: str | None = None
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The core has stopped and does not try again by itself.
 
     ``unauthorized``: the token is not valid; Start again with another. ``replaced``: another program uses this
@@ -69,31 +64,27 @@ class Failed:
     message: str
 
 
-@dataclass(frozen=True)
-class Troubled:
+class Troubled(Struct, frozen=True):
     """A broker or the coordinator said, or did, something for the log; the core goes on by itself."""
 
     code: str
     message: str
 
 
-@dataclass(frozen=True)
-class Slowed:
+class Slowed(Struct, frozen=True):
     """The connection cannot keep up, ``waiting`` bytes are under way; the broker sends no notes until they are read."""
 
     waiting: int
 
 
-@dataclass(frozen=True)
-class Confirmed:
+class Confirmed(Struct, frozen=True):
     """The subscription called ``ref`` is held. Said again only if the broker has given it another number."""
 
     ref: int
     held: Held
 
 
-@dataclass(frozen=True)
-class Resumed:
+class Resumed(Struct, frozen=True):
     """The broker holds a subscription that no ``ref`` is known to have; its notes are delivered, too.
 
     It is from before this program started, or the answer to a wish was lost. It is Confirmed when the application
@@ -103,8 +94,7 @@ class Resumed:
     held: Held
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """What was asked under this ``ref`` is not possible, and why. Said once, and the wish is forgotten."""
 
     ref: int
@@ -112,22 +102,19 @@ class Refused:
     message: str
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """Nothing more is delivered of a subscription, and what waits of it need not be taken."""
 
     subscription: int
 
 
-@dataclass(frozen=True)
-class Unsubscribed:
+class Unsubscribed(Struct, frozen=True):
     """The subscription called ``ref`` is given up."""
 
     ref: int
 
 
-@dataclass(frozen=True)
-class Deliver:
+class Deliver(Struct, frozen=True):
     """A note for the application, of each subscription in order and each once.
 
     ``recovered``: it was found before the subscriber last came back. It counts as waiting until it is Taken. ``epoch``
@@ -140,8 +127,7 @@ class Deliver:
     epoch: int = 0
 
 
-@dataclass(frozen=True)
-class Missed:
+class Missed(Struct, frozen=True):
     """What executions ``first`` to ``last`` found for a subscription is not kept any more. It comes in order with the
     notes, and counts as waiting until ``last`` is Taken."""
 
@@ -151,8 +137,7 @@ class Missed:
     epoch: int = 0
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(Struct, frozen=True):
     """All records of a Publish have their answer: ``accepted`` are on disk, the others are listed by their index."""
 
     ref: int

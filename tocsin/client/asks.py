@@ -59,6 +59,8 @@ class Asks(Generic[T]):
 
     def due(self, now: float) -> list[T]:
         """What is to be sent now."""
+        if not self._ready and not self._later:
+            return []
         for id in [id for id, until in self._later.items() if until <= now]:
             del self._later[id]
             self._ready.append(id)
@@ -73,4 +75,4 @@ class Asks(Generic[T]):
 
     def wake(self) -> float | None:
         """When there is more to send, though nothing happens."""
-        return min(self._later.values(), default=None)
+        return min(self._later.values()) if self._later else None

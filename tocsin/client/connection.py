@@ -69,6 +69,11 @@ class Connection:
         return self._main.number if self._main and self._main.welcomed is not None else None
 
     @property
+    def _settled(self) -> bool:
+        """Whether there is nothing to wait for, as nearly all the time."""
+        return self._next is None and self._until is None and (self._main is None or self._main.welcomed is not None)
+
+    @property
     def entering(self) -> bool:
         """Whether the broker to move to is about to say what it holds, so that this had better not change."""
         return self._next is not None and self._next.entered
@@ -163,6 +168,8 @@ class Connection:
 
     def tick(self, now: float) -> list[Action]:
         """Acts on what has taken too long, or has waited long enough."""
+        if self._settled:
+            return []
         for link in (self._next, self._main):
             if link and link.welcomed is None and link.deadline <= now:
                 told = Troubled("deadline", f"the broker at {link.url} did not welcome in time")
@@ -175,11 +182,15 @@ class Connection:
 
     def wake(self) -> float | None:
         """When :meth:`tick` has something to do."""
+        if self._settled:
+            return None
         times = [link.deadline for link in (self._main, self._next) if link and link.welcomed is None]
         return min([*times, *([self._until] if self._until is not None else [])], default=None)
 
     def _link(self, number: int) -> Link | None:
-        return next((link for link in (self._main, self._next) if link and link.number == number), None)
+        if self._main and self._main.number == number:
+            return self._main
+        return self._next if self._next and self._next.number == number else None
 
     def _become(self, state: State) -> list[Action]:
         changed = state is not self._state

@@ -85,7 +85,8 @@ class Core:
             times += [self._inbox.wake(), self._publisher.wake()]
             times += [] if self._connection.entering else [self._subscriptions.wake()]
             times += [self._renew_at] if self._wants_renewal(serving) else []
-        return min((time for time in times if time is not None), default=None)
+        known = [time for time in times if time is not None]
+        return min(known) if known else None
 
     def _act(self, now: float, event: events.Event) -> list[Action]:
         match event:
@@ -141,6 +142,8 @@ class Core:
         match answer:
             case Notes(notes):
                 return [*self._inbox.receive(connection, notes)]
+            case Published(id, _, refused):
+                return self._publisher.published(id, refused)
             case Gap():
                 return [*self._inbox.skip(connection, answer)]
             case Welcome():
@@ -157,8 +160,6 @@ class Core:
                 return self._subscriptions.ended(number, code, message)
             case Unsubscribed(id):
                 return self._subscriptions.unsubscribed(id)
-            case Published(id, _, refused):
-                return self._publisher.published(id, refused)
             case Moved(url):
                 return self._connection.move(now, url)
             case Slow(waiting):

@@ -3,66 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Start:
+
+class Start(Struct, frozen=True):
     """Go online, or, after a failure, try again; whatever was known stays known. ``token`` says who this is."""
 
     token: str
 
 
-@dataclass(frozen=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """Go offline. The subscriptions stay, and so does what a later :class:`Start` needs."""
 
 
-@dataclass(frozen=True)
-class Tick:
+class Tick(Struct, frozen=True):
     """Time has passed."""
 
 
-@dataclass(frozen=True)
-class BrokerFound:
+class BrokerFound(Struct, frozen=True):
     """The coordinator's answer: the subscriber belongs to the broker at ``url``."""
 
     url: str
 
 
-@dataclass(frozen=True)
-class CoordinatorFailed:
+class CoordinatorFailed(Struct, frozen=True):
     """The coordinator did not answer, or with an error."""
 
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A connection that was asked for is open."""
 
     connection: int
 
 
-@dataclass(frozen=True)
-class Received:
+class Received(Struct, frozen=True):
     """A message came on a connection."""
 
     connection: int
     text: str | bytes
 
 
-@dataclass(frozen=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """A connection has ended, or could not be opened. ``code`` is WebSocket's; 1006 when there was no close frame."""
 
     connection: int
     code: int = 1006
 
 
-@dataclass(frozen=True)
-class Subscribe:
+class Subscribe(Struct, frozen=True):
     """The application wants a subscription, and calls it ``ref``, a number it has not used before.
 
     Handling it raises TypeError when the parameters cannot be written as JSON.
@@ -70,20 +62,18 @@ class Subscribe:
 
     ref: int
     channel: str
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = {}
     live: bool = False
 
 
-@dataclass(frozen=True)
-class Unsubscribe:
+class Unsubscribe(Struct, frozen=True):
     """The application no longer wants what it called ``ref``. Nothing of it is delivered from now on, unless another
     ``ref`` has the same subscription."""
 
     ref: int
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """The application has had the notes of a subscription up to this execution, and needs none of them again.
 
     ``epoch`` is that of the note.
@@ -94,8 +84,7 @@ class Taken:
     epoch: int = 0
 
 
-@dataclass(frozen=True)
-class Publish:
+class Publish(Struct, frozen=True):
     """The application publishes records, each the JSON text of one, and calls this ``ref``."""
 
     ref: int

@@ -188,6 +188,8 @@ class Inbox:
 
     def thirsty(self, connection: int) -> bool:
         """Whether a subscription whose notes are dropped on this connection has room for them again."""
+        if not self._deaf:
+            return False
         streams = (self._streams[number] for number in self._deaf)
         return any(not stream.backlog and connection <= stream.deaf for stream in streams)
 

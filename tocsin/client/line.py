@@ -8,18 +8,16 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.asyncio.connection import broadcast
-from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.asyncio.client import connect
+from websockets.exceptions import WebSocketException
 from websockets.frames import CloseCode
 
 from tocsin.client.actions import Troubled
 from tocsin.client.connection import ABNORMAL
 from tocsin.client.events import Event, Lost, Opened, Received
 from tocsin.client.rules import Rules
+from tocsin.client.websocket import MESSAGE_BYTES, WebSocket
 
-# One execution's notes come in one message, so that the bound is only against a broker gone mad.
-_MESSAGE_BYTES: Final = 64 << 20
 _CLOSE_SECONDS: Final = 2.0
 # It would tell every message at the level debug, with the token in it.
 _quiet = logging.getLogger("tocsin.client.websockets")
@@ -43,26 +41,28 @@ class Line:
         trust: Callable[[], ssl.SSLContext],
     ) -> None:
         self._number, self._url, self._rules, self._tell, self._complain = number, url, rules, tell, complain
-        self._trust = trust
-        self._socket: ClientConnection | None = None
+        self._trust, self._closed = trust, False
+        self._socket: WebSocket | None = None
         self.task = asyncio.create_task(self._run(), name=f"tocsin connection {number}")
 
     def send(self, text: bytes) -> None:
         """Writes a message without waiting: the core itself bounds what is unanswered."""
         if self._socket:
-            broadcast([self._socket], text.decode())
+            self._socket.push(text)
 
     def close(self) -> None:
         """Closes in an orderly way, after what was sent; nothing is told any more."""
+        self._closed = True
         self.task.cancel()
 
     async def _run(self) -> None:
         code = ABNORMAL
         try:
             async with self._opening() as socket:
+                assert isinstance(socket, WebSocket)
                 self._socket = socket
                 self._tell(Opened(self._number))
-                await self._read(socket)
+                await self._listen(socket)
             code = socket.close_code or ABNORMAL
         except (OSError, WebSocketException) as error:
             self._complain(Troubled("broker", f"the broker at {self._url} cannot be reached: {error}"))
@@ -77,18 +77,21 @@ class Line:
             ping_interval=self._rules.ping_seconds,
             ping_timeout=self._rules.pong_seconds,
             close_timeout=_CLOSE_SECONDS,
-            max_size=_MESSAGE_BYTES,
+            max_size=MESSAGE_BYTES,
             user_agent_header=None,
             logger=_quiet,
+            create_connection=WebSocket,
         )
 
-    async def _read(self, socket: ClientConnection) -> None:
+    async def _listen(self, socket: WebSocket) -> None:
+        socket.deliver(self._received)
         try:
-            while True:
-                self._tell(Received(self._number, await socket.recv(decode=False)))
-        except ConnectionClosed:
-            return
+            await socket.wait_closed()
         except asyncio.CancelledError:
             # To leave is no fault, which is what the broker would be told if the block around this did it.
             await socket.close(CloseCode.NORMAL_CLOSURE)
             raise
+
+    def _received(self, message: bytes) -> None:
+        if not self._closed:
+            self._tell(Received(self._number, message))

@@ -1,5 +1,8 @@
 """Publishing: records gathered into batches, kept until answered, and sent again after a loss.
 
+Who publishes now and then does not wait: a record goes at once when nothing is under way and the last batch went a
+while ago. What comes soon after it is gathered.
+
 A batch that was sent and not answered may have been stored, so its records may arrive twice; the data cluster stores
 those with a primary key once. Records of one feed go out in order, but a batch that is repeated comes later.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 
 import msgspec
 from msgspec import Raw
@@ -22,7 +26,7 @@ from tocsin.model.refusals import UNDECODABLE, malformed
 from tocsin.model.subscriber import Error, Publish
 
 
-@dataclass
+@dataclass(slots=True)
 class Call:
     """One Publish of the application: how many of its records wait, and what became of the others."""
 
@@ -31,7 +35,7 @@ class Call:
     refused: list[Refusal] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(slots=True)
 class Batch:
     """Records that travel together: ``owners[i]`` is the call of the i-th record, and its place there."""
 
@@ -58,6 +62,7 @@ class Publisher:
         self._filling: dict[str, Batch] = {}
         self._asks: Asks[Batch] = Asks(rules.window)
         self._kept = 0
+        self._closed_at = -inf
 
     @property
     def kept_bytes(self) -> int:
@@ -101,16 +106,20 @@ class Publisher:
 
     def due(self, now: float) -> list[Publish]:
         """The batches that are to be sent now."""
-        for batch in list(self._filling.values()):
-            if now >= batch.since + self._rules.batch_seconds:
-                self._close(batch)
+        if self._filling:
+            idle = not self._asks and now >= self._closed_at + self._rules.batch_seconds
+            for batch in list(self._filling.values()):
+                if idle or now >= batch.since + self._rules.batch_seconds:
+                    self._close(now, batch)
         return [Publish(batch.id, batch.feed, batch.records) for batch in self._asks.due(now)]
 
     def wake(self) -> float | None:
         """When a batch is due."""
-        times = [batch.since + self._rules.batch_seconds for batch in self._filling.values()]
         later = self._asks.wake()
-        return min([*times, *([later] if later is not None else [])], default=None)
+        if not self._filling:
+            return later
+        filled = min(batch.since for batch in self._filling.values()) + self._rules.batch_seconds
+        return filled if later is None else min(filled, later)
 
     def _fault(self, record: bytes) -> str | None:
         if len(record) > self._rules.batch_bytes:
@@ -124,7 +133,7 @@ class Publisher:
     def _put(self, now: float, feed: str, record: bytes, owner: tuple[int, int]) -> None:
         batch = self._filling.get(feed)
         if batch and batch.bytes + len(record) > self._rules.batch_bytes:
-            self._close(batch)
+            self._close(now, batch)
             batch = None
         if batch is None:
             batch = self._filling[feed] = Batch(next(self._ids), feed, now)
@@ -134,9 +143,10 @@ class Publisher:
         self._kept += len(record)
         # With no more than are listed when refused, each refusal can be told to whom it concerns.
         if len(batch.records) >= min(self._rules.batch_records, LISTED):
-            self._close(batch)
+            self._close(now, batch)
 
-    def _close(self, batch: Batch) -> None:
+    def _close(self, now: float, batch: Batch) -> None:
+        self._closed_at = now
         del self._filling[batch.feed]
         self._asks.add(batch.id, batch)
 

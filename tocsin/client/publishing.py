@@ -43,6 +43,8 @@ class Publishing:
     def published(self, answer: actions.Published) -> None:
         """All records of a call are answered."""
         self._settle(answer.ref, Published(answer.accepted, answer.refused))
+        if not self._waiting:
+            return
         waiting, self._waiting = self._waiting, []
         for call in waiting:
             if not call.done():

@@ -40,6 +40,7 @@ class Rules:
     batch_seconds: float = 0.05
     batch_records: int = 500
     batch_bytes: int = 128 << 10
-    """Records go out when the first has waited this long, or so many, or so much, have come together."""
+    """Records go out at once when nothing is under way and nothing went for so long; else when the first has waited
+    this long, or so many, or so much, have come together."""
     kept_bytes: int = 8 << 20
     """Most that is kept of records without an answer; beyond, publishing is refused as busy."""
