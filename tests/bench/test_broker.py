@@ -17,6 +17,7 @@ from tocsin.bench.broker.migration import migration
 from tocsin.bench.broker.payloads import BYTES, payload
 from tocsin.bench.broker.peers.peer import Peer
 from tocsin.bench.broker.processes import apart
+from tocsin.bench.broker.publishing import publishing
 from tocsin.errors import InvalidError, UnavailableError
 
 
@@ -62,6 +63,15 @@ def test_members_are_counted(tmp_path: Path, cores: Cores) -> None:
 def test_who_is_moved_gets_everything_once(tmp_path: Path, cores: Cores) -> None:
     figures = {figure.name: figure for figure in migration(tmp_path, cores, 20, 2, lambda _: None)}
     assert figures["subscribers with more or less than published"].value == 0
+
+
+@pytest.mark.e2e
+def test_publishing_is_measured_beside_the_library_below(cores: Cores) -> None:
+    figures = {figure.name: figure for figure in publishing(cores, 20, 1.0, lambda _: None)}
+    assert figures["processor time of a publication"].baseline == "websockets alone"
+    assert figures["processor time of a publication"].value > 0
+    assert figures["all of them"].target == "at most 0.2 cores"
+    assert figures["publications sent later than they were due, p99"].unit == "ms"
 
 
 @pytest.mark.parametrize("number", [0, 7, 999_999])

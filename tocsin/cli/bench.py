@@ -96,7 +96,7 @@ def balance(
 def broker(
     part: Annotated[
         list[str] | None,
-        typer.Option("--part", help="Only this part: fanout, members, migration or latency; may be repeated"),
+        typer.Option("--part", help="Only this part: fanout, members, migration, publishing or latency"),
     ] = None,
     sizes: Annotated[str, typer.Option(help="Numbers of subscribers of the fan-out")] = "1000,10000",
     rounds: Annotated[int, typer.Option(help="Rounds of each fan-out; figures are medians over them", min=1)] = 50,
@@ -106,7 +106,10 @@ def broker(
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON lines instead of a table")] = False,
 ) -> None:
-    """Measure brokers: fan-out beside other servers, memory, logins, moving, latency. Takes about ten minutes."""
+    """Measure brokers and clients: fan-out beside other servers, memory, logins, moving, publishing, latency.
+
+    Takes about ten minutes.
+    """
     import msgspec
 
     from tocsin.bench.broker.suite import PARTS, run

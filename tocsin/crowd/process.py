@@ -5,6 +5,7 @@ input does.
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import signal
 import sys
@@ -108,6 +109,10 @@ class Process:
 
         await asyncio.gather(*map(come, self._people, map(_place, self._where)))
         self._tell(Gathered(len(self._people), [number for person in self._people for number in person.numbers]))
+        # Thousands of people are hundreds of thousands of objects: to look through them for garbage again and again
+        # would hold everybody up for half a second each time.
+        gc.collect()
+        gc.freeze()
         # It is the orders that end everything.
         await asyncio.get_running_loop().create_future()
 

@@ -11,10 +11,11 @@ from tocsin.bench.broker.latency import latency
 from tocsin.bench.broker.members import members
 from tocsin.bench.broker.migration import migration
 from tocsin.bench.broker.processes import apart, check_files, installed
+from tocsin.bench.broker.publishing import publishing
 from tocsin.bench.report import Figure
 
-PARTS = ("fanout", "members", "migration", "latency")
-MEMBERS, MOVED, SERVED = 10_000, 1_000, 400
+PARTS = ("fanout", "members", "migration", "publishing", "latency")
+MEMBERS, MOVED, PUBLISHERS, SERVED = 10_000, 1_000, 3_000, 400
 
 
 def run(
@@ -27,6 +28,8 @@ def run(
             installed(peer.program)
     if "members" in parts:
         check_files(MEMBERS)
+    if "publishing" in parts:
+        check_files(PUBLISHERS)
     with tempfile.TemporaryDirectory(prefix="tocsin-bench-") as name:
         directory = Path(name)
         for part in PARTS:
@@ -38,5 +41,7 @@ def run(
                 yield from members(directory / "members", cores, MEMBERS, say)
             if "migration" in parts:
                 yield from migration(directory / "migration", cores, MOVED, seconds, say)
+            if "publishing" in parts:
+                yield from publishing(cores, PUBLISHERS, min(seconds, 10.0), say)
         if "latency" in parts:
             yield from latency(directory / "latency", SERVED, seconds, say)

@@ -41,6 +41,7 @@ def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[
     return [
         Figure(_GROUP, "p50", p50, "s", p50 / unit, "a bare HTTP round trip", "≤ 0.5 s", p50 <= 0.5),
         Figure(_GROUP, "p99", p99, "s", p99 / unit, "a bare HTTP round trip", "≤ 1.5 s", p99 <= 1.5),
+        Figure(_GROUP, "the publisher itself late, p99", quantile(traffic.late, 0.99), "s"),
         Figure(_GROUP, "records that never came", missing, "", target="0", met=missing == 0),
     ]
 
@@ -71,6 +72,8 @@ class Traffic:
         self._requests = itertools.count()
         self._published: dict[str, float] = {}
         self._arrived: dict[str, float] = {}
+        self.late: list[float] = []
+        """By how much requests were sent later than they were due."""
         self._finishing = threading.Event()
         server.apply(APPLICATION)
         server.call("POST", "/brokers", json={"name": "bench", "url": "http://127.0.0.1:1"})
@@ -86,6 +89,7 @@ class Traffic:
         with self._server.client() as client:
             for turn in range(int(seconds * 10)):
                 time.sleep(max(began + turn / 10 - time.time(), 0))
+                self.late.append(time.time() - began - turn / 10)
                 ids += self._request(client)
         return ids
 
