@@ -44,7 +44,7 @@ class Publications:
         self._server = server
         self._at: dict[str, float] = {}
         self.delays: dict[str, list[float]] = {}
-        self.late: list[float] = []
+        self.lateness: list[float] = []
         """By how much requests were sent later than they were due."""
 
     def arrived(self, note: Note) -> None:
@@ -59,7 +59,7 @@ class Publications:
         with self._server.client() as client:
             for turn in range(int(seconds * _RATE)):
                 time.sleep(max(began + turn / _RATE - time.perf_counter(), 0))
-                self.late.append(time.perf_counter() - began - turn / _RATE)
+                self.lateness.append(time.perf_counter() - began - turn / _RATE)
                 records = [
                     {"id": f"{turn}-{kind}", "etype": f"e{kind}", "message": "x" * 300} for kind in range(_KINDS)
                 ]
@@ -111,6 +111,6 @@ def _figures(publications: Publications, subscribers: int, each: int) -> Iterato
     p50, most = quantile(delays, 0.5), targets.LATENCY
     yield Figure(group, "p50", p50, "s", target=f"at most {most:g} s", met=p50 <= most)
     yield Figure(group, "p99", quantile(delays, 0.99), "s")
-    yield Figure(group, "the publisher itself late, p99", quantile(publications.late, 0.99), "s")
+    yield Figure(group, "the publisher itself late, p99", quantile(publications.lateness, 0.99), "s")
     wrong = sum(len(one) != each for one in publications.delays.values())
     yield Figure(group, "records that not everybody got exactly once", wrong, "", target="0", met=wrong == 0)
