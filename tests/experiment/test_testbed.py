@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
@@ -15,6 +17,7 @@ from tocsin.experiment.directory import Directory
 from tocsin.experiment.schemes import scheme
 from tocsin.experiment.series.course import Key
 from tocsin.experiment.series.rows import Load
+from tocsin.experiment.study import Data
 from tocsin.experiment.testbed import claims
 from tocsin.experiment.testbed.bed import Bed
 from tocsin.experiment.testbed.rows import Summary
@@ -177,6 +180,50 @@ def test_one_lost_notification_in_any_run_is_one_too_many() -> None:
     assert claims.nothing_lost([SUMMARY, SUMMARY]).holds is Holds.YES
     assert claims.nothing_lost([SUMMARY, replace(SUMMARY, lost=1)]).holds is Holds.NO
     assert claims.nothing_lost([]).holds is Holds.UNKNOWN
+
+
+def trace(path: Path, people: int, seconds: int) -> Path:
+    """A trace in which everybody goes east, from a corner of a square of two kilometres."""
+    rows = [(t, f"p{n}", 500.0 + n + t, 700.0 + n) for t in range(seconds) for n in range(people)]
+    rows += [(t, "e9", 2500.0, 2700.0) for t in range(seconds)]
+    columns = dict(zip(("t", "node", "x", "y"), map(list, zip(*rows, strict=True)), strict=True))
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_a_trace_says_who_there_is_and_where_brokers_are_and_is_part_of_what_a_run_is(tmp_path: Path) -> None:
+    path = trace(tmp_path / "trace.parquet", 7, 300)
+    study = Prototype(quick=True, trace=path)
+    assert study.settings["subscribers"] == 7
+    assert study.smaller.startswith("7 of 400 subscribers")
+    assert str(study.settings["trace"]).startswith("trace.parquet, sha256 ")
+    assert "trace" not in Prototype(quick=True).settings
+    corners = study._ground.low, study._ground.high
+    assert corners == ((500.0, 700.0), (2500.0, 2700.0))
+    places = [of["broker.place"] for of in Bed("NR", scheme("ldm"), 5, 6.0, *corners).network(tmp_path).of_brokers]
+    assert places == [[1500, 1700], [500, 700], [2500, 700], [500, 2700], [2500, 2700]]
+
+
+def test_a_trace_that_ends_before_the_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidError, match=r"lasts 299 s, and a run takes 300 s"):
+        Prototype(quick=True, trace=trace(tmp_path / "trace.parquet", 7, 299))
+
+
+def test_roads_are_part_of_what_a_run_is(tmp_path: Path) -> None:
+    roads = tmp_path / "roads.wkt"
+    roads.write_text("LINESTRING (100 200, 1100 200, 1100 1200)\n")
+    study = Prototype(quick=True, roads=roads)
+    assert (study._ground.low, study._ground.high) == ((100.0, 200.0), (1100.0, 1200.0))
+    assert str(study.settings["roads"]).startswith("roads.wkt, sha256 ")
+    assert study.settings["subscribers"] == 40
+    with pytest.raises(InvalidError, match="cannot be read as a road map"):
+        Prototype(roads=tmp_path / "none.wkt")
+
+
+def test_a_machine_that_is_too_small_and_people_who_are_missing_are_in_the_report() -> None:
+    sections = Prototype().sections(Data({Summary: [replace(SUMMARY, small="Too small.", missing=200)]}))
+    assert "NR + LDM, seed 1: Too small." in sections[-1].text
+    assert "200 subscribers are missing" in sections[-1].text
 
 
 @pytest.mark.e2e

@@ -50,13 +50,16 @@ def demo(
     """
     import asyncio
 
+    from tocsin.apps.emergency.ground import ground
     from tocsin.crowd.plan import Plan
     from tocsin.demo import network
     from tocsin.local.network import COORDINATOR, DATA, occupied
 
     asked = invocation(context)
     with _directory(keep) as directory, occupied(directory, "--keep"):
-        net = network.network(asked.settings, directory.absolute(), brokers, flags(asked))
+        # A file that cannot be read is found out before anything starts.
+        land = ground(seed, None if trace else people, roads, trace)
+        net = network.network(asked.settings, directory.absolute(), brokers, flags(asked), land)
         plan = Plan(net.url(COORDINATOR), net.url(DATA), people, seed, _name(trace), _name(roads))
         try:
             asyncio.run(_run(net, plan, seconds))
@@ -100,7 +103,6 @@ async def _run(net: Network, plan: Plan, seconds: int | None) -> None:
     from tocsin.local.signals import until_told
 
     screen = Screen(_console(), Board(whereabouts(net)))
-    # A file that cannot be read is found out before anything starts.
     world = plan.world(datetime.now(UTC))
     screen.introduce(len(world.subscribers), net.brokers)
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.apps.emergency.city import HEIGHT, WIDTH
+from tocsin.apps.emergency.ground import Ground
 from tocsin.local.network import Network
 from tocsin.settings import Settings
 
@@ -33,9 +33,10 @@ _DATA: Final = {"rates.window_seconds": 20}
 _BROKER: Final = {"broker.rate_seconds": 20, "broker.report_seconds": 1, "broker.publish_seconds": 0.25}
 
 
-def network(settings: Settings, directory: Path, brokers: int, options: list[str]) -> Network:
-    """A network on free ports, with so many brokers."""
-    places = [(x * WIDTH, y * HEIGHT) for x, y in PLACES.values()]
+def network(settings: Settings, directory: Path, brokers: int, options: list[str], land: Ground) -> Network:
+    """A network on free ports, with so many brokers, in a city."""
+    (west, south), (east, north) = land.low, land.high
+    places = [(west + x * (east - west), south + y * (north - south)) for x, y in PLACES.values()]
     own = [{**_BROKER, "broker.place": list(places[number % len(places)])} for number in range(brokers)]
     return Network(_anywhere(settings), directory, brokers, options, _DATA, _COORDINATOR, own)
 

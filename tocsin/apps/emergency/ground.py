@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tocsin.apps.emergency.city import EAST, City, district
+from tocsin.apps.emergency.city import EAST, HEIGHT, WIDTH, City, district
 from tocsin.apps.emergency.people import Crowd, Movement
 from tocsin.apps.emergency.roads import Floats
 from tocsin.apps.emergency.shelters import shelters
@@ -27,7 +27,7 @@ class Ground:
     """Who goes where, the districts of the city with the busiest first, and its shelters.
 
     ``people`` and ``publishers`` are rows of what ``movement`` gives. Where a trace has no publishers, the people
-    report what they see. ``low`` and ``high`` are the corners, south-west and north-east, of where they go.
+    report what they see. ``low`` and ``high`` are the corners of the city, south-west and north-east.
     """
 
     movement: Movement
@@ -73,7 +73,8 @@ def ground(
     raised = shelters(city, seed, built)
     if trace is None:
         crowd = Crowd(city.roads, seed, people=subscribers or PEOPLE, publishers=publishers)
-        return _ground(crowd, len(crowd.people), city.districts(), raised, city.roads.points)
+        places = city.roads.points if roads else np.array([[0.0, 0.0], [WIDTH, HEIGHT]])
+        return _ground(crowd, len(crowd.people), city.districts(), raised, places)
     recorded = Traces(trace)
     there = len(recorded.people)
     if not there or (subscribers or 0) > there:

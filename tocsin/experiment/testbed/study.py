@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from tocsin.apps.emergency.city import HEIGHT, WIDTH
 from tocsin.apps.emergency.ground import Ground, ground
 from tocsin.errors import InvalidError
 from tocsin.experiment.schemes import Scheme, papers_above, scheme
@@ -32,7 +31,6 @@ POLICIES: Final = ("none", "ldm", "sdm", "ldm+gsh", "sdm+gsh", "ours", "ldm-fine
 # takes the nearest broker to need so many moves that they tell one scheme from another.
 _ONLY: Final = {"LL": ("none",)}
 _ONLY_WITH: Final = {"ldm-fine": ("NR",)}
-Place = tuple[float, float]
 _MINUTES: Final = 30
 _PEOPLE, _BROKERS = 400, 5
 # What a broker handles on average once everybody has subscribed, bytes per second of the paper's time.
@@ -123,7 +121,7 @@ class Prototype:
         name, seed = split(cell, self.seed)
         placement, _, title = name.partition(" + ")
         chosen = next(one for one in self._schemes.values() if one.title == title)
-        bed = Bed(placement, chosen, self._brokers, self._speed, *self._corners)
+        bed = Bed(placement, chosen, self._brokers, self._speed, self._ground.low, self._ground.high)
         trace, roads = (str(file) if file else None for file in (self.trace, self.roads))
         run = Run(bed, self._people, self._seconds, seed, tell, trace, roads)
         run.carry_out()
@@ -149,11 +147,6 @@ class Prototype:
     @cached_property
     def _ground(self) -> Ground:
         return ground(self.seed, None, self.roads, self.trace)
-
-    @property
-    def _corners(self) -> tuple[Place, Place]:
-        """Of the city; the seeded one fills all of its rectangle but for a few metres."""
-        return (self._ground.low, self._ground.high) if self.trace or self.roads else ((0.0, 0.0), (WIDTH, HEIGHT))
 
     @property
     def _people(self) -> int:
