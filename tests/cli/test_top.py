@@ -31,7 +31,7 @@ def test_every_broker_has_a_line(top: Program) -> None:
     shown = top("top", "--once")
     assert shown.status == 0
     head, north, south, _, cov, people, balancing = shown.out.splitlines()
-    assert head.split() == ["broker", "state", "subscribers", "online", "slow", "load", "incoming", "outgoing"]
+    assert head.split() == ["broker", "state", "subscribers", "online", "slow", "load", "incoming", "outgoing", "off"]
     assert north.split()[:5] == ["north", "serving", "4", "0", "?"]
     assert south.split()[0] == "south"
     assert cov.startswith("cov 0.98")

@@ -89,3 +89,48 @@ def test_what_brokers_measure_is_what_the_coordinator_reckons_with(period: float
         at = inspection.book(core).brokers.tolist().index(inspection.broker_number(core, name))
         planned = float(figures.incoming[at]), float(figures.outgoing[at])
         assert broker.core.load(world.clock.now) == pytest.approx(planned, rel=0.02)
+
+
+def deviations(world: System) -> list[float]:
+    """How far measured and planned loads are apart, in parts of the mean load."""
+    members = [inspection.registry(world.coordinator.core).member(name) for name in BROKERS]
+    mean = sum(member.deviation.planned for member in members) / len(members)
+    return [abs(member.deviation.measured - member.deviation.planned) / mean for member in members]
+
+
+def test_moves_and_people_who_catch_up_make_planned_and_measured_differ_by_little_and_not_for_long() -> None:
+    world = system()
+    for number in range(6):
+        world.join(f"p{number}")
+        world.subscribe(f"p{number}", "c", v=number % 3)
+    play(world, 12)
+    assert max(deviations(world)) < 0.1
+    for broker in BROKERS:
+        world.ask(Drain(0, broker))
+        play(world, 4)
+        world.ask(Drain(0, broker, False))
+        assert max(deviations(world)) < 0.25
+    world.crash_person("p0")
+    play(world, 12)
+    world.join("p0")
+    for _ in range(30):
+        play(world, 1)
+        assert world.coordinator.core.problems == []
+    assert max(deviations(world)) < 0.1
+
+
+def test_a_broker_that_is_cut_off_from_the_data_cluster_is_named() -> None:
+    world = system()
+    settled(world)
+    at = inspection.place(world.coordinator.core, "ann").broker
+    assert at is not None
+    world.network.sever(at, "data")
+    for link in world.network.links(at, "data"):
+        link.sever()
+    play(world, 40)
+    [problem] = world.coordinator.core.problems
+    assert problem.startswith(f"broker {at} measures ")
+    assert "where 1.2 kB/s are planned" in problem
+    world.network.mend_all()
+    play(world, 30)
+    assert world.coordinator.core.problems == []

@@ -122,4 +122,4 @@ class Reports:
             self._coordinator.tell(Presence(online, [name for name, there in part if not there]))
         incoming, outgoing = self._traffic.rates(now)
         for rates, _ in with_more(parts(self._rates.changes(now).items(), lambda _: 2 * _NUMBER_BYTES)):
-            self._coordinator.tell(Load(incoming, outgoing, dict(rates)))
+            self._coordinator.tell(Load(incoming, outgoing, dict(rates), self._limits.rate_seconds))

@@ -77,7 +77,8 @@ def status_url(url: str) -> str:
 
 def screen(network: Network) -> RenderableType:
     """What is shown of it."""
-    return Group(_brokers(network), Text(), *_summary(network.status), *_slow_lines(network))
+    problems = [Text(problem, style="red") for problem in network.status.problems]
+    return Group(_brokers(network), Text(), *_summary(network.status), *problems, *_slow_lines(network))
 
 
 def _brokers(network: Network) -> RenderableType:
@@ -86,7 +87,7 @@ def _brokers(network: Network) -> RenderableType:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("broker")
     table.add_column("state")
-    for heading in ("subscribers", "online", "slow", "load", "incoming", "outgoing"):
+    for heading in ("subscribers", "online", "slow", "load", "incoming", "outgoing", "off"):
         table.add_column(heading, justify="right")
     for broker in network.status.brokers:
         slow = network.slow.get(broker.name)
@@ -99,6 +100,7 @@ def _brokers(network: Network) -> RenderableType:
             rate(broker.load),
             rate(broker.incoming),
             rate(broker.outgoing),
+            f"{broker.deviation:+.0%}",
         )
     return table
 

@@ -48,7 +48,10 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 class BrokerStatus(msgspec.Struct, frozen=True):
-    """A broker: ``load`` as the balancer counts it, ``incoming`` and ``outgoing`` as the broker measured them."""
+    """A broker: ``load`` as the balancer counts it, ``incoming`` and ``outgoing`` as the broker measured them.
+
+    ``planned`` is the moving average, over the same time as these, of what the balancer counted.
+    """
 
     name: str
     url: str
@@ -58,6 +61,20 @@ class BrokerStatus(msgspec.Struct, frozen=True):
     load: float
     incoming: float
     outgoing: float
+    planned: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        """By which part of the larger of both the measured load is above the planned one, or, negative, below it."""
+        measured = self.incoming + self.outgoing
+        return (measured - self.planned) / max(measured, self.planned) if measured or self.planned else 0.0
+
+
+class Health(msgspec.Struct, frozen=True):
+    """How the coordinator is. ``problems`` are sentences for an operator, empty when all is well."""
+
+    status: str
+    problems: list[str] = []
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -65,7 +82,8 @@ class Status(msgspec.Struct, frozen=True):
 
     ``cov``, ``mean`` and ``highest`` are of the brokers that take subscribers. ``moving`` are under way, ``waiting``
     are moves of a plan yet to begin, ``homeless`` are subscribers without a broker that lives, ``decision`` is what was
-    last decided about the loads, and why; ``plans`` how many of each stage were followed since the start.
+    last decided about the loads, and why; ``plans`` how many of each stage were followed since the start. ``problems``
+    are sentences for an operator.
     """
 
     balancing: bool
@@ -80,6 +98,7 @@ class Status(msgspec.Struct, frozen=True):
     moved: int
     decision: str
     plans: dict[str, int] = {}
+    problems: list[str] = []
 
 
 Answer = Registered | Located | Done | Proposal | Status

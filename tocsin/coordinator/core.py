@@ -94,6 +94,11 @@ class Coordinator:
         self._go_on(now)
         return self._rooms.ledger.flush()
 
+    @property
+    def problems(self) -> list[str]:
+        """Sentences for an operator, none when all is well."""
+        return self._rooms.registry.problems()
+
     def wake(self) -> float | None:
         """When a ``Tick`` is wanted, unless something else happens before."""
         rooms = self._rooms
@@ -248,6 +253,7 @@ class Coordinator:
             case Load():
                 member.load, member.reported = message, now
                 rooms.loads.rate(message.rates)
+                member.deviation.report(now, message, *rooms.loads.planned(member.name))
             case Presence(online, offline):
                 rooms.attendance.connected(now, member, online)
                 rooms.attendance.disconnected(now, member, offline)

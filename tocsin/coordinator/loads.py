@@ -71,6 +71,13 @@ class Loads:
         at = int(np.searchsorted(self._book.brokers, self._brokers[broker]))
         return int(self._book.population[at])
 
+    def planned(self, broker: str) -> tuple[float, float]:
+        """The load that a broker is planned to have, in bytes per second whatever its capacity, and the mean of all."""
+        figures = self.book.figures()
+        loads = figures.incoming + figures.outgoing
+        at = int(np.searchsorted(self._book.brokers, self._brokers[broker]))
+        return float(loads[at]), float(loads.mean())
+
     def number(self, broker: str) -> int | None:
         """A broker's number; None when it does not take part."""
         return self._brokers.get(broker)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from tocsin.coordinator.deviation import Deviation
 from tocsin.coordinator.events import Link
 from tocsin.coordinator.ledger import Ledger
 from tocsin.coordinator.store.records import Broker, PutBroker
@@ -25,6 +26,7 @@ class Member:
         dead: it is held to be dead.
         joining: it is new, and has not had its share of the load yet.
         load: what it last reported, and ``reported`` when.
+        deviation: how far that is from what is planned.
         online: whose connections it has.
     """
 
@@ -35,6 +37,7 @@ class Member:
     joining: bool = False
     load: Load = field(default_factory=lambda: Load(0.0, 0.0))
     reported: float = -math.inf
+    deviation: Deviation = field(default_factory=Deviation)
     online: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -78,6 +81,11 @@ class Registry:
         if name not in self._members:
             raise NotFoundError(f"there is no broker {name!r}; there are {', '.join(self._members) or 'none yet'}")
         return self._members[name]
+
+    def problems(self) -> list[str]:
+        """What an operator should know of brokers that are connected."""
+        apart = [member for member in self if member.link is not None and member.deviation.problem]
+        return [member.deviation.sentence(member.name) for member in apart]
 
     def knows(self, member: Member) -> bool:
         """Whether this is still the broker of its name."""

@@ -201,6 +201,7 @@ def status(rooms: Rooms) -> Status:
             loads.get(rooms.loads.number(member.name), 0.0),
             member.load.incoming,
             member.load.outgoing,
+            member.deviation.planned,
         )
         for member in rooms.registry
     ]
@@ -217,4 +218,5 @@ def status(rooms: Rooms) -> Status:
         moved=rooms.moved,
         decision=rooms.rounds.decision,
         plans=dict(rooms.rounds.followed),
+        problems=rooms.registry.problems(),
     )

@@ -164,11 +164,16 @@ class Progress(Message, frozen=True, tag="progress"):
 
 
 class Load(Message, frozen=True, tag="load"):
-    """A broker's load, bytes per second: in all, and the rates of those BE subscriptions whose rate has changed."""
+    """A broker's load, bytes per second: in all, and the rates of those BE subscriptions whose rate has changed.
+
+    What it takes in and sends out it has measured itself, as moving averages with a time constant of ``span`` seconds.
+    The rates are as the data cluster says them.
+    """
 
     incoming: float
     outgoing: float
     rates: dict[int, float] = {}
+    span: float = 60.0
 
 
 class Presence(Message, frozen=True, tag="presence"):

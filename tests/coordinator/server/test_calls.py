@@ -16,7 +16,7 @@ from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store.opening import open_store
 from tocsin.coordinator.tokens import Verifier
 from tocsin.errors import SettingsError
-from tocsin.model.coordination import Accepted, Hello
+from tocsin.model.coordination import Accepted, Hello, Load
 
 OPERATORS = [
     ("POST", "/users", {"name": "ann"}, 201),
@@ -94,6 +94,26 @@ async def test_what_is_too_large_or_not_there_is_said_so(coordinator: Running) -
 async def test_anybody_may_ask_whether_it_is_there(coordinator: Running) -> None:
     answer = await coordinator.call("GET", "/health", None)
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    told = await coordinator.call("GET", "/health", await coordinator.subscriber("ann"))
+    assert told.json() == {"status": "ok"}
+    assert (await coordinator.call("GET", "/health")).json() == {"status": "ok", "problems": []}
+
+
+async def test_operators_are_told_which_broker_measures_what_was_not_planned(coordinator: Running) -> None:
+    async with wire(coordinator, coordinator.token("north", "broker")) as link:
+        await link.say(Hello("north", "ws://north"))
+        await link.say(Load(1000.0, 1000.0, {}, 0.1))
+
+        async def named() -> bool:
+            await link.say(Load(1000.0, 1000.0, {}, 0.1))
+            return bool((await coordinator.call("GET", "/health")).json()["problems"])
+
+        await until_async(named)
+        told = (await coordinator.call("GET", "/health")).json()
+        assert told["status"] == "degraded"
+        assert told["problems"] == (await coordinator.status())["problems"]
+        assert told["problems"][0].startswith("broker north measures 2 kB/s where 0 B/s are planned")
+        assert (await coordinator.call("GET", "/health", None)).json() == {"status": "degraded"}
 
 
 async def test_a_registered_subscriber_gets_a_token_of_its_own(coordinator: Running) -> None:

@@ -12,12 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.coordinator import events
+from tocsin.coordinator.answers import Health
 from tocsin.coordinator.events import Handle
 from tocsin.coordinator.server.access import Gate
 from tocsin.coordinator.server.driver import Driver
 from tocsin.coordinator.server.quota import Quota
 from tocsin.coordinator.server.watch import Watch
-from tocsin.errors import ForbiddenError, InvalidError, UnavailableError
+from tocsin.errors import ForbiddenError, InvalidError, UnauthorizedError, UnavailableError
 from tocsin.http import body
 from tocsin.http.answers import answer
 from tocsin.http.envelope import CALLER
@@ -64,9 +65,15 @@ class Calls:
         self._driver, self._gate, self._registration, self._watch = driver, gate, settings.registration, watch
         self._quota = Quota(settings.registrations_each, settings.registrations, lambda: driver.now)
 
-    async def health(self, _: Request) -> Response:
-        """Says that it is there, to anybody, and whether what it is told is being stored."""
-        return answer(BareHealth("ok" if self._driver.storing else "degraded"))
+    async def health(self, request: Request) -> Response:
+        """Says that it is there and whether all is well, to anybody; to operators also what is not."""
+        problems = self._driver.problems
+        bare = BareHealth("degraded" if problems else "ok")
+        try:
+            self._operator(request)
+        except (UnauthorizedError, ForbiddenError):
+            return answer(bare)
+        return answer(Health(bare.status, problems))
 
     async def register_user(self, request: Request) -> Response:
         """The paper's registeruser. Without an operator's token, only names that nobody has."""

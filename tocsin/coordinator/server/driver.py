@@ -27,6 +27,9 @@ log = get_logger(__name__)
 # After a stall the loop runs timers before it has read what brokers sent meanwhile; they are heard out first.
 _STALL: Final = 0.5
 _HEARING: Final = 0.25
+_REFUSED: Final = (
+    "the store refuses what it is told, and what is not stored is not answered; it is tried again, and the log says why"
+)
 
 
 class Clock:
@@ -89,9 +92,10 @@ class Driver:
         return self._clock()
 
     @property
-    def storing(self) -> bool:
-        """Whether the store takes what it is told."""
-        return not self._keeper.refused
+    def problems(self) -> list[str]:
+        """Sentences for an operator, none when all is well."""
+        refused = [_REFUSED] if self._keeper.refused else []
+        return [*refused, *self._core.problems]
 
     def connect(self, wire: Wire) -> Link:
         """A broker's new connection; returns its number."""
