@@ -90,7 +90,13 @@ class TestStages:
         book = book_of(*[10] * 99, 20)
         assert book.figures().cov < 0.15
         assert stage_of(book) is Stage.IDLE
-        assert stage_of(book, Thresholds(max_over_mean=1.5)) is Stage.MIGRATE
+        assert stage_of(book, Thresholds(max_over_mean=1.5, chance=0)) is Stage.MIGRATE
+
+    def test_what_may_be_chance_is_left_alone(self) -> None:
+        few, many = book_of(11, 10, 9), book_of(1100, 1000, 900)
+        by_chance = Thresholds(max_over_mean=1.02, chance=0.7)
+        assert (stage_of(few, by_chance), stage_of(many, by_chance)) == (Stage.IDLE, Stage.MIGRATE)
+        assert stage_of(few, Thresholds(max_over_mean=1.02, chance=0)) is Stage.MIGRATE
 
     def test_one_broker_has_nobody_to_share_with(self) -> None:
         assert stage_of(book_of(5)) is Stage.IDLE
@@ -164,17 +170,17 @@ class TestPlans:
         decision = Controller(migration, shuffle, thresholds).decide(0, Observed.of(book, always(book)))
         assert (decision.stage, migration.asked) == (Stage.SHUFFLE, [])
 
-    def test_planners_need_not_go_below_so_many_times_the_mean(self) -> None:
+    def test_planners_leave_a_part_of_what_is_allowed(self) -> None:
         migration, book = Told("migration", [1, 0, 0, 0, 1, 1]), book_of(4, 2)
-        Controller(migration, migration, replace(EAGER, target=1.05)).decide(0, Observed.of(book, always(book)))
-        Controller(migration, migration, EAGER).decide(0, Observed.of(book, always(book)))
+        for thresholds in (Thresholds(max_over_mean=1.1, chance=0, target=0.5), EAGER):
+            Controller(migration, migration, thresholds).decide(0, Observed.of(book, always(book)))
         limited, free = migration.asked
-        assert (limited.enough, free.enough) == (1.05 * book.figures().mean, None)
+        assert (limited.enough, free.enough) == (pytest.approx(1.05 * book.figures().mean), None)
 
     def test_a_new_broker_gets_its_share_whatever_is_enough(self) -> None:
         migration, book = Told("migration"), book_of(4, 2, 0)
         observed = Observed.of(book, always(book), joining=[2])
-        Controller(migration, migration, replace(EAGER, target=1.05)).decide(0, observed)
+        Controller(migration, migration, Thresholds()).decide(0, observed)
         assert migration.asked[0].enough is None
 
     def test_a_plan_that_raises_the_highest_load_is_refused(self) -> None:
@@ -402,7 +408,9 @@ class TestComingAndGoing:
         {"beta": float("nan")},
         {"min_improvement": 0},
         {"max_over_mean": 1},
-        {"target": 0.9},
+        {"target": 1.1},
+        {"target": 0},
+        {"chance": -1},
         {"shuffle_gain": 1.0},
         {"max_moves": 0},
         {"max_stale": 2},
@@ -412,6 +420,13 @@ class TestComingAndGoing:
 def test_thresholds_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidError, match=next(iter(wrong))):
         Thresholds(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_more_make_up_a_load_the_less_is_left_to_chance() -> None:
+    thresholds = Thresholds(max_over_mean=1.02, chance=0.7, target=0.5)
+    assert [thresholds.limit(n) for n in (0, 1, 100, 1_000_000)] == pytest.approx([1.7, 1.7, 1.07, 1.02])
+    assert thresholds.enough(100) == pytest.approx(1.035)
+    assert (Thresholds.paper().limit(100), Thresholds.paper().enough(100)) == (None, None)
 
 
 @pytest.mark.parametrize("shuffle", [GSH(), Shuffle()], ids=["gsh", "shuffle"])

@@ -148,10 +148,10 @@ class Controller:
 
     def _enough(self, stage: Stage, standing: Standing) -> float | None:
         """For which highest load nobody need move; a new broker gets its share all the same."""
-        target = self.thresholds.target
-        if target is None or stage not in (Stage.MIGRATE, Stage.SHUFFLE):
+        enough = self.thresholds.enough(standing.each)
+        if enough is None or stage not in (Stage.MIGRATE, Stage.SHUFFLE):
             return None
-        return target * standing.figures.mean
+        return enough * standing.figures.mean
 
     def _staying(self, now: float, snapshot: Snapshot) -> Int64s:
         """Who was moved lately, and who brings no load: a planner could put those anywhere, as many as there are."""

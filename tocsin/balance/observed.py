@@ -87,6 +87,7 @@ class Standing:
         open: brokers that take part in balancing: they report, and neither drain nor are pinned.
         joining: those among them that are new and still have less than their share.
         figures: the loads of the open brokers alone; triggers go by them.
+        each: how many subscribers an open broker has on average.
         named: gives brokers in a sentence.
     """
 
@@ -96,6 +97,7 @@ class Standing:
     open: frozenset[int]
     joining: frozenset[int]
     figures: Figures
+    each: float
     named: Callable[[Iterable[int]], str]
 
     @classmethod
@@ -115,6 +117,7 @@ class Standing:
             open=open_,
             joining=observed.joining.intersection(wanting) & open_,
             figures=figures,
+            each=float(observed.population[which].mean()) if open_ else 0.0,
             named=observed.named,
         )
 

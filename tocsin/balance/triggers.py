@@ -56,7 +56,7 @@ def balancing(thresholds: Thresholds, standing: Standing) -> list[tuple[Stage, s
     stages = (
         (Stage.JOIN, f"to get their share: {standing.named(standing.joining)}" if standing.joining else ""),
         (Stage.SHUFFLE, shuffle(thresholds, figures)),
-        (Stage.MIGRATE, migrate(thresholds, figures)),
+        (Stage.MIGRATE, migrate(thresholds, figures, standing.each)),
     )
     return [(stage, why) for stage, why in stages if why]
 
@@ -68,15 +68,15 @@ def shuffle(thresholds: Thresholds, figures: Figures) -> str:
     return ""
 
 
-def migrate(thresholds: Thresholds, figures: Figures) -> str:
-    """Why to migrate, or nothing."""
+def migrate(thresholds: Thresholds, figures: Figures, each: float) -> str:
+    """Why to migrate, or nothing, with so many subscribers on each broker."""
     if average(figures) <= thresholds.beta:
         return ""
     if figures.cov > thresholds.alpha:
         return f"cov is {figures.cov:.3f}, above α = {thresholds.alpha:g}"
-    limit = thresholds.max_over_mean
+    limit = thresholds.limit(each)
     if limit is not None and figures.max > limit * figures.mean:
-        return f"the highest load is {figures.max / figures.mean:.2f} times the mean, above {limit:g}"
+        return f"the highest load is {figures.max / figures.mean:.2f} times the mean, above {limit:.2f}"
     return ""
 
 

@@ -116,10 +116,22 @@ class Coordinator(Section, frozen=True, kw_only=True):
     max_over_mean: Annotated[
         Level, Meta(description="Migrate also when the highest load is above so many times the mean; 0: never.")
     ] = _THRESHOLDS.max_over_mean or 0.0
-    target: Annotated[
+    chance: Annotated[
         Level,
         Meta(
-            description="Move nobody for a highest load below so many times the mean; 0: as low as is worth the moves."
+            description=(
+                "But leave alone what is below 1 + this ÷ √(subscribers of a broker): the fewer make up a load, the "
+                "more it changes by chance."
+            )
+        ),
+    ] = _THRESHOLDS.chance
+    target: Annotated[
+        Fraction,
+        Meta(
+            description=(
+                "Of what the highest load may be above the mean, plans leave this part; 0: they go as low as is worth "
+                "the moves."
+            )
         ),
     ] = _THRESHOLDS.target or 0.0
     stale_after_seconds: Annotated[

@@ -43,6 +43,7 @@ def thresholds(settings: Coordinator) -> Thresholds:
         theta=settings.theta,
         shuffle_gain=settings.shuffle_gain,
         max_over_mean=settings.max_over_mean or None,
+        chance=settings.chance,
         target=settings.target or None,
         stale_after=settings.stale_after_seconds,
         max_stale=settings.max_stale,

@@ -68,6 +68,7 @@ class Bed:
             "coordinator.theta": thresholds.theta * self.speed,
             "coordinator.shuffle_gain": thresholds.shuffle_gain,
             "coordinator.max_over_mean": thresholds.max_over_mean or 0,
+            "coordinator.chance": thresholds.chance,
             "coordinator.target": thresholds.target or 0,
             "coordinator.min_improvement": thresholds.min_improvement,
             "coordinator.cool_down_seconds": thresholds.cool_down / self.speed,
