@@ -43,8 +43,8 @@ class Thresholds:
     theta: float = 0.0
     shuffle_gain: float = 0.1
     max_over_mean: float | None = 1.02
-    chance: float = 0.7
-    target: float | None = 0.5
+    chance: float = 0.6
+    target: float | None = 0.7
     stale_after: float = 30.0
     max_stale: float = 0.5
     cool_down: float = 60.0
