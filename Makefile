@@ -8,16 +8,27 @@ INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint type bench docs lock clean java servers peers
+.PHONY: help install demo quick test lint type bench docs lock clean java servers peers
+
+# Which tests: a path, or words as for pytest -k. T=tests/balance, K="drain and not dead"
+T ?=
+K ?=
+PYTEST = $(BIN)/python -m pytest $(if $(K),-k "$(K)") $(T)
+QUICK := not (spark or process or postgresql or browser)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java $(INSTALLED) ## run the emergency application until Ctrl-C, or for DEMO_SECONDS=60
 	@$(BIN)/tocsin demo $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
 
-test: java servers $(INSTALLED) ## run all tests
-	@$(BIN)/python -m pytest
+install: java $(INSTALLED) ## install everything into .venv
+
+quick: $(INSTALLED) ## run the tests that need no server, no Spark and no browser; T=PATH and K=WORDS choose
+	@$(PYTEST) -m "$(QUICK)"
+
+test: java servers $(INSTALLED) ## run all tests; T=PATH and K=WORDS choose
+	@$(PYTEST)
 
 lint: $(INSTALLED) ## check style and format
 	@$(BIN)/ruff check

@@ -24,6 +24,21 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
+# What a fixture starts, the tests that ask for it need: so a tier of tests can be chosen with -m.
+_STARTED = {"spark": "spark", "browse": "browser", "postgresql": "postgresql"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks each test by what it starts, unless it says so itself."""
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if fixture in _STARTED:
+                item.add_marker(_STARTED[fixture])
+        # Where a fixture has the server as one of its parameters, it asks for it only when it is that one's turn.
+        if "postgresql" in getattr(getattr(item, "callspec", None), "params", {}).values():
+            item.add_marker("postgresql")
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in [name for name in os.environ if name.startswith("TOCSIN_")]:

@@ -26,7 +26,7 @@ def tocsin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     return Program(monkeypatch, capsys)
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 @pytest.mark.parametrize("peer", [None, *PEERS], ids=lambda peer: peer.name if peer else "Tocsin")
 def test_a_contestant_delivers_to_all_exactly_what_was_published(
     peer: Peer | None, tmp_path: Path, cores: Cores
@@ -42,7 +42,7 @@ def test_a_contestant_delivers_to_all_exactly_what_was_published(
         contestant.close()
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_the_fan_out_is_set_beside_the_peers(tmp_path: Path, cores: Cores) -> None:
     redis = _installed(PEERS[0])
     figures = list(fanout(tmp_path, cores, [20], 2, [redis], lambda _: None))
@@ -53,19 +53,19 @@ def test_the_fan_out_is_set_beside_the_peers(tmp_path: Path, cores: Cores) -> No
         assert [(figure.baseline, figure.met is None) for figure in ours] == [("Redis", False)]
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_members_are_counted(tmp_path: Path, cores: Cores) -> None:
     names = [figure.name for figure in members(tmp_path, cores, 30, lambda _: None)]
     assert names == ["memory of each", "logins and subscriptions", "subscribers that came"]
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_who_is_moved_gets_everything_once(tmp_path: Path, cores: Cores) -> None:
     figures = {figure.name: figure for figure in migration(tmp_path, cores, 20, 2, lambda _: None)}
     assert figures["subscribers with more or less than published"].value == 0
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_publishing_is_measured_beside_the_library_below(cores: Cores) -> None:
     figures = {figure.name: figure for figure in publishing(cores, 20, 1.0, lambda _: None)}
     assert figures["processor time of a publication"].baseline == "websockets alone"

@@ -33,7 +33,7 @@ def test_a_trace_that_is_not_there_is_refused_before_anything_starts(tocsin: Pro
     assert not Path("kept/log").exists()
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_without_java_it_ends_with_a_reason_and_keeps_the_logs(tmp_path: Path) -> None:
     without = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
     command = _command("--seconds", "5", "--keep", str(tmp_path / "kept"))
@@ -44,7 +44,7 @@ def test_without_java_it_ends_with_a_reason_and_keeps_the_logs(tmp_path: Path) -
     assert (tmp_path / "kept" / "log" / "data.log").exists()
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_it_balances_the_brokers_loses_nothing_and_ends_by_itself() -> None:
     command = _command("--seconds", "75", "--people", "60", "--brokers", "3")
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -55,7 +55,7 @@ def test_it_balances_the_brokers_loses_nothing_and_ends_by_itself() -> None:
     assert re.search(r": 0 lost, 0 delivered twice, 0 out of order; [1-9]\d* moves", ended.stdout)
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_ctrl_c_ends_it_with_the_summary_and_leaves_nobody_behind(tmp_path: Path) -> None:
     running = subprocess.Popen(
         _command("--keep", str(tmp_path / "kept"), "--people", "20", "--brokers", "2"),

@@ -60,7 +60,7 @@ def test_an_address_for_others_is_refused(tocsin: Program) -> None:
     assert "0.0.0.0 can be reached from other machines" in tocsin("--set=broker.host=0.0.0.0", "up").err
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_the_example_of_the_readme_and_a_broker_that_is_killed_comes_back(tmp_path: Path) -> None:
     (tmp_path / "app.sql").write_text(blocks(README, "sql")[0], encoding="utf-8")
     [told] = [block for block in blocks(README, "text") if block.startswith("NearMe #1")]
@@ -76,7 +76,7 @@ def test_the_example_of_the_readme_and_a_broker_that_is_killed_comes_back(tmp_pa
         assert next(line for line in lines if "is back" in line) == "broker-1 is back.\n"
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_what_it_says_to_try_works(tmp_path: Path) -> None:
     (tmp_path / "app.sql").write_text(APPLICATION, encoding="utf-8")
     with _up(tmp_path, "--brokers", "1", "--app", "app.sql") as (_, lines):
@@ -88,7 +88,7 @@ def test_what_it_says_to_try_works(tmp_path: Path) -> None:
         assert "broker-1" in _shell(top, tmp_path, addresses)
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_a_second_run_goes_on_where_the_first_was_although_that_was_killed(tmp_path: Path) -> None:
     (tmp_path / "app.sql").write_text(APPLICATION, encoding="utf-8")
     with _up(tmp_path, "--brokers", "1", "--app", "app.sql") as (running, lines):

@@ -21,7 +21,7 @@ from tests.e2e.process import ROOT, DataProcess
 from tests.network.network import Network
 from tocsin.client.note import Gap
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture

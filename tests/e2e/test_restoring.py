@@ -22,7 +22,7 @@ from tests.network.network import Network
 from tests.waiting import until_async
 from tocsin.errors import NotFoundError
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture

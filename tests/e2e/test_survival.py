@@ -23,7 +23,7 @@ from tests.e2e.conftest import Cluster
 from tests.e2e.oracle import APPLICATION, City, csv, matches, ndjson, subscriptions
 from tests.e2e.process import DataProcess
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 # A publisher tries again after these; anything else is a fault.
 _TRY_AGAIN: Final = (429, 503, 507)

@@ -19,7 +19,7 @@ from tests.e2e.conftest import Cluster
 from tests.e2e.process import STOP_SECONDS, DataProcess
 from tests.mounting import own_file_system
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 REPORTS: Final = """
 CREATE DATASET Reports (id STRING, message STRING) PRIMARY KEY id;

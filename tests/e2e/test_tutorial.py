@@ -16,7 +16,7 @@ from tests.e2e.conftest import Cluster
 from tests.e2e.process import WORK_SECONDS, DataProcess
 from tests.pages import ROOT, TUTORIAL, blocks, commands, sessions
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 _DRAWN: Final = re.compile(r'\b\d{12,}\b|(?<="incarnation":")[\w-]+')
 

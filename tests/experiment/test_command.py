@@ -37,7 +37,7 @@ def test_a_policy_that_does_not_exist_is_refused_before_anything_is_made(tocsin:
     assert not Path("results").exists()
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tocsin", "experiment", "scale", "--out", "run"]
     process = subprocess.Popen(command, cwd=tmp_path, env={**os.environ}, stderr=subprocess.PIPE, text=True)

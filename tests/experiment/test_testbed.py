@@ -226,7 +226,7 @@ def test_a_machine_that_is_too_small_and_people_who_are_missing_are_in_the_repor
     assert "200 subscribers are missing" in sections[-1].text
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 @pytest.mark.spark
 def test_the_quick_version_runs_the_real_system(tocsin: Program) -> None:
     ended = tocsin("experiment", "testbed", "--quick", "--placement", "nr", "--policy", "ldm", "--out", "run")

@@ -13,7 +13,7 @@ from tests.network.network import Network
 from tests.network.scenario import Scenario, scenario
 from tests.network.weather import trouble
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 ROUNDS = 10
 LONGEST_AWAY = 4.0

@@ -13,7 +13,7 @@ from tests.network.proxy import Conditions
 from tests.network.scenario import scenario
 from tests.network.weather import trouble
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 ROUNDS = 9
 

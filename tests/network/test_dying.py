@@ -12,7 +12,7 @@ from tests.e2e.process import DataProcess
 from tests.network.scenario import Scenario, scenario
 from tests.waiting import until_async
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 # So slow that a migration of hundreds has a middle.
 SLOWLY = {"moves_per_second": 40, "moves_in_flight": 20}

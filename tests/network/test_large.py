@@ -13,7 +13,7 @@ from tests.e2e.process import DataProcess
 from tests.network.scenario import scenario
 from tocsin.errors import InvalidError
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 
 async def test_large_parameters_cut_nobody_off(data: DataProcess, tmp_path: Path, random: Random) -> None:

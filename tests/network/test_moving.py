@@ -11,7 +11,7 @@ from tests.e2e.process import DataProcess
 from tests.network.scenario import scenario
 from tests.waiting import until_async
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 
 async def test_two_hundred_subscribers_are_moved_back_and_forth(

@@ -11,7 +11,7 @@ from tests.e2e.process import DataProcess
 from tests.network.scenario import Scenario, scenario
 from tests.waiting import until_async
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 
 async def much_is_found(now: Scenario) -> dict[str, int]:

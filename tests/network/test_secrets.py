@@ -29,7 +29,7 @@ SPARK: Final = {
 }
 SPARK_SECRETS: Final = {"spark-key-hunter2", "azure-key-hunter2", "zanzibar-hunter2"}
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 
 def printed(*arguments: str) -> str:

@@ -18,7 +18,7 @@ from tests.network.reports import wishes
 from tests.network.scenario import Scenario, scenario
 from tests.waiting import until_async
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 
 class Phase(StrEnum):

@@ -190,7 +190,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=60, check=False)
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_a_process_that_reaches_a_real_limit_resumes_when_it_is_lifted(feed: Path) -> None:
     done = run(sys.executable, "-c", LIMITED, str(feed))
     assert done.returncode == 0, done.stderr
@@ -200,7 +200,7 @@ def test_a_process_that_reaches_a_real_limit_resumes_when_it_is_lifted(feed: Pat
     assert records(feed, 0) == [record for record in records(feed, 1) if record.isdigit()] == expected
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_a_really_full_disk_is_told_survived_and_reopened_and_room_is_used_again(tmp_path: Path) -> None:
     done = run(*own_file_system(tmp_path, "256k"), sys.executable, "-c", FULL, str(tmp_path))
     assert done.returncode == 0, done.stderr

@@ -129,7 +129,7 @@ while True:
 """
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_records_acknowledged_by_a_killed_process_are_all_there(feed: Path) -> None:
     acknowledged: list[int] = []
     for reads in (1, 7, 20, 43, 90):

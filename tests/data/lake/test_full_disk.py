@@ -63,7 +63,7 @@ print(once)
 """
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_a_really_full_disk_is_told_and_room_is_used_again(tmp_path: Path) -> None:
     done = run(*own_file_system(tmp_path, "1500k"), sys.executable, "-c", FULL, str(tmp_path))
     assert done.returncode == 0, done.stderr

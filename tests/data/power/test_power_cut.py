@@ -31,7 +31,7 @@ from tests.data.power.recording import Call, calls, command
 from tests.e2e.process import DataProcess
 from tests.waiting import until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+pytestmark = [pytest.mark.process, pytest.mark.spark]
 
 CUTS = int(os.environ.get("POWER_CUTS", "80"))
 SEED = int(os.environ.get("POWER_SEED", "1"))

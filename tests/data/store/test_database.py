@@ -166,7 +166,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=120, check=False)
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_a_really_full_disk_costs_the_batch_that_met_it_and_nothing_else(tmp_path: Path) -> None:
     done = run(*own_file_system(tmp_path, "4m"), sys.executable, "-c", FULL, str(tmp_path))
     assert done.returncode == 0, done.stderr

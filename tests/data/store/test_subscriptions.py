@@ -122,7 +122,7 @@ for batch in range(int(sys.argv[2]), 1_000_000):
 """
 
 
-@pytest.mark.e2e
+@pytest.mark.process
 def test_a_batch_cut_short_by_a_kill_is_there_as_a_whole_or_not_at_all(
     store: Store, channel: Channel, tmp_path: Path
 ) -> None:
