@@ -11,6 +11,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.frames import CloseCode, Frame, Opcode
+from websockets.protocol import Event, State
 
 from tests.serving import serving
 from tests.waiting import until_async
@@ -163,3 +164,33 @@ async def test_nothing_is_written_once_it_is_closing() -> None:
     async with served(hear) as port, connected(port) as socket:
         await socket.close()
         socket.push(b"too late")
+
+
+async def test_a_connection_that_falls_silent_is_pinged_and_goes_on_when_it_answers() -> None:
+    pings: list[bytes] = []
+
+    class Counting(ServerConnection):
+        def process_event(self, event: Event) -> None:
+            super().process_event(event)
+            if isinstance(event, Frame) and event.opcode is Opcode.PING:
+                pings.append(bytes(event.data))
+
+    async def hear(socket: ServerConnection) -> None:
+        await socket.wait_closed()
+
+    serving = serve(hear, "127.0.0.1", 0, compression=None, create_connection=Counting)
+    async with serving as server, connected(next(iter(server.sockets)).getsockname()[1]) as socket:
+        socket.watch(0.02, 30.0)
+        await until_async(lambda: pings, "ping")
+        assert socket.state is State.OPEN
+
+
+async def test_a_connection_that_does_not_answer_a_ping_is_cut() -> None:
+    async def freeze(socket: ServerConnection) -> None:
+        socket.transport.pause_reading()
+        await socket.wait_closed()
+
+    async with served(freeze) as port, connected(port) as socket:
+        socket.watch(0.02, 0.02)
+        await socket.wait_closed()
+    assert socket.close_code == 1006

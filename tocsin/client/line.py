@@ -74,8 +74,7 @@ class Line:
             ssl=self._trust() if self._url.startswith("wss:") else None,
             compression=None,
             open_timeout=None,  # the core gives up when it has waited long enough
-            ping_interval=self._rules.ping_seconds,
-            ping_timeout=self._rules.pong_seconds,
+            ping_interval=None,  # see watch
             close_timeout=_CLOSE_SECONDS,
             max_size=MESSAGE_BYTES,
             user_agent_header=None,
@@ -85,6 +84,7 @@ class Line:
 
     async def _listen(self, socket: WebSocket) -> None:
         socket.deliver(self._received)
+        socket.watch(self._rules.ping_seconds, self._rules.pong_seconds)
         try:
             await socket.wait_closed()
         except asyncio.CancelledError:

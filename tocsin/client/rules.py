@@ -22,7 +22,7 @@ class Rules:
     """A connection that served this long is no failure when it ends."""
     ping_seconds: float = 10.0
     pong_seconds: float = 10.0
-    """A connection is pinged this often, and given up when it has not answered for so long."""
+    """A connection on which nothing came for this long is pinged, and given up when nothing comes for so long then."""
     ack_seconds: float = 0.5
     ack_notes: int = 100
     """An acknowledgement goes out when this many notes were taken, or the first of them this long ago."""

@@ -1,12 +1,13 @@
 """A WebSocket that costs little per message, for programs that play thousands of people.
 
-Opening, closing, pings, proxies and whatever is against the protocol are the ``websockets`` library's. Text messages in
-one frame, which is nearly all there is, take a short way: what comes is handed over as it is read, without a task that
-is woken for it, and what goes out is written at once.
+Opening, closing, proxies and whatever is against the protocol are the ``websockets`` library's. Text messages in one
+frame, which is nearly all there is, take a short way: what comes is handed over as it is read, without a task that is
+woken for it, and what goes out is written at once. A connection on which something comes is not pinged.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from struct import pack, unpack_from
@@ -45,6 +46,8 @@ class WebSocket(ClientConnection):
         self._whole = False
         self._rest = bytearray()
         self._needed = 0
+        self._heard = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
 
     def deliver(self, receive: Callable[[bytes], None]) -> None:
         """Where messages go from now on, beginning with those that have come."""
@@ -52,13 +55,40 @@ class WebSocket(ClientConnection):
         for message in kept:
             receive(message)
 
+    def watch(self, ping_seconds: float, pong_seconds: float) -> None:
+        """Pings when nothing has come for so long, and cuts the connection when that is not answered in time."""
+        self._heard = self.loop.time()
+
+        def look() -> None:
+            now = self.loop.time()
+            if now < self._heard + ping_seconds:
+                self._alarm = self.loop.call_at(self._heard + ping_seconds, look)
+            else:
+                self._ping()
+                self._alarm = self.loop.call_later(pong_seconds, judge, now)
+
+        def judge(pinged: float) -> None:
+            if self._heard >= pinged:
+                look()
+            else:
+                self.transport.abort()
+
+        look()
+
     def push(self, text: bytes) -> None:
         """Writes a text message without waiting, unless the connection is closing."""
         if self.protocol.state is OPEN:
             self.transport.write(framed(text, _mask()))
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The end."""
+        if self._alarm:
+            self._alarm.cancel()
+        super().connection_lost(exc)
+
     def data_received(self, data: bytes) -> None:
         """Takes what has come."""
+        self._heard = self.loop.time()
         if self.response is None:
             super().data_received(data)
             # What follows the handshake in the same piece has gone to the library, which then goes on with the rest.
@@ -82,6 +112,11 @@ class WebSocket(ClientConnection):
                 self._receive(message)
         else:
             super().process_event(event)
+
+    def _ping(self) -> None:
+        if self.protocol.state is OPEN:
+            self.protocol.send_ping(b"")
+            self.send_data()
 
     def _take(self, data: bytes) -> None:
         """Takes frames apart, and keeps the beginning of one that is not all there."""
