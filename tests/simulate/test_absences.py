@@ -27,7 +27,7 @@ SMALL = Paper(
 )
 AMPLE: Final = 1 << 20
 LEVELS: Final[tuple[Level, Level]] = ("counted", "frames")
-STILL, EAGER = Policy(balancing=False), Policy(thresholds=Thresholds(cool_down=20, settle=20))
+STILL, EAGER = Policy(balancing=False), Policy(thresholds=Thresholds(chance=0, target=None, cool_down=20, settle=20))
 
 
 def coming_and_going(seed: int) -> Scenario:
@@ -83,7 +83,10 @@ def test_whoever_was_moved_while_away_is_given_it_by_the_broker_it_returns_to() 
 
 
 def test_whoever_moves_again_and_again_without_being_away_is_given_nothing_twice() -> None:
-    scenario, often = city(City(subscribers=40, seconds=900), 1), Policy(thresholds=Thresholds(cool_down=20))
+    scenario, often = (
+        city(City(subscribers=40, seconds=900), 1),
+        Policy(thresholds=Thresholds(chance=0, target=None, cool_down=20)),
+    )
     moved, unmoved = (Simulation(scenario, 1, policy).run() for policy in (often, STILL))
     assert moved.moves > 40
     assert moved.deliveries == pytest.approx(unmoved.deliveries, rel=0.002)

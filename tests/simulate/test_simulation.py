@@ -14,7 +14,8 @@ from tocsin.simulate.simulation import Level, Simulation
 
 SMALL = Paper(subscribers=30, brokers=3, channels=2, lines_each=8, each=(2, 5), seconds=150, subscribing=30)
 SMALL_RATE = Paper(**{**SMALL.__dict__, "rate": (40.0, 10.0), "capacity": 2_000.0})
-EAGER = Policy(thresholds=Thresholds(cool_down=20, settle=20))
+# As low as they can, so that plans do not hang on where they may end.
+EAGER = Policy(thresholds=Thresholds(chance=0, target=None, cool_down=20, settle=20))
 
 
 def run(level: Level, policy: Policy = EAGER, seed: int = 3) -> Record:
