@@ -12,6 +12,7 @@ from math import inf
 
 from tocsin.broker import frames
 from tocsin.broker.accounting import Traffic
+from tocsin.broker.attendance import Attendance
 from tocsin.broker.cache import Cache
 from tocsin.broker.holdings import Channel, Fetch, Holdings, Session, Subscription
 from tocsin.broker.limits import Limits
@@ -30,10 +31,17 @@ class Catchup:
     """
 
     def __init__(
-        self, holdings: Holdings, outbox: Outbox, data: DataLink, cache: Cache, traffic: Traffic, limits: Limits
+        self,
+        holdings: Holdings,
+        outbox: Outbox,
+        data: DataLink,
+        cache: Cache,
+        traffic: Traffic,
+        limits: Limits,
+        attendance: Attendance,
     ) -> None:
         self._holdings, self._outbox, self._data = holdings, outbox, data
-        self._cache, self._traffic, self._limits = cache, traffic, limits
+        self._cache, self._traffic, self._limits, self._attendance = cache, traffic, limits, attendance
         self._retries: dict[Channel, float] = {}
 
     def start(self, subscription: Subscription) -> None:
@@ -42,6 +50,7 @@ class Catchup:
         line = subscription.line
         ready = session and not session.slow and not subscription.doubt
         if session and ready and subscription not in line.current and subscription not in line.ahead:
+            self._attendance.attend(line)
             self._advance(subscription, session)
             if self._ready(subscription):
                 self._pull(line.channel)

@@ -11,6 +11,7 @@ import msgspec
 from tocsin.broker import events
 from tocsin.broker.accounting import Traffic
 from tocsin.broker.actions import Action, TrustLearned
+from tocsin.broker.attendance import Attendance
 from tocsin.broker.cache import Cache, Figures, LeastRecentlyUsed, Policy
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.corrections import Corrections
@@ -28,6 +29,7 @@ from tocsin.broker.subscriptions import Attachments
 from tocsin.model import control, coordination, subscriber
 from tocsin.model.parts import parts, with_more
 from tocsin.model.subscriber import Code
+from tocsin.model.trust import Trust
 
 TOO_LARGE: Final = 1009
 # A number and the punctuation around it, at most.
@@ -76,17 +78,29 @@ class Broker:
         self._cache = Cache(limits.cache_bytes, policy(self._subscribers) if policy else LeastRecentlyUsed())
         h, o, d, c = self._holdings, self._outbox, self._data, self._coordinator
         self._reports = Reports(h, o, c, self._traffic, self._rates(), limits)
-        self._catchup = Catchup(h, o, d, self._cache, self._traffic, limits)
+        self._attendance = Attendance(o, self._cache)
+        self._catchup = Catchup(h, o, d, self._cache, self._traffic, limits, self._attendance)
         self._corrections = Corrections(o, c, limits)
         self._renewals = Renewals(h, o, self._cache, self._catchup, self._corrections)
         self._attachments = Attachments(h, o, d, self._cache, limits, self._renewals, self._heard)
         self._delivery = Delivery(
-            h, o, d, self._cache, self._catchup, self._traffic, limits, self._attachments.reattach
+            h, o, d, self._cache, self._catchup, self._traffic, limits, self._attendance, self._attachments.reattach
         )
         self._requests = Requests(h, o, c, self._attachments, self._corrections, self._catchup, limits)
-        self._sessions = Sessions(name, h, o, c, self._attachments, self._catchup, self._reports, verify, limits)
+        self._sessions = Sessions(
+            name, h, o, c, self._attachments, self._catchup, self._reports, self._attendance, verify, limits
+        )
         self._stays = Stays(
-            h, o, c, self._attachments, self._requests, self._corrections, self._catchup, self._sessions, self._reports
+            h,
+            o,
+            c,
+            self._attachments,
+            self._requests,
+            self._corrections,
+            self._catchup,
+            self._sessions,
+            self._reports,
+            self._attendance,
         )
         self._publishing = Publishing(o, limits)
         self._rooms: tuple[Room, ...] = (
@@ -244,9 +258,15 @@ class Broker:
             case coordination.Refused(code, text, details):
                 self._requests.refused(details.get("ref", 0), code, text)
                 self._corrections.refused(details.get("ref", 0), code)
-            case coordination.Accepted(trust) | coordination.Trusted(trust):
-                self._outbox.add(TrustLearned(trust))
-                self._sessions.judge(trust)
+            case coordination.Accepted(trust, seconds):
+                self._attendance.away_seconds = seconds
+                self._learn(trust)
+            case coordination.Trusted(trust):
+                self._learn(trust)
+
+    def _learn(self, trust: Trust) -> None:
+        self._outbox.add(TrustLearned(trust))
+        self._sessions.judge(trust)
 
     def _received(self, session: Session, data: bytes) -> None:
         if len(data) > self._limits.message_bytes:

@@ -12,6 +12,7 @@ from math import inf
 
 from tocsin.broker import frames
 from tocsin.broker.accounting import Traffic
+from tocsin.broker.attendance import Attendance
 from tocsin.broker.cache import Cache
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.holdings import Channel, Holdings, Line
@@ -41,12 +42,13 @@ class Delivery:
         catchup: Catchup,
         traffic: Traffic,
         limits: Limits,
+        attendance: Attendance,
         strange: Callable[[Channel], None],
     ) -> None:
         """``strange`` is told of a channel whose notices are counted otherwise than is known here."""
         self._holdings, self._outbox, self._data = holdings, outbox, data
         self._cache, self._catchup, self._traffic, self._limits = cache, catchup, traffic, limits
-        self._strange = strange
+        self._attendance, self._strange = attendance, strange
         self._retries: dict[Channel, float] = {}
 
     def executed(self, notice: control.Executed) -> None:
@@ -57,7 +59,8 @@ class Delivery:
             self._holdings.hear_rates(self._outbox.now, notice.bes, notice.rates, notice.seconds)
         if channel and notice.execution > channel.seen:
             channel.seen = notice.execution
-            channel.wanted.update((channel.lines[be], None) for be in notice.bes if be in channel.lines)
+            found = (channel.lines[be] for be in notice.bes if be in channel.lines)
+            channel.wanted.update(self._attendance.attended(found))
             self.pull(channel)
 
     def behind(self, notice: control.Behind) -> None:
@@ -65,7 +68,7 @@ class Delivery:
         channel = self._channel(notice)
         if channel and notice.last > channel.seen:
             channel.seen = notice.last
-            channel.wanted.update(dict.fromkeys(channel.lines.values()))
+            channel.wanted.update(self._attendance.attended(channel.lines.values()))
             self.pull(channel)
 
     def _channel(self, notice: control.Executed | control.Behind) -> Channel | None:
@@ -115,7 +118,7 @@ class Delivery:
         self._retries.clear()
         for channel in self._holdings.channels.values():
             channel.pulling = 0
-            channel.wanted = dict.fromkeys(channel.lines.values())
+            channel.wanted = self._attendance.attended(channel.lines.values())
 
     def due(self, now: float) -> None:
         """Tries again what failed."""
@@ -136,12 +139,12 @@ class Delivery:
             return
         if isinstance(answer, control.Results) and answer.incarnation != incarnation:
             channel.pulling = 0
-            channel.wanted = dict.fromkeys(channel.lines.values())
+            channel.wanted = self._attendance.attended(channel.lines.values())
             self._strange(channel)
             return
         if isinstance(answer, control.Error) and to_be_repeated(answer):
             channel.pulling = 0
-            channel.wanted = dict.fromkeys(channel.lines.values())
+            channel.wanted = self._attendance.attended(channel.lines.values())
             self._retries[channel] = self._outbox.now + (answer.retry_after or self._limits.retry_seconds)
             return
         upto = last

@@ -94,8 +94,9 @@ class Line:
 
     Of what was executed up to ``attached`` the broker hears nothing. Whatever is pulled next goes to the connections of
     those who are ``current``, and of those who are ``ahead`` once it is later than what they have had. One that is
-    ``missing`` was held before, but the data cluster has no such channel at present. One that has ``ended`` is held no
-    more, and one with an ``heir`` has turned out to be the same as that.
+    ``missing`` was held before, but the data cluster has no such channel at present. One that is ``idle`` is held by
+    nobody who is there, and nothing is pulled for it. One that has ``ended`` is held no more, and one with an ``heir``
+    has turned out to be the same as that.
     """
 
     be: int
@@ -109,6 +110,7 @@ class Line:
     ahead: dict[Subscription, Session] = field(default_factory=dict)
     claims: int = 0
     missing: bool = False
+    idle: bool = False
     ended: str = ""
     heir: Line | None = None
 
@@ -166,7 +168,7 @@ class Stay:
 
     ``renumbered`` are numbers that its subscriptions had before, and which they have now. ``told`` is how far each was
     when the coordinator last spoke of it: one that is asked for here at that time goes on from there. It is for tokens
-    of one ``registration`` of the name alone.
+    of one ``registration`` of the name alone. Without a session it is ``expected`` to have one until that time.
     """
 
     subscriber: str
@@ -177,6 +179,7 @@ class Stay:
     told: dict[int, Cursor] = field(default_factory=dict)
     session: Session | None = None
     registration: int = 0
+    expected: float = 0.0
 
     def renumber(self, was: int, be: int) -> None:
         """A subscription has another number: perhaps one that it, or another, had before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tocsin.broker.attendance import Attendance
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.deadlines import Appointments, Deadlines
 from tocsin.broker.holdings import Bearer, Holdings, Session, Stay, Subscription
@@ -39,12 +40,13 @@ class Sessions:
         attachments: Attachments,
         catchup: Catchup,
         reports: Reports,
+        attendance: Attendance,
         verify: Verify,
         limits: Limits,
     ) -> None:
         self._name, self._holdings, self._outbox, self._coordinator = name, holdings, outbox, coordinator
         self._attachments, self._catchup, self._reports = attachments, catchup, reports
-        self._verify, self._limits = verify, limits
+        self._attendance, self._verify, self._limits = attendance, verify, limits
         self._sessions: dict[int, Session] = {}
         self._logins: Deadlines[int] = Deadlines(limits.login_seconds)
         self._ends: Appointments[int] = Appointments()
@@ -199,6 +201,7 @@ class Sessions:
         if stay and stay.session is session:
             self._stop(session)
             stay.session = None
+            self._attendance.expect(stay)
             self._reports.present(stay.subscriber, False)
 
 

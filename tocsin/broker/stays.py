@@ -11,6 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from tocsin.broker.attendance import Attendance
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.corrections import Corrections
 from tocsin.broker.holdings import Holdings, Line, Stay, Subscription
@@ -66,10 +67,12 @@ class Stays:
         catchup: Catchup,
         sessions: Sessions,
         reports: Reports,
+        attendance: Attendance,
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
         self._attachments, self._requests, self._catchup = attachments, requests, catchup
         self._corrections, self._sessions, self._reports = corrections, sessions, reports
+        self._attendance = attendance
         self._preparing: dict[str, Preparation] = {}
         # What was told so far of those whose Prepare comes in parts.
         self._told: dict[tuple[str, int], list[Held]] = {}
@@ -165,6 +168,8 @@ class Stays:
     def _ready(self, name: str, number: int, preparation: Preparation) -> None:
         stay = self._holdings.stays.setdefault(name, Stay(name, number))
         stay.registration = preparation.prepare.registration
+        if not stay.arrived:
+            self._attendance.expect(stay)
         alive = [(held, line.present) for held, line in preparation.lines if not self._has_ended(held, line.present)]
         wanted = {line.be: (held, line) for held, line in alive}
         changing = {line.present.be for line in preparation.changing | self._requests.changing(stay)}
@@ -207,6 +212,7 @@ class Stays:
         stored = Cursor(held.cursor, held.incarnation)
         subscription = self._requests.add(stay, line, held.live, max(0, resolve(line.channel.history, stored)))
         subscription.doubt = stored if line.missing else None
+        self._attendance.attend(line)
         return subscription
 
     def _has_ended(self, held: Held, line: Line) -> bool:

@@ -358,7 +358,7 @@ class Attachments:
         channel = self._learn(answer, held)
         self._hear_rates(answer)
         # Also for lines attached since: notices up to this execution may still be on their way, and come too late.
-        channel.wanted.update(dict.fromkeys(channel.lines.values()))
+        channel.wanted.update((line, None) for line in channel.lines.values() if not line.idle)
         channel.seen = max(channel.seen, answer.execution)
         self._heard(channel)
         self.strangers(channel.name, answer.bes)

@@ -44,7 +44,8 @@ class CountedBroker(Broker):
         self._absences, self._caught_up = absences, caught_up
         # For those who open and close its shelves, and those who look there; nothing is delivered that would be put.
         self._cache = self._attachments._cache = self._catchup._cache = self._kept = Kept(self._limits.cache_bytes)
-        self._audiences: dict[str, tuple[Int64s, Int64s]] = {}
+        self._attendance._cache = self._kept
+        self._audiences: dict[str, tuple[int, Int64s, Int64s]] = {}
 
     def handle(self, now: float, event: events.Event) -> list[Action]:
         """What is to be done, in this order."""
@@ -100,13 +101,14 @@ class CountedBroker(Broker):
             self._absences.begin(stay)
 
     def _audience(self, channel: Channel) -> tuple[Int64s, Int64s]:
-        """A channel's lines, and to how many each goes."""
-        known, lines = self._audiences.get(channel.name), channel.lines
-        if known is None or len(known[0]) != len(lines):
-            counts = [len(line.current) + len(line.ahead) for line in lines.values()]
-            known = np.fromiter(lines, np.int64, len(lines)), np.array(counts, np.int64)
+        """Those of a channel's lines that somebody is there for, and to how many each goes."""
+        known, held = self._audiences.get(channel.name), len(channel.lines)
+        if known is None or known[0] != held:
+            lines = self._attendance.attended(channel.lines.values())
+            counts = [len(line.current) + len(line.ahead) for line in lines]
+            known = held, np.array([line.be for line in lines], np.int64), np.array(counts, np.int64)
             self._audiences[channel.name] = known
-        return known
+        return known[1:]
 
     def _rates(self) -> Rates:
         return Meters(self._holdings, self._data, self._told_rates)
