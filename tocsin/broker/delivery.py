@@ -157,7 +157,7 @@ class Delivery:
         channel.level = max(channel.level, upto)
         if upto < last:
             # Also for lines attached since: they take part in what is pulled next, for nobody has asked for them yet.
-            channel.wanted = dict.fromkeys(channel.lines.values())
+            channel.wanted = self._attendance.attended(channel.lines.values())
         self._catchup.advance(channel)
         self.pull(channel)
 

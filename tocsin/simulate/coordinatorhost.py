@@ -17,6 +17,7 @@ from tocsin.simulate.network import ABNORMAL, Link
 from tocsin.simulate.process import Process, World
 
 HOST, LINK, ASK = "coordinator", "link", "ask"
+_LOOK_SECONDS = 1.0
 
 
 class CoordinatorHost(Process):
@@ -39,7 +40,7 @@ class CoordinatorHost(Process):
     ) -> None:
         super().__init__(world, HOST, core, events.Tick())
         self.decided: Callable[[events.Decided], None] | None = None
-        self._store = store
+        self._store, self._keyring = store, store.keyring()
         self._store_seconds, self._decide_seconds = store_seconds, decide_seconds
         self._stored_at = 0.0
         self._numbers = count(1)
@@ -97,6 +98,14 @@ class CoordinatorHost(Process):
             self._store.write(changes)
             # Its thread says so a little later, and a crash may come between.
             self.world.clock.after(0.0, self.tell, events.Stored(batch))
+            self._watch()
+
+    def _watch(self) -> None:
+        """Notices after a while that tokens are no longer taken."""
+        if self._store.keyring() is not self._keyring:
+            self._keyring = self._store.keyring()
+            seconds = self.world.random.random() * _LOOK_SECONDS
+            self.world.clock.after(seconds, self.tell, events.Amended(self._keyring))
 
     def _decide(self, action: actions.Decide) -> None:
         if self.alive:

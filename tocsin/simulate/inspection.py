@@ -52,6 +52,28 @@ def rate(coordinator: Coordinator, subscription: int) -> int:
     return coordinator._rooms.loads._rates.get(subscription, 0)
 
 
+def suspended(coordinator: Coordinator, subscriber: str) -> bool:
+    """Whether a subscriber weighs nothing, as it is away."""
+    return subscriber in coordinator._rooms.loads._suspended
+
+
+def known(coordinator: Coordinator, subscriber: str) -> list[str]:
+    """Where the coordinator knows a subscriber, or something that it holds."""
+    rooms = coordinator._rooms
+    return [
+        what
+        for what, there in {
+            "registered": subscriber in rooms.places,
+            "placed": bool(rooms.places.get(subscriber).broker or rooms.places.get(subscriber).destination),
+            "holding": bool(rooms.places.held(subscriber)),
+            "counted": subscriber in rooms.loads._subscribers,
+            "moving": rooms.moves.get(subscriber) is not None,
+            "online": any(subscriber in member.online for member in rooms.registry),
+        }.items()
+        if there
+    ]
+
+
 def moving(coordinator: Coordinator) -> int:
     """How many subscribers are being moved."""
     return len(coordinator._rooms.moves)

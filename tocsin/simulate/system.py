@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from random import Random
 from typing import Any
@@ -21,11 +22,12 @@ from tocsin.coordinator.limits import Limits as CoordinatorLimits
 from tocsin.coordinator.rounds import Planners
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.tokens import Claims, Key
-from tocsin.errors import TocsinError
+from tocsin.errors import NotFoundError, TocsinError
+from tocsin.simulate import inspection
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.clock import Clock
 from tocsin.simulate.cluster import DataCluster
-from tocsin.simulate.coordinatorhost import CoordinatorHost
+from tocsin.simulate.coordinatorhost import Asking, CoordinatorHost
 from tocsin.simulate.datahost import DataHost
 from tocsin.simulate.diary import Diary
 from tocsin.simulate.network import Conditions, Network
@@ -34,6 +36,7 @@ from tocsin.simulate.process import World
 from tocsin.simulate.trace import Trace
 
 _KEY = Key("simulated", "a" * 43)
+_AGAIN = 2.0  # seconds until somebody asks again who was not answered
 
 
 def product() -> Planners:
@@ -91,6 +94,11 @@ class System:
         self.people: dict[str, Person] = {}
         self.diaries: dict[str, Diary] = {}
         self.wishes: dict[str, dict[int, Wish]] = {}
+        # Who wants to leave for good or is to be removed, who has left, and what they had.
+        self.leaving: dict[str, bool] = {}
+        self.departed: dict[str, None] = {}
+        self.former: list[Diary] = []
+        self._tokens: dict[str, str] = {}
         self.on_broker: Callable[[BrokerHost], None] | None = None
         self.on_person: Callable[[Person], None] | None = None
         self.at_once: Callable[[Person, wishes.Subscribe], bool] | None = None
@@ -138,9 +146,7 @@ class System:
             return self.people[name]
         self.remark(f"{name} starts")
         diary = self.diaries.setdefault(name, Diary(name))
-        ends = self.clock.now + self.setup.coordinator.token_life
-        token = _KEY.sign(Claims(name, "subscriber", ends, id=f"{name}-1"))
-        person = self.people[name] = Person(self.world, name, token, diary, self.setup.rules, place)
+        person = self.people[name] = Person(self.world, name, self._token(name), diary, self.setup.rules, place)
         person.refused = self._refused
         if self.on_person:
             self.on_person(person)
@@ -155,6 +161,19 @@ class System:
         if person.alive:
             self.remark(f"{name} crashes")
             person.crash()
+
+    def leave(self, name: str, removed: bool = False) -> None:
+        """A subscriber leaves for good, or is ``removed`` by an operator; whoever wants that asks until it is done."""
+        if name not in self.leaving:
+            self.remark(f"{name} {'is to be removed' if removed else 'leaves for good'}")
+            self.leaving[name] = removed
+            self._ask_to_leave(name)
+
+    def register(self, name: str) -> None:
+        """Somebody else comes under the name of one who has left."""
+        if self.departed.pop(name, "") is None:
+            self._tokens.pop(name, None)
+            self._ask_to_register(name)
 
     def subscribe(self, name: str, channel: str, live: bool = False, **parameters: Any) -> int:
         """A subscriber wants something, and calls it by the number returned."""
@@ -214,6 +233,44 @@ class System:
         else:
             self.remark("an older copy of the data is restored")
             self.cluster.restore(copy)
+
+    def _token(self, name: str) -> str:
+        """Made beside the coordinator, for those who were never registered with it."""
+        ends = self.clock.now + self.setup.coordinator.token_life
+        return self._tokens.setdefault(name, _KEY.sign(Claims(name, "subscriber", ends, id=f"{name}-1")))
+
+    def _ask_to_leave(self, name: str) -> None:
+        if name not in self.leaving:
+            return
+        if self.leaving[name]:
+            self.ask(events.RemoveUser(0, name), partial(self._left, name))
+        else:
+            Asking(self.world, name, events.Unregister(0, self._token(name)), partial(self._left, name))
+        self.clock.after(_AGAIN, self._ask_to_leave, name)
+
+    def _left(self, name: str, answer: answers.Answer | TocsinError) -> None:
+        """Whoever is not known to the coordinator stays, unless that is because it was removed."""
+        known = inspection.place(self.coordinator.core, name)
+        if name not in self.leaving or (isinstance(answer, TocsinError) and not isinstance(answer, NotFoundError)):
+            return
+        del self.leaving[name]
+        if isinstance(answer, NotFoundError) and not known.gone:
+            return
+        self.remark(f"{name} has left")
+        self.people.pop(name).crash()
+        self.former.append(self.diaries.pop(name))
+        del self.wishes[name]
+        self.departed[name] = None
+
+    def _ask_to_register(self, name: str) -> None:
+        if name not in self.people:
+            self.ask(events.RegisterUser(0, name), partial(self._registered, name))
+            self.clock.after(_AGAIN, self._ask_to_register, name)
+
+    def _registered(self, name: str, answer: answers.Answer | TocsinError) -> None:
+        if isinstance(answer, answers.Registered) and name not in self.people:
+            self._tokens[name] = answer.token
+            self.join(name)
 
     def _lose(self, name: str, ref: int) -> None:
         """A subscriber's channel is gone."""

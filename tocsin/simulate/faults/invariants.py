@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from tocsin.client.actions import State
@@ -12,11 +14,15 @@ from tocsin.simulate.system import System
 TOLERANCE = 0.25
 
 
-def broken(system: System) -> list[str]:
-    """Everything that is not as it should be."""
+def broken(system: System, away: Collection[str] = ()) -> list[str]:
+    """Everything that is not as it should be, when those are ``away`` for long and all others are there."""
+    diaries = [*system.diaries.values(), *system.former]
     return [
-        *(sentence for diary in system.diaries.values() for sentence in diary.wrong(system.cluster)),
-        *(sentence for name in system.people for sentence in astray(system, name)),
+        *(sentence for diary in diaries for sentence in diary.wrong(system.cluster)),
+        *(sentence for name in system.people if name not in away for sentence in astray(system, name)),
+        *(sentence for name in away if name in system.people for sentence in unkept(system, name)),
+        *(sentence for name in system.people for sentence in misweighed(system, name, name in away)),
+        *(sentence for name in system.departed for sentence in haunting(system, name)),
         *detached(system),
         *misjudged(system),
     ]
@@ -37,6 +43,31 @@ def astray(system: System, name: str) -> list[str]:
     if stay.session is None or stay.number != place.stay:
         return [f"{name} has stay {stay.number} on {staying[0]} and {place.stay} by the coordinator"]
     return misheld(system, name, set(stay.subscriptions))
+
+
+def unkept(system: System, name: str) -> list[str]:
+    """What somebody holds who is away is kept on one broker, as the coordinator knows it."""
+    core = system.coordinator.core
+    place, stored = inspection.place(core, name), {each.subscription for each in inspection.held(core, name)}
+    stays = [(host, stay) for host in system.brokers if (stay := inspection.stays(system.brokers[host].core).get(name))]
+    kept = [(host, stay.number, set(stay.subscriptions)) for host, stay in stays]
+    if kept == ([(place.broker, place.stay, stored)] if place.broker else []):
+        return []
+    return [f"{name} is away, kept as {kept}, and by the coordinator on {place.broker} with {sorted(stored)}"]
+
+
+def misweighed(system: System, name: str, away: bool) -> list[str]:
+    """Whoever is away weighs nothing, and nobody else does."""
+    if inspection.suspended(system.coordinator.core, name) == away:
+        return []
+    return [f"{name} {'is away, and weighs something' if away else 'is here, and weighs nothing'}"]
+
+
+def haunting(system: System, name: str) -> list[str]:
+    """Whoever has left for good is nowhere."""
+    known = inspection.known(system.coordinator.core, name)
+    staying = [host for host, broker in system.brokers.items() if name in inspection.stays(broker.core)]
+    return [f"{name} has left, but is {known} by the coordinator, and stays on {staying}"] if known or staying else []
 
 
 def misheld(system: System, name: str, held: set[int]) -> list[str]:
@@ -91,13 +122,14 @@ def misjudged(system: System) -> list[str]:
 
 
 def _uncounted(system: System, host: str) -> list[str]:
-    """A broker's load in the Book is that of the subscriptions which are there."""
+    """A broker's load in the Book is that of the subscriptions of those who are there."""
     core = system.coordinator.core
     book, number = inspection.book(core), inspection.broker_number(core, host)
     if number is None:
         return [f"{host} takes no part in balancing"]
     at = book.brokers.tolist().index(number)
-    held = [be for stay in inspection.stays(system.brokers[host].core).values() for be in stay.subscriptions]
+    stays = inspection.stays(system.brokers[host].core).values()
+    held = [be for stay in stays if stay.session for be in stay.subscriptions]
     incoming = sum(inspection.rate(core, be) for be in set(held))
     outgoing = sum(inspection.rate(core, be) for be in held)
     figures = book.figures()

@@ -46,6 +46,7 @@ class Schedule:
         self._trouble = Trouble(self.system, self._random)
         self._finding = self._random.choice([0.3, 0.7, 1.0])
         self._pause = 1.5
+        self._away: set[str] = set()
 
     def run(self) -> Outcome:
         """From the beginning to the verdict."""
@@ -54,7 +55,7 @@ class Schedule:
         self._heal()
         self._move()
         system, trouble = self.system, self._trouble
-        wrong = broken(system)
+        wrong = broken(system, self._away)
         wrong += [text for scales in self._scales.values() for text in scales.wrong()]
         notes = sum(len(span.had) for diary in system.diaries.values() for span in diary.spans)
         trace = system.trace
@@ -110,7 +111,11 @@ class Schedule:
         for process in (system.coordinator, *system.brokers.values(), *system.people.values()):
             process.fuse = None
         for name in list(system.people):
-            self._bring_back(name)
+            if self._random.random() < 0.15:
+                self._away.add(name)
+                system.crash_person(name)
+            else:
+                self._bring_back(name)
         system.ask(Balance(0, False))
         # A coordinator that has just started may not know all brokers yet.
         system.advance(5.0)

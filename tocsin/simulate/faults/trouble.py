@@ -8,7 +8,7 @@ from typing import Any
 
 from tocsin.client import events as wishes
 from tocsin.client.actions import State
-from tocsin.coordinator.events import ApplyPlan, Balance, Drain
+from tocsin.coordinator.events import ApplyPlan, Balance, Drain, RemoveBroker
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.coordinatorhost import HOST as COORDINATOR
 from tocsin.simulate.datahost import HOST as DATA
@@ -84,10 +84,15 @@ class Trouble:
             self._balance: 1,
             self._subscribe: 3,
             self._unsubscribe: 2,
+            self._leave: 1,
+            self._register: 2,
+            self._remove_broker: 2,
         }
 
     def _person(self) -> Person:
-        return self._random.choice(list(self._system.people.values()))
+        """One who is staying: there is always one left."""
+        people = self._system.people
+        return self._random.choice([person for name, person in people.items() if name not in self._system.leaving])
 
     def _broker(self) -> BrokerHost:
         return self._random.choice(list(self._system.brokers.values()))
@@ -220,3 +225,15 @@ class Trouble:
         wanted = list(self._system.wishes[person.host])
         if person.alive and wanted:
             self._system.unsubscribe(person.host, self._random.choice(wanted))
+
+    def _leave(self) -> None:
+        if len(self._system.people) - len(self._system.leaving) > 1:
+            self._system.leave(self._person().host, self._random.random() < 0.5)
+
+    def _register(self) -> None:
+        """Somebody else comes under a name that somebody had, and wants the same as they."""
+        if self._system.departed:
+            self._system.register(self._random.choice(list(self._system.departed)))
+
+    def _remove_broker(self) -> None:
+        self._system.ask(RemoveBroker(0, self._broker().host))

@@ -66,6 +66,7 @@ def _coordinator(random: Random) -> CoordinatorLimits:
         returning=4.0,
         preparing=random.choice([1.0, 5.0]),
         arriving=random.choice([1.0, 5.0]),
+        presence=random.choice([0.5, 4.0, 20.0]),
         interval=1.0,
         in_flight=random.choice([1, 3, 100]),
         per_second=random.choice([2.0, 200.0]),
