@@ -87,3 +87,16 @@ def test_a_broker_that_does_not_exist_is_named_with_those_that_do(tocsin: Progra
     refused = tocsin("balance", "drain", "nort")
     assert (refused.status, refused.err) == (1, "error: there is no broker 'nort'; there are north, south\n")
     assert tocsin("balance", "plan", "--token", "wrong").status == 1
+
+
+def test_people_and_brokers_are_removed(tocsin: Program, town: Network) -> None:
+    town.populate(2)
+    refused = tocsin("remove", "broker", "south")
+    assert refused.status == 1
+    assert "empty it with 'tocsin balance drain south --wait'" in refused.err
+    assert tocsin("remove", "user", "s0").err == "s0 is removed.\n"
+    assert tocsin("remove", "user", "s0").err == "error: there is no subscriber 's0'\n"
+    tocsin("balance", "drain", "south", "--wait")
+    assert "south is removed; 'tocsin token sign south --role broker'" in tocsin("remove", "broker", "south").err
+    assert town.status()["subscribers"] == 1
+    assert tocsin("remove", "me").err == "error: there is no subscriber 'me'\n", "the demo token is an operator's"

@@ -10,7 +10,7 @@ import pytest
 
 import tocsin
 from tests.client.town import NOWHERE, QUICK, Town
-from tocsin.client import register
+from tocsin.client import register, unregister
 from tocsin.client.coordinator import UnreachableError
 from tocsin.client.faults import ClosedError, ReplacedError
 from tocsin.client.notices import Kind
@@ -173,6 +173,70 @@ async def test_a_server_that_is_no_coordinator_is_told_apart(town: Town) -> None
         async with tocsin.connect(f"{town.url}/elsewhere", await town.register("ann")):
             pytest.fail("there is no coordinator")
     assert issubclass(UnreachableError, UnavailableError)
+
+
+async def test_whoever_unregisters_is_gone_for_good(town: Town) -> None:
+    token = await town.register("ann")
+    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+        fires = await me.subscribe("Fires", v=1)
+        await me.unregister()
+        assert [note async for note in fires] == []
+        with pytest.raises(ClosedError, match="unregistered"):
+            await me.subscribe("Fires", v=1)
+        with pytest.raises(ClosedError, match="unregistered"):
+            await me.unregister()
+    with pytest.raises(UnauthorizedError, match="removed"):
+        async with tocsin.connect(town.url, token, rules=QUICK):
+            pass
+    assert town.held("ann") == []
+    await unregister(town.url, token)
+
+
+async def test_who_comes_under_the_name_of_somebody_who_has_left_gets_nothing_of_theirs(town: Town) -> None:
+    old = await register(town.url, "ann")
+    async with tocsin.connect(town.url, old, rules=QUICK) as me:
+        await me.subscribe("Fires", v=1)
+        await me.unregister()
+    town.execute("Fires", 2)
+    async with tocsin.connect(town.url, await register(town.url, "ann"), rules=QUICK) as me:
+        fires = await me.subscribe("Fires", v=1)
+        town.execute("Fires")
+        assert (await anext(fires)).execution == 3
+        await unregister(town.url, old)
+        town.execute("Fires")
+        assert (await anext(fires)).execution == 4
+
+
+async def test_who_cannot_unregister_now_stays(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+        monkeypatch.setattr(me._coordinator, "url", NOWHERE)
+        with pytest.raises(UnavailableError):
+            await me.unregister()
+        fires = await me.subscribe("Fires", v=1)
+        town.execute("Fires")
+        assert (await anext(fires)).execution == 1
+
+
+async def test_a_broker_that_lets_go_before_the_coordinator_has_answered_is_no_fault(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+        fires, gone = await me.subscribe("Fires", v=1), asyncio.Event()
+        leave, failed = me._coordinator.unregister, me._fail
+
+        async def slowly(token: str) -> None:
+            await leave(token)
+            await gone.wait()
+
+        def noted(error: Exception) -> None:
+            failed(error)
+            gone.set()
+
+        assert me._driver
+        monkeypatch.setattr(me._coordinator, "unregister", slowly)
+        monkeypatch.setattr(me._driver, "_fail", noted)
+        await me.unregister()
+        assert [note async for note in fires] == []
 
 
 def test_importing_the_package_loads_neither_http_nor_websockets() -> None:

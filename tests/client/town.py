@@ -341,6 +341,8 @@ class Town:
                 case "GET", "/broker":
                     place = (float(query["x"][0]), float(query["y"][0])) if query else None
                     return 200, await self._ask(lambda handle: events.RequestBroker(handle, token, place))
+                case "DELETE", "/users/me":
+                    return 200, await self._ask(lambda handle: events.Unregister(handle, token))
             raise NotFoundError(f"there is no call {method} {path}")
         except TocsinError as error:
             return error.status, Failure(problem(error))

@@ -29,6 +29,20 @@ async def test_a_page_registers_subscribes_and_is_told(town: Town, browse: Open)
         assert await browser.report() == ["Fires", 1, [{"be": 1, "n": 1}], False, True]
 
 
+async def test_a_page_unregisters_for_good(town: Town, browse: Open) -> None:
+    script = """
+        const token = await tocsin.register(url, "ann");
+        const me = await tocsin.connect(url, {token, rules});
+        const fires = await me.subscribe("Fires", {event: "flood"});
+        await me.unregister();
+        await tocsin.unregister(url, token);
+        await report([(await fires.next()).done, await tocsin.connect(url, {token, rules}).catch(({code}) => code)]);
+    """
+    async with browse(script, url=town.url) as browser:
+        assert await browser.report() == [True, "unauthorized"]
+    assert town.held("ann") == []
+
+
 async def test_a_broken_connection_is_made_again_and_nothing_comes_twice(town: Town, browse: Open) -> None:
     script = """
         const me = await tocsin.connect(url, {token, rules});

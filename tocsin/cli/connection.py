@@ -115,6 +115,10 @@ class Server(AbstractContextManager["Server"]):
         """The answer to ``content``, which is JSON."""
         return self._content(self._call("PUT", path, content=content, headers={"Content-Type": "application/json"}))
 
+    def delete(self, path: str) -> bytes:
+        """The answer when what is at ``path`` is gone."""
+        return self._content(self._call("DELETE", path))
+
     def health(self) -> bytes:
         """How the server is; one that is starting answers too, though with a status for load balancers."""
         response = self._call("GET", "/health")

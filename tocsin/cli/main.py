@@ -26,6 +26,7 @@ from tocsin.cli import (
     experiment,
     messages,
     publish,
+    remove,
     settings,
     show,
     simulate,
@@ -52,6 +53,7 @@ app.command("publish")(publish.publish)
 app.command("subscribe")(subscribe.subscribe)
 app.command("show")(show.show)
 app.add_typer(token.app, name="token")
+app.add_typer(remove.app, name="remove")
 app.add_typer(balance.app, name="balance")
 app.add_typer(bench.app, name="bench")
 app.add_typer(simulate.app, name="simulate")

@@ -50,7 +50,7 @@ def subscribe(
     """Subscribe to a channel, and print what it finds until Ctrl-C.
 
     A subscription under a name or a token of your own stays when this ends: what is found meanwhile is printed the next
-    time. That of a guest ends with the command.
+    time. A guest is gone with the command.
     """
     import asyncio
     from contextlib import suppress
@@ -92,7 +92,7 @@ class Reading:
         self._json, self._count = json, count
 
     async def read(self, me: Subscriber, passing: bool) -> None:
-        """Prints until enough was printed; what a ``passing`` guest has subscribed to is given up then."""
+        """Prints until enough was printed; a ``passing`` guest is gone for good then."""
         subscription = await me.subscribe(
             self._channel, live=self._live, parameters=self._parameters, on_gap=self._print_gap
         )
@@ -101,7 +101,7 @@ class Reading:
             await self._print(subscription)
         finally:
             if passing:
-                await _give_up(subscription)
+                await _give_up(me)
 
     async def _print(self, subscription: Subscription) -> None:
         printed = 0
@@ -116,14 +116,14 @@ class Reading:
         output.print(Text(_gap_line(gap) if self._json else str(gap)), soft_wrap=True)
 
 
-async def _give_up(subscription: Subscription) -> None:
-    """Unsubscribes if that can be done soon: somebody waits for the command to end, and there may be no broker."""
+async def _give_up(me: Subscriber) -> None:
+    """Unregisters if that can be done soon: somebody waits for the command to end, and there may be no coordinator."""
     import asyncio
     from contextlib import suppress
 
     with suppress(TimeoutError, TocsinError):
         async with asyncio.timeout(_LEAVE_SECONDS):
-            await subscription.close()
+            await me.unregister()
 
 
 async def _subscribe(url: str, user: str | None, token: str | None, reading: Reading, ca: str) -> None:

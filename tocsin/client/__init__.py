@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tocsin.client.coordinator import register as register
+    from tocsin.client.coordinator import unregister as unregister
     from tocsin.client.subscriber import connect as connect
 
 
@@ -24,4 +25,8 @@ def __getattr__(name: str) -> Any:
         from tocsin.client.coordinator import register
 
         return register
+    if name == "unregister":
+        from tocsin.client.coordinator import unregister
+
+        return unregister
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,6 +32,10 @@ class _Located(msgspec.Struct):
     url: str
 
 
+class _Done(msgspec.Struct):
+    pass
+
+
 class Coordinator:
     """A coordinator at ``url``; a URL that cannot be one is an InvalidError.
 
@@ -57,6 +61,10 @@ class Coordinator:
         query = {"x": place[0], "y": place[1]} if place else {}
         answer = await self._call("GET", "/broker", token, params=query)
         return self._read(answer, _Located).url
+
+    async def unregister(self, token: str) -> None:
+        """The token's subscriber leaves for good."""
+        self._read(await self._call("DELETE", "/users/me", token), _Done)
 
     async def _call(self, method: str, path: str, token: str | None, **options: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -91,6 +99,14 @@ async def register(coordinator: str, name: str, token: str | None = None, *, ca:
     UnauthorizedError say so. A name that cannot be one is an InvalidError. ``ca`` is as for :func:`tocsin.connect`.
     """
     return await Coordinator(coordinator, ca=ca).register(name, token)
+
+
+async def unregister(coordinator: str, token: str, *, ca: str = "") -> None:
+    """The token's subscriber leaves for good: all it subscribed to ends, on every broker, and the token is worthless.
+
+    Whoever registers under the name later is somebody else. To leave twice is no error.
+    """
+    await Coordinator(coordinator, ca=ca).unregister(token)
 
 
 def _checked(url: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from tocsin.client import actions
 from tocsin.client.coordinator import Coordinator, Place
@@ -18,8 +18,10 @@ from tocsin.client.notices import Notice, Notices
 from tocsin.client.publishing import Publishing, Record
 from tocsin.client.rules import Rules
 from tocsin.client.subscription import Acknowledge, OnGap, Subscription
-from tocsin.errors import InvalidError
+from tocsin.errors import InvalidError, UnauthorizedError
 from tocsin.model.messages import Published
+
+_UNREGISTERED: Final = ClosedError("unregistered: whoever is to come back must register again")
 
 
 def connect(
@@ -65,6 +67,7 @@ class Subscriber:
         self._driver: Driver | None = None
         self._welcomed = asyncio.Event()
         self._error: Exception | None = None
+        self._leaving = False
         self._closed = ClosedError("not connected: use it within 'async with tocsin.connect(...) as me'")
 
     async def __aenter__(self) -> Self:
@@ -120,6 +123,22 @@ class Subscriber:
         self._check()
         return await self._publishing.publish(feed, records)
 
+    async def unregister(self) -> None:
+        """Leaves for good: all subscriptions end, on every broker, the token is worthless, and this connection closes.
+
+        Whoever registers under the name later is somebody else. If the coordinator cannot be reached, it is an
+        UnavailableError and nothing has changed, unless the answer was lost; ask again.
+        """
+        self._check()
+        self._leaving = True
+        try:
+            await self._coordinator.unregister(self._token)
+        except BaseException:
+            self._leaving = False
+            raise
+        self._closed = _UNREGISTERED
+        await self._close()
+
     def events(self) -> AsyncIterator[Notice]:
         """What happens to the connection, beginning with how it stands. Nobody needs to read this."""
         return self._notices.listen()
@@ -134,8 +153,10 @@ class Subscriber:
         self._driver.handle(event)
 
     def _fail(self, error: Exception) -> None:
-        self._error = error
-        self._end(error)
+        # A broker may let somebody who leaves go before the coordinator has answered.
+        left = self._leaving and isinstance(error, UnauthorizedError)
+        self._error = _UNREGISTERED if left else error
+        self._end(None if left else error)
 
     async def _close(self) -> None:
         driver, self._driver = self._driver, None

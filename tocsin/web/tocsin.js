@@ -55,6 +55,11 @@ export async function register(coordinator, name, token) {
   return (await call(coordinator, "/users", token, {method: "POST", body: JSON.stringify({name})})).token;
 }
 
+/** The token's subscriber leaves for good: all it subscribed to ends, and the token is worthless. */
+export async function unregister(coordinator, token) {
+  await call(coordinator, "/users/me", token, {method: "DELETE"});
+}
+
 /** What one execution found for one subscription; `recovered` if that was while the subscriber was away. */
 export class Note {
   constructor(channel, {s, e, payload}, recovered, done) {
@@ -301,6 +306,12 @@ export class Subscriber extends EventTarget {
     this.#acknowledge();
     this.#send({type: "logout"});
     this.#stop(null);
+  }
+
+  /** Leaves for good: all subscriptions end, the token is worthless, and the connection closes. */
+  async unregister() {
+    await unregister(this.#coordinator, this.#token);
+    if (!this.#over) this.#stop(null);
   }
 
   /** For subscriptions: a reader has taken its notes up to an execution. */

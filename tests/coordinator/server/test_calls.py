@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from tests.coordinator.server.live import wire
 from tests.coordinator.server.running import Running, running, settings
@@ -257,3 +258,42 @@ async def test_the_javascript_client_is_served_to_anybody(coordinator: Running) 
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].startswith("text/javascript")
     assert "connect" in answer.text
+
+
+async def test_a_subscriber_removes_itself_and_nobody_else(coordinator: Running) -> None:
+    ann, bob = await coordinator.subscriber("ann"), await coordinator.subscriber("bob")
+    assert (await coordinator.call("DELETE", "/users/bob", ann)).status_code == 403
+    assert (await coordinator.call("DELETE", "/users/me", coordinator.token("north", "broker"))).status_code == 403
+    assert (await coordinator.call("DELETE", "/users/me", None)).status_code == 401
+    for _ in range(2):
+        assert (await coordinator.call("DELETE", "/users/me", ann)).json() == {}
+    assert (await coordinator.call("DELETE", "/users/bob", bob)).status_code == 200
+    assert (await coordinator.call("GET", "/broker", ann)).status_code == 401
+    assert (await coordinator.status())["subscribers"] == 0
+
+
+async def test_an_operator_removes_anybody_also_somebody_called_me(coordinator: Running) -> None:
+    for name in ("ann", "me"):
+        await coordinator.subscriber(name)
+        assert (await coordinator.call("DELETE", f"/users/{name}")).status_code == 200
+        missing = await coordinator.call("DELETE", f"/users/{name}")
+        assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not-found")
+
+
+async def test_a_removed_broker_is_cut_off_and_its_token_is_not_taken(coordinator: Running) -> None:
+    token = (await coordinator.call("POST", "/brokers", json={"name": "north", "url": "ws://north"})).json()["token"]
+    async with wire(coordinator, token) as link:
+        await link.say(Hello("north", "ws://north"))
+        assert isinstance(await link.hear(), Accepted)
+        refused = await coordinator.call("DELETE", "/brokers/north")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "conflict")
+        strangers = await coordinator.call("DELETE", "/brokers/north", coordinator.token("ann", "subscriber"))
+        assert strangers.status_code == 403
+        await coordinator.call("PUT", "/brokers/north/draining", json={"on": True})
+        assert (await coordinator.call("DELETE", "/brokers/north")).status_code == 200
+        assert await link.closed() == 4401
+    assert (await coordinator.status())["brokers"] == []
+    with pytest.raises(InvalidStatus):
+        async with wire(coordinator, token):
+            pass
+    assert (await coordinator.call("DELETE", "/brokers/north")).status_code == 404

@@ -27,15 +27,18 @@ from tocsin.settings.coordinator import Coordinator
 def create_app(driver: Driver, gate: Gate, watch: Watch, settings: Coordinator, demo: bool = False) -> Starlette:
     """The server of a coordinator, not yet listening."""
     calls, links = Calls(driver, gate, settings, watch), Links(driver, gate, settings.link_bytes)
-    watch.listen(driver.tell)
+    # The core closes what is left of removed brokers, so that by then none can come again, and each was told why.
     watch.listen(lambda amended: gate.learn(amended.keyring.trust))
     watch.listen(lambda amended: links.learn(amended.keyring.trust))
+    watch.listen(driver.tell)
     origins = Origins("coordinator", settings.origins, demo)
     app = Starlette(
         routes=[
             Route("/health", guarded(calls.health)),
             Route("/users", guarded(calls.register_user), methods=["POST"]),
+            Route("/users/{name}", guarded(calls.remove_user), methods=["DELETE"]),
             Route("/brokers", guarded(calls.register_broker), methods=["POST"]),
+            Route("/brokers/{name}", guarded(calls.remove_broker), methods=["DELETE"]),
             Route("/brokers/{name}/draining", guarded(calls.drain), methods=["PUT"]),
             Route("/broker", guarded(calls.request_broker)),
             Route("/status", guarded(calls.status)),
@@ -61,7 +64,7 @@ class _SharedWith(CORSMiddleware):
     def __init__(self, app: ASGIApp, origins: Origins) -> None:
         super().__init__(
             app,
-            allow_methods=["GET", "POST", "PUT"],
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
             allow_headers=["Authorization", "Content-Type"],
             expose_headers=["Retry-After"],
         )

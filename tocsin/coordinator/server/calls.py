@@ -30,6 +30,8 @@ from tocsin.settings.coordinator import Coordinator
 
 _MOST_BYTES: Final = 64 << 10
 _RETRY_SECONDS: Final = 1
+ME: Final = "me"
+"""How a subscriber calls itself in a path."""
 _T = TypeVar("_T")
 
 Ask = Callable[[Handle], events.Request]
@@ -96,6 +98,27 @@ class Calls:
         return await self._answered(
             lambda handle: events.RegisterBroker(handle, new.name, new.url, new.capacity, new.place), 201
         )
+
+    async def remove_user(self, request: Request) -> Response:
+        """Operators remove anybody; subscribers themselves, as "me" or by their name."""
+        authorization, name = request.headers.get("authorization"), str(request.path_params["name"])
+        caller = self._gate.identify(authorization)
+        request.scope[CALLER] = caller.name
+        if caller.role == "operator":
+            return await self._answered(lambda handle: events.RemoveUser(handle, name))
+        if caller.role != "subscriber" or name not in (ME, caller.name):
+            raise ForbiddenError(f"{caller.name} may not remove {name}: operators may, and {name} itself")
+        token = self._gate.token(authorization)
+        return await self._answered(lambda handle: events.Unregister(handle, token))
+
+    async def remove_broker(self, request: Request) -> Response:
+        """Forgets a broker that is dead or drained."""
+        self._operator(request)
+        name = str(request.path_params["name"])
+        response = await self._answered(lambda handle: events.RemoveBroker(handle, name))
+        # Its token is not taken from now on, and one that still runs is cut off.
+        await self._watch.look()
+        return response
 
     async def request_broker(self, request: Request) -> Response:
         """The paper's requestbroker. The core itself looks at the token."""
