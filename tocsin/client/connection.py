@@ -69,7 +69,7 @@ class Connection:
         return self._main.number if self._main and self._main.welcomed is not None else None
 
     @property
-    def _settled(self) -> bool:
+    def settled(self) -> bool:
         """Whether there is nothing to wait for, as nearly all the time."""
         return self._next is None and self._until is None and (self._main is None or self._main.welcomed is not None)
 
@@ -168,8 +168,6 @@ class Connection:
 
     def tick(self, now: float) -> list[Action]:
         """Acts on what has taken too long, or has waited long enough."""
-        if self._settled:
-            return []
         for link in (self._next, self._main):
             if link and link.welcomed is None and link.deadline <= now:
                 told = Troubled("deadline", f"the broker at {link.url} did not welcome in time")
@@ -182,8 +180,6 @@ class Connection:
 
     def wake(self) -> float | None:
         """When :meth:`tick` has something to do."""
-        if self._settled:
-            return None
         times = [link.deadline for link in (self._main, self._next) if link and link.welcomed is None]
         return min([*times, *([self._until] if self._until is not None else [])], default=None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import count
 from random import Random
 
@@ -73,18 +73,22 @@ class Core:
     def handle(self, now: float, event: events.Event) -> list[Action]:
         """What is to be done because of an event."""
         actions = self._act(now, event)
-        actions += self._connection.tick(now)
-        actions += self._renewal(now)
-        return actions + self._sent(self._due(now))
+        # Most of the time there is nothing else to do, and thousands of subscribers in a program ask.
+        if not self._connection.settled:
+            actions += self._connection.tick(now)
+        if self._inbox.deaf:
+            actions += self._renewal(now)
+        actions += self._sent(self._due(now))
+        return actions
 
     def wake(self) -> float | None:
         """When a Tick is wanted, if no other event comes before."""
-        times = [self._connection.wake()]
+        times = [] if self._connection.settled else [self._connection.wake()]
         serving = self._connection.serving
         if serving is not None:
             times += [self._inbox.wake(), self._publisher.wake()]
             times += [] if self._connection.entering else [self._subscriptions.wake()]
-            times += [self._renew_at] if self._wants_renewal(serving) else []
+            times += [self._renew_at] if self._inbox.deaf and self._wants_renewal(serving) else []
         known = [time for time in times if time is not None]
         return min(known) if known else None
 
@@ -205,6 +209,6 @@ class Core:
         asked = [] if self._connection.entering else self._subscriptions.due(now)
         return [*asked, *self._inbox.due(now), *self._publisher.due(now)]
 
-    def _sent(self, requests: Iterable[Request]) -> list[Action]:
-        serving = self._connection.serving
+    def _sent(self, requests: Sequence[Request]) -> list[Action]:
+        serving = self._connection.serving if requests else None
         return [Send(serving, encode(request)) for request in requests] if serving is not None else []

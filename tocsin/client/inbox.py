@@ -186,10 +186,13 @@ class Inbox:
             self._count += 1
         self._unsay(now, number)
 
+    @property
+    def deaf(self) -> bool:
+        """Whether there are subscriptions whose notes are dropped."""
+        return bool(self._deaf)
+
     def thirsty(self, connection: int) -> bool:
         """Whether a subscription whose notes are dropped on this connection has room for them again."""
-        if not self._deaf:
-            return False
         streams = (self._streams[number] for number in self._deaf)
         return any(not stream.backlog and connection <= stream.deaf for stream in streams)
 

@@ -160,7 +160,7 @@ class Publisher:
                 call.refused.append(Refusal(index, reasons[place]))
             else:
                 call.accepted += 1
-        refs = dict.fromkeys(ref for ref, _ in batch.owners)
+        refs = dict.fromkeys([ref for ref, _ in batch.owners])
         return [action for ref in refs for action in self._concluded(ref)]
 
     def _concluded(self, ref: int) -> list[Action]:
