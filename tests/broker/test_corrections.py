@@ -6,6 +6,7 @@ import pytest
 
 from tests.broker.world import Bench, told
 from tocsin.broker import events
+from tocsin.broker.limits import Limits
 from tocsin.model.control import Dropped
 from tocsin.model.coordination import Keep, Kept, Prepare, Refused
 from tocsin.model.subscriber import Held, Subscribe, Unsubscribe
@@ -149,3 +150,23 @@ def test_what_has_ended_and_is_subscribed_to_again_stays(ended: Bench) -> None:
     assert now(ended) == [2]
     ended.answer_data(ended.tell(Prepare("p", 1, [again])))
     assert now(ended) == [2]
+
+
+def test_what_is_given_up_while_the_coordinator_speaks_of_it_does_not_come_back_under_another_number() -> None:
+    bench = Bench(Limits(linger_seconds=0.1))
+    bench.cluster.absent.add("c")
+    bench.cluster.create("c")
+    bench.connect()
+    bench.serve("p", 1, was(bench))
+    before = was(bench)
+    bench.do(events.Lost("data"))
+    bench.cluster.lose()
+    bench.answer_data(bench.do(events.Connected("data")))
+    bench.tell(Prepare("p", 1, [before]))
+    bench.say(1, Unsubscribe(1, 1))
+    bench.tell(Kept(1))
+    bench.wait(1)
+    bench.do(events.Lost("data"))
+    bench.cluster.create("c")
+    bench.answer_data(bench.do(events.Connected("data")))
+    assert now(bench) == []

@@ -133,7 +133,9 @@ class Stays:
         """Asks for subscriptions to one channel."""
         then = partial(self._attached, preparation, wanted)
         parameters, known = [held.parameters for held in wanted], {held.incarnation for held in wanted}
-        self._attachments.attach(wanted[0].channel, parameters, then, known=known)
+        furthest = max(wanted, key=lambda held: held.cursor)
+        had = Cursor(furthest.cursor, furthest.incarnation) if furthest.incarnation else None
+        self._attachments.attach(wanted[0].channel, parameters, then, known=known, had=had)
 
     def _attached(self, preparation: Preparation, wanted: list[Held], outcome: Attachment | control.Error) -> None:
         preparation.missing -= 1
@@ -177,9 +179,11 @@ class Stays:
         for be in list(stay.subscriptions | wanted):
             # One that is being made or given up here becomes what it is to be when the coordinator has stored it; of
             # all others it knows best.
-            known = (be in stay.subscriptions) == (be in preparation.before)
+            held, line = wanted.get(be, (None, None))
+            numbers = {be} if held is None else {be, held.subscription}
+            known = (be in stay.subscriptions) == bool(numbers & preparation.before)
             if known and be not in changing:
-                self._adopt(stay, be, *wanted.get(be, (None, None)))
+                self._adopt(stay, be, held, line)
         if stay.session and before - set(stay.subscriptions):
             # The subscriber has been told that it has these. It may not know that they have ended: it will ask.
             self._sessions.end(stay.session, Code.OUTDATED, "what is held is not what was said; log in again")
