@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -190,3 +191,37 @@ async def test_a_large_body_of_somebody_known_is_taken_in_any_pieces(tmp_path: P
             for size in (100, 10_000, 10_000_000):
                 answer = await client.post(f"{url}/feeds/f", content=pieces(size))
                 assert answer.json()["accepted"] == len(records), answer.text
+
+
+@asynccontextmanager
+async def deaf(port: int) -> AsyncIterator[socket.socket]:
+    """A connection of somebody who takes nothing in but what its kernel does."""
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(one, ("127.0.0.1", port))
+        yield one
+
+
+async def asks_until_ended(one: socket.socket) -> int:
+    """Asks again and again and reads no answer; how many times until the server had enough."""
+    loop, ask, asked = asyncio.get_running_loop(), GET + b"\r\n", 0
+    with suppress(ConnectionError):
+        async with asyncio.timeout(SECONDS):
+            while True:
+                await loop.sock_sendall(one, ask)
+                asked += 1
+    return asked
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_who_asks_and_reads_no_answer_is_ended_and_others_are_served_meanwhile(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doorway, "UNREAD_SECONDS", 0.3)
+    async with PLACES[place](tmp_path) as port, AsyncExitStack() as stack:
+        many = [await stack.enter_async_context(deaf(port)) for _ in range(5)]
+        asking = [asyncio.create_task(asks_until_ended(one)) for one in many]
+        assert await is_served(port)
+        assert all(await asyncio.gather(*asking))
+        assert await is_served(port)
