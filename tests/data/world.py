@@ -42,6 +42,7 @@ class World:
         self.spark: Future[SparkSession] = Future()
         self.executions: list[Execution] = []
         self.dropped: list[str] = []
+        self.failures: list[tuple[str, str]] = []
         self._session, self._open = spark, False
         self.open()
 
@@ -51,12 +52,17 @@ class World:
         self.store.brokers.register("b", "http://b")
         self.spark = Future()
         self.spark.set_result(self._session)
-        self.catalog = Catalog(self.settings, self.store, self.spark, self.executions.append, self._dropped)
+        self.catalog = Catalog(
+            self.settings, self.store, self.spark, self.executions.append, self._dropped, failing=self._failing
+        )
         self._applier = Applier(self.catalog, 4)
         self._open = True
 
     def _dropped(self, channel: str, incarnation: str) -> None:
         self.dropped.append(channel)
+
+    def _failing(self, channel: str, reason: str) -> None:
+        self.failures.append((channel, reason))
 
     def start(self) -> World:
         self.catalog.start()

@@ -64,6 +64,7 @@ class Catalog:
         executed: called after each execution.
         dropped: called with the name and the last incarnation of a channel that is no more.
         changed: called with a channel that has other terms than before.
+        failing: called with the name of a channel that fails again and again, and a reason without anybody's values.
     """
 
     def __init__(
@@ -74,9 +75,10 @@ class Catalog:
         executed: Callable[[Execution], None],
         dropped: Callable[[str, str], None],
         changed: Callable[[Channel], None] = lambda _: None,
+        failing: Callable[[str, str], None] = lambda _channel, _reason: None,
     ) -> None:
         self._settings, self._store, self._spark = settings, store, spark
-        self._executed, self._dropped, self._changed = executed, dropped, changed
+        self._executed, self._dropped, self._changed, self._failing = executed, dropped, changed, failing
         self._directory = settings.data.directory.resolve()
         self.changing = threading.RLock()
         self.datasets: dict[str, Dataset] = {}
@@ -113,7 +115,7 @@ class Catalog:
             executor = Executor(
                 spark, self.tables, self.subscriptions, self._store.set_aside, self.dead_letters, settings
             )
-            self.runner = Runner(spark, executor, self.tables, settings, self._executed)
+            self.runner = Runner(spark, executor, self.tables, settings, self._executed, self._failing)
             for pipeline in self.pipelines.values():
                 pipeline.start(spark, self.scratch)
             for channel in self.channels.values():

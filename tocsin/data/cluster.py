@@ -38,7 +38,7 @@ from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Changed, Dropped, Executed, Failing, Notice
 from tocsin.model.definitions import Channel
-from tocsin.model.histories import incarnation
+from tocsin.model.histories import DROPPED, Cursor, incarnation, knows, shared
 from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Pulled
 from tocsin.model.terms import Asker
 from tocsin.model.weight import weight
@@ -71,6 +71,8 @@ class Cluster:
         self._listeners: dict[str, list[asyncio.Queue[Notice]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._problem = ""
+        # Sentences for operators, by channel: what brokers knew, and these data do not have.
+        self._setbacks: dict[str, str] = {}
         self._stopped = False
         self._spark_ended = asyncio.Event()
 
@@ -150,6 +152,20 @@ class Cluster:
         present = self._catalog.channels.get(attachment.channel.name, attachment.channel)
         return replace(attachment, channel=msgspec.structs.replace(attachment.channel, terms=present.terms))
 
+    def compare(self, broker: str, channel: str, known: Cursor) -> None:
+        history = self._catalog.histories.get(channel, [])
+        common = shared(history, known.incarnation)
+        if not DROPPED < common < known.execution:
+            return
+        here = f"has only those up to {common}" if knows(history, known.incarnation) else "has never counted so"
+        setback = (
+            f"channel {channel}: broker {broker} knew execution {known.execution}, and this directory {here}: it is an "
+            "older copy of the data, or another directory"
+        )
+        if channel not in self._setbacks:
+            log.warning("the data are not those of before", channel=channel, broker=broker, reason=setback)
+        self._setbacks[channel] = setback
+
     def _rated(self, attachment: Attachment) -> Attachment:
         """With what is known of the rates; those of new subscriptions are measured from now on."""
         now, channel, bes = time.time(), attachment.channel.name, attachment.bes
@@ -221,6 +237,7 @@ class Cluster:
             spark=ready,
             feeds=feeds,
             channels=channels,
+            details={"setbacks": setbacks} if (setbacks := list(self._setbacks.values())) else {},
         )
 
     @asynccontextmanager
@@ -239,7 +256,8 @@ class Cluster:
             self._listeners[broker].remove(notices)
 
     def _open(self) -> Catalog:
-        return Catalog(self._settings, self.store, self._spark, self._executed, self._dropped, self._changed)
+        told = (self._executed, self._dropped, self._changed, self._failing)
+        return Catalog(self._settings, self.store, self._spark, *told)
 
     async def _begin(self) -> None:
         try:
@@ -303,6 +321,7 @@ class Cluster:
     def _dropped(self, channel: str, incarnation: str) -> None:
         """Forgets a channel's rates and tells all brokers; called from the thread of changes."""
         self._rates.drop(channel)
+        self._setbacks.pop(channel, None)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._tell_all, Dropped(channel, incarnation))
 
@@ -310,6 +329,10 @@ class Cluster:
         """Tells all brokers by which terms subscribers are judged now; called from the thread of changes."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._tell_all, Changed(channel.name, channel.terms))
+
+    def _failing(self, channel: str, reason: str) -> None:
+        """Tells everybody who subscribes to a channel why nothing comes; called from the thread of an execution."""
+        self._tell_failing(channel, dict.fromkeys(self._catalog.subscriptions.segments(channel).ids().tolist(), reason))
 
     def _tell_failing(self, channel: str, failing: Mapping[int, str]) -> None:
         """Tells whose subscriptions are not served, or not with everything, and why; from any thread."""

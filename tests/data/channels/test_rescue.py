@@ -98,6 +98,87 @@ def test_one_bad_record_costs_only_itself(world: World) -> None:
     assert world.shown("CHANNELS")["Numbers"]["set_aside"] == 0
 
 
+FRIENDS = """
+CREATE CONTINUOUS CHANNEL Friends(least INT) AS
+SELECT r.id, p.name FROM Reports r, People p WHERE CAST(p.likes AS INT) >= least AND is_new(r);
+"""
+
+
+def people(**likes: str) -> list[dict[str, object]]:
+    return [{"name": name, "likes": each} for name, each in likes.items()]
+
+
+def friends(world: World) -> list[tuple[int, str, str]]:
+    return sorted((be, row["id"], row["name"]) for be, row in world.found("Friends"))
+
+
+def test_one_bad_record_of_a_dataset_that_is_read_as_a_whole_costs_only_itself(world: World) -> None:
+    world.apply(FRIENDS)
+    world.put("People", *people(ann="1", bob="x", cid="3"))
+    low, high = world.attach("Friends", {"least": 0}, {"least": 2})
+    world.put("Reports", *reports("fire"))
+    world.wait_for("Friends", 3)
+    world.idle()
+    assert friends(world) == [(low, "r0", "ann"), (low, "r0", "cid"), (high, "r0", "cid")]
+    assert sorted(be for be, _ in letters(world, "Friends")) == [low, high]
+    [execution] = world.executions
+    assert sorted(execution.failing) == [low, high]
+    assert all("CAST_INVALID_INPUT" in why for why in execution.failing.values())
+    assert world.shown("CHANNELS")["Friends"]["set_aside"] == 0
+
+
+def test_a_bad_record_that_is_known_is_left_out_from_the_beginning_until_it_is_another(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.apply(FRIENDS)
+    world.put("People", *people(ann="1", bob="x"))
+    [one] = world.attach("Friends", {"least": 0})
+    world.put("Reports", *reports("fire"))
+    world.wait_for("Friends", 1)
+    world.idle()
+    apart: list[object] = []
+    real = Apart.__init__
+
+    def noted(self: Apart, *arguments: Any) -> None:
+        apart.append(self)
+        real(self, *arguments)
+
+    monkeypatch.setattr(Apart, "__init__", noted)
+    world.put("People", *people(bob="5"))
+    world.put("Reports", *reports("fire", first=1))
+    world.wait_for("Friends", 3)
+    assert friends(world)[1:] == [(one, "r1", "ann"), (one, "r1", "bob")]
+    assert not apart
+    # Whoever comes later is judged by what fails with them.
+    [other] = world.attach("Friends", {"least": 0})
+    assert other == one
+    [other] = world.attach("Friends", {"least": 2})
+    world.put("Reports", *reports("fire", first=2))
+    world.wait_for("Friends", 6)
+    assert apart
+    assert friends(world)[3:] == [(one, "r2", "ann"), (one, "r2", "bob"), (other, "r2", "bob")]
+    assert len(letters(world, "Friends")) == 3
+
+
+def test_a_bad_record_among_too_many_to_look_at_stops_the_channel_and_everybody_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.data.channels.apart.MOST_RECORDS", 2)
+    world.apply(FRIENDS)
+    world.put("People", *people(ann="1", bob="x", cid="3"))
+    [one] = world.attach("Friends", {"least": 0})
+    world.put("Reports", *reports("fire"))
+    channel, reason = until(lambda: world.failures and world.failures[0])
+    assert channel == "Friends"
+    assert "[CAST_INVALID_INPUT]" in reason
+    assert "'x'" not in reason, "nobody is told of another's values"
+    assert world.shown("CHANNELS")["Friends"]["set_aside"] == 0
+    # Once they can be looked at, it goes on.
+    monkeypatch.undo()
+    world.wait_for("Friends", 2)
+    assert friends(world) == [(one, "r0", "ann"), (one, "r0", "cid")]
+
+
 def test_nobody_is_told_of_another_s_values(world: World) -> None:
     world.apply(
         "CREATE CONTINUOUS CHANNEL Above(floor STRING) AS "

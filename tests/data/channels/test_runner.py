@@ -85,7 +85,11 @@ class Told:
 
     def __init__(self) -> None:
         self.executions: list[tuple[str, int]] = []
+        self.failures: list[tuple[str, str]] = []
         self.first: Callable[[Execution], None] = lambda _: None
+
+    def failing(self, channel: str, reason: str) -> None:
+        self.failures.append((channel, reason))
 
     def __call__(self, execution: Execution) -> None:
         self.first(execution)
@@ -105,7 +109,7 @@ def told() -> Told:
 @pytest.fixture
 def runner(executions: Executions, told: Told) -> Iterator[Runner]:
     settings = msgspec.convert({"workers": 2, "retry_seconds": 0.01, "max_retry_seconds": 0.05}, Channels)
-    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
+    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told, told.failing)
     runner.start()
     yield runner
     for gate in executions.gates.values():
@@ -176,6 +180,11 @@ def test_a_failing_channel_says_so_is_tried_again_and_recovers(
     until(lambda: (runner.status("bad").state, runner.status("bad").error) == ("waiting", ""))
     assert executions.runs.count("bad") == 4
     assert ("good", 1) in told.executions
+    # Those who subscribe are told once it lasts, and nothing of anybody's values.
+    [(channel, reason)] = told.failures
+    assert channel == "bad"
+    assert "tried again" in reason
+    assert "first line" not in reason
 
 
 def test_a_channel_that_cannot_say_whether_it_has_work_does_not_stop_the_others(

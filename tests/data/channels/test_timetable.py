@@ -120,6 +120,18 @@ def test_the_wait_after_a_failure_doubles_up_to_its_bound(retry: float, factor: 
     assert table.failed("c", "again", now) == pytest.approx(now + retry), "success ends the doubling"
 
 
+def test_people_are_told_of_a_failure_when_it_lasts_and_then_ever_less_often() -> None:
+    table = timetable(retry=5)
+    table.add("c", None, 100)
+    told = []
+    for number in range(1, 20):
+        table.failed("c", "no", 100)
+        if table.lasting("c"):
+            told.append(number)
+    assert told == [2, 4, 8, 16]
+    assert not table.lasting("unknown")
+
+
 def test_news_do_not_shorten_the_wait_of_a_failing_channel() -> None:
     table = timetable(retry=5)
     table.add("c", None, 100)

@@ -81,7 +81,7 @@ def test_no_execution_is_lost_repeated_or_out_of_order_in_its_channel(
 
 
 def test_what_fails_is_told_after_all_else_and_in_bounded_space() -> None:
-    pending = Pending(2)
+    pending = Pending()
     for number in range(2000):
         pending.add(Failing("A", [number], "division by zero"))
     pending.add(Executed("A", 1, [1]))
@@ -89,3 +89,12 @@ def test_what_fails_is_told_after_all_else_and_in_bounded_space() -> None:
     assert notices[0] == Executed("A", 1, [1])
     assert len(notices) == 1001
     assert not pending
+
+
+def test_what_fails_for_very_many_is_told_in_parts_and_to_no_more_than_may_wait() -> None:
+    pending = Pending(25_000)
+    pending.add(Failing("A", list(range(20_000)), "it fails"))
+    pending.add(Failing("A", list(range(20_000, 40_000)), "it fails"))
+    notices = [notice.bes for notice in taken(pending) if isinstance(notice, Failing)]
+    assert [len(bes) for bes in notices] == [10_000, 10_000, 5_000]
+    assert [be for bes in notices for be in bes] == list(range(25_000))

@@ -1,29 +1,51 @@
-"""An execution taken apart: its query for some of the subscriptions, on some of the new records."""
+"""An execution taken apart: its query for some of the subscriptions, on some of the records."""
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.data.channels import query, trouble
+from tocsin.data.channels import trouble
 from tocsin.data.channels.check import Compiled
-from tocsin.data.channels.frames import register
+from tocsin.data.channels.shares import Shares, digest
+from tocsin.data.channels.stains import Record
 from tocsin.data.lake import frames
-from tocsin.data.sql.rewrite import BE, SUBSCRIPTIONS, fresh
+from tocsin.data.sql.rewrite import BE, fresh
 from tocsin.data.subscriptions.ids import IdArray
 
-# What is new is looked at record by record up to so many, and otherwise as a whole.
+# Records are looked at one by one up to so many. If more are new they are taken as a whole; more of a dataset that is
+# read as a whole are nobody's fault, since it would mean something else without them all.
 MOST_RECORDS: Final = 100_000
+_DIGEST: Final = "__digest"
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """What is new in a dataset, or all of it with the ``digests``: its records begin at position ``first``.
+
+    Without ``rows``, they are too many, and count as one.
+    """
+
+    dataset: str
+    first: int
+    rows: pa.Table | None
+    digests: list[str] | None = None
+
+    @property
+    def count(self) -> int:
+        return 1 if self.rows is None else int(self.rows.num_rows)
 
 
 class Apart:
     """Gives the results of parts of an execution, and tells which parts fail.
+
+    Its records are those that are new, and those of datasets that are read as a whole.
 
     Args:
         views: what the relations of the statement are bound to in the whole execution.
@@ -31,12 +53,16 @@ class Apart:
     """
 
     def __init__(self, spark: SparkSession, compiled: Compiled, views: Mapping[str, str], ids: IdArray) -> None:
-        self._spark, self._compiled, self._views, self.ids = spark, compiled, views, ids
-        self._registered: list[str] = []
-        self._news = {dataset: self._collected(dataset) for dataset in sorted(compiled.fresh)}
-        counts = [self._count(dataset) for dataset in self._news]
-        self._firsts = dict(zip(self._news, itertools.accumulate([0, *counts]), strict=False))
-        self.records = sum(counts)
+        self._spark, self.ids = spark, ids
+        self._shares = Shares(spark, compiled.statement, views)
+        self._relations: dict[str, _Relation] = {}
+        self.records = 0
+        for dataset in sorted(compiled.fresh):
+            self._add(fresh(dataset), _Relation(dataset, self.records, self._collected(fresh(dataset))))
+        for dataset in sorted(compiled.whole):
+            if (rows := self._collected(dataset, marked=True)) is not None:
+                digests = rows[_DIGEST].to_pylist()
+                self._add(dataset, _Relation(dataset, self.records, rows.drop_columns(_DIGEST), digests))
         self.reason = ""
         """Why the last part that failed did."""
         self.reasons: dict[int, str] = {}
@@ -63,48 +89,48 @@ class Apart:
 
     def frame(self, condition: str, records: Sequence[int]) -> DataFrame:
         """The results for the subscriptions that meet a condition, on some of the records."""
-        views = {**self._views, SUBSCRIPTIONS: self._view(self._table(SUBSCRIPTIONS).where(condition))}
-        if len(records) < self.records:
-            kept = np.array(records, np.int64)
-            views |= {fresh(dataset): self._view(self._rows(dataset, kept)) for dataset in self._news}
-        return self._spark.sql(query.bound(self._compiled.statement, views))
+        if len(records) == self.records:
+            return self._shares.share(condition, {})
+        kept = np.array(records, np.int64)
+        return self._shares.share(condition, {relation: self._rows(relation, kept) for relation in self._relations})
 
     def record(self, position: int) -> tuple[str, str]:
         """The dataset of a record, and the record as JSON."""
-        dataset = next(name for name in reversed(self._news) if self._firsts[name] <= position)
-        rows = self._news[dataset]
-        if rows is None:
-            return dataset, "all that was new, which was too much to look at one by one"
-        return dataset, json.dumps(rows.slice(position - self._firsts[dataset], 1).to_pylist()[0], default=str)
+        found = self._at(position)
+        if found.rows is None:
+            return found.dataset, "all that was new, which was too much to look at one by one"
+        return found.dataset, json.dumps(found.rows.slice(position - found.first, 1).to_pylist()[0], default=str)
+
+    def lasting(self, positions: frozenset[int]) -> frozenset[Record]:
+        """Those of some records that will be there at the next execution, too."""
+        found = [(self._at(position), position) for position in positions]
+        return frozenset((one.dataset, one.digests[at - one.first]) for one, at in found if one.digests is not None)
 
     def close(self) -> None:
         """Lets go of the parts that were made."""
-        for view in self._registered:
-            self._spark.catalog.dropTempView(view)
-        self._registered.clear()
+        self._shares.close()
 
-    def _collected(self, dataset: str) -> pa.Table | None:
-        news = self._table(fresh(dataset))
-        return None if news.limit(MOST_RECORDS + 1).count() > MOST_RECORDS else news.toArrow()
+    def _add(self, name: str, relation: _Relation) -> None:
+        self._relations[name] = relation
+        self.records += relation.count
 
-    def _count(self, dataset: str) -> int:
-        rows = self._news[dataset]
-        return 1 if rows is None else int(rows.num_rows)
+    def _at(self, position: int) -> _Relation:
+        return next(one for one in self._relations.values() if one.first <= position < one.first + one.count)
 
-    def _rows(self, dataset: str, kept: IdArray) -> DataFrame:
-        """Those of the kept records that are of a dataset."""
-        first, rows = self._firsts[dataset], self._news[dataset]
-        places = kept[(kept >= first) & (kept < first + self._count(dataset))] - first
-        if len(places) == self._count(dataset):
-            return self._table(fresh(dataset))
-        if rows is None or not len(places):
-            return self._table(fresh(dataset)).where("false")
-        return frames.local(self._spark, rows.take(pa.array(places))).coalesce(1)
+    def _collected(self, relation: str, marked: bool = False) -> pa.Table | None:
+        """The rows of a relation, with their digests if wanted; None if they are too many."""
+        rows = self._shares.table(relation)
+        if rows.limit(MOST_RECORDS + 1).count() > MOST_RECORDS:
+            return None
+        return (rows.withColumn(_DIGEST, digest(rows)) if marked else rows).toArrow()
 
-    def _table(self, relation: str) -> DataFrame:
-        return self._spark.table(self._views[relation])
-
-    def _view(self, frame: DataFrame) -> str:
-        view = register(frame)
-        self._registered.append(view)
-        return view
+    def _rows(self, name: str, kept: IdArray) -> DataFrame:
+        """Those of the kept records that are of a relation."""
+        relation, rows = self._relations[name], self._shares.table(name)
+        first, count = relation.first, relation.count
+        places = kept[(kept >= first) & (kept < first + count)] - first
+        if len(places) == count:
+            return rows
+        if relation.rows is None or not len(places):
+            return rows.where("false")
+        return frames.local(self._spark, relation.rows.take(pa.array(places))).coalesce(1)

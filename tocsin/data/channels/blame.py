@@ -61,8 +61,8 @@ def judge(subscriptions: int, records: int, trial: Trial, most: int, known: int 
         return Verdict(poison=_poison(everything, lambda some: counted(everybody, some), many.found))
     verdict = Verdict()
     counted = _Counted(trial, most - most // 2)
-    for subscription in bad:
-        _sentence(verdict, subscription, everything, counted)
+    for number, subscription in enumerate(bad):
+        _sentence(verdict, subscription, everything, counted.share(len(bad) - number))
     if len(bad) == subscriptions and all(len(kept) == records for kept in verdict.without.values()):
         raise UnclearError("it fails for everybody and with every record")
     return verdict
@@ -136,6 +136,10 @@ class _Counted:
 
     def __init__(self, trial: Trial, most: int) -> None:
         self._trial, self._left = trial, most
+
+    def share(self, many: int) -> _Counted:
+        """One for the next of so many, so that one who fails with everything does not use up what others need."""
+        return _Counted(self, self._left // many)
 
     def __call__(self, subscriptions: range, records: Sequence[int]) -> bool:
         if not self._left:

@@ -21,13 +21,16 @@ from tocsin.data.channels.blame import UnclearError, Verdict, judge
 from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.frames import Round, SubscriptionFrames
 from tocsin.data.channels.letters import DeadLetters, Letter
+from tocsin.data.channels.shares import Shares, leave_out
+from tocsin.data.channels.stains import MOST as MOST_STAINS
+from tocsin.data.channels.stains import Record, Stain, Stains, concerns_all, rest
 from tocsin.data.channels.strikes import Strikes
 from tocsin.data.lake.table import Table
 from tocsin.data.results import Results, sizes
 from tocsin.data.sql.rewrite import BE, SUBSCRIPTIONS, fresh
 from tocsin.data.store import SetAside
-from tocsin.data.subscriptions import Subscriptions
-from tocsin.data.subscriptions.ids import ascending, without
+from tocsin.data.subscriptions import Segments, Subscriptions
+from tocsin.data.subscriptions.ids import IdArray, ascending, without
 from tocsin.log import get_logger
 from tocsin.settings import Channels
 
@@ -72,7 +75,7 @@ class Executor:
         self._spark, self._tables, self._subscriptions = spark, tables, subscriptions
         self._set_aside, self._letters, self._settings = set_aside, letters, settings
         self._subscribed = SubscriptionFrames(spark)
-        self._strikes = Strikes()
+        self._strikes, self._stains = Strikes(), Stains()
         self._groups: dict[str, str] = {}
         self._apart: set[str] = set()
 
@@ -119,16 +122,20 @@ class Executor:
         views |= {fresh(dataset): moment.fresh(dataset, since) for dataset, since in self.news(compiled, results)}
         versions = {dataset: moment.snapshot(dataset).version for dataset in compiled.fresh}
         failing: dict[int, str] = {}
+        shares = Shares(self._spark, compiled.statement, views)
         try:
-            found = self._spark.sql(query.bound(compiled.statement, views))
+            found = self._found(compiled, shares, views, segments, aside)
             number, rows = results.commit(found, versions, datetime.now(UTC))
         except Exception as error:
             if not trouble.is_of_data(error) or not self._strikes.failed(name):
                 raise
             self._apart.add(name)
             ids = without(segments.ids(), aside)
+            log.info("taking an execution apart", channel=name, subscriptions=len(ids), reason=trouble.sentence(error))
             apart = Apart(self._spark, compiled, views, ids)
             number, rows, failing = self._rescue(apart, name, results, versions, error)
+        finally:
+            shares.close()
         bes, bytes_ = sizes(rows)
         self._strikes.served(name, bes, segments)
         return Execution(name, number, bes, bytes_, time.monotonic() - started, failing)
@@ -137,6 +144,17 @@ class Executor:
         """Lets go of what is kept for a channel."""
         self._subscribed.drop(channel)
         self._strikes.forget(channel)
+        self._stains.forget(channel)
+
+    def _found(
+        self, compiled: Compiled, shares: Shares, views: Mapping[str, str], segments: Segments, aside: IdArray
+    ) -> DataFrame:
+        """What the channel finds; where some do without records that are known to fail, in shares."""
+        stains = self._stains.of(compiled.channel.name)
+        if not stains:
+            return self._spark.sql(query.bound(compiled.statement, views))
+        whole = [] if concerns_all(stains, without(segments.ids(), aside)) else [shares.share(rest(stains), {})]
+        return reduce(DataFrame.unionAll, [*whole, *(_stained(shares, compiled, stain) for stain in stains)])
 
     def _rescue(
         self, apart: Apart, name: str, results: Results, versions: Mapping[str, int], error: Exception
@@ -147,6 +165,7 @@ class Executor:
             most = self._settings.bisection_queries
             verdict = judge(len(apart.ids), apart.records, apart.works, most, known)
             failing = self._blamed(apart, name, verdict)
+            self._stains.put(name, _stains(apart, verdict))
             self._letters.write(name, results.execution + 1, _letters(apart, verdict), datetime.now(UTC))
             number, rows = results.commit(_rest(apart, verdict), versions, datetime.now(UTC))
         except UnclearError as unclear:
@@ -198,8 +217,28 @@ def _rest(apart: Apart, verdict: Verdict) -> DataFrame:
         return [position for position in range(apart.records) if position not in left_out]
 
     blamed = ", ".join(str(apart.ids[place]) for place in sorted(verdict.hopeless | set(verdict.without)))
-    shares = [apart.frame(f"{BE} NOT IN ({blamed})" if blamed else "true", kept(verdict.poison))]
+    shares = []
+    if len(verdict.hopeless | set(verdict.without)) < len(apart.ids):
+        # With nobody to serve, it might still fail with a record that nobody is served with.
+        shares.append(apart.frame(f"{BE} NOT IN ({blamed})" if blamed else "true", kept(verdict.poison)))
     for left_out in sorted(set(verdict.without.values()), key=sorted):
         some = ", ".join(str(apart.ids[place]) for place, records in verdict.without.items() if records == left_out)
         shares.append(apart.frame(f"{BE} IN ({some})", kept(left_out)))
     return reduce(DataFrame.unionAll, shares)
+
+
+def _stains(apart: Apart, verdict: Verdict) -> list[Stain]:
+    """The records that are to be left out from the beginning the next time, and for whom."""
+    if verdict.poison:
+        return [Stain(apart.lasting(verdict.poison), last=int(apart.ids[-1]))]
+    groups: dict[frozenset[Record], list[int]] = {}
+    for place, records in sorted(verdict.without.items()):
+        groups.setdefault(apart.lasting(records), []).append(int(apart.ids[place]))
+    return [Stain(records, tuple(bes)) for records, bes in groups.items()][:MOST_STAINS]
+
+
+def _stained(shares: Shares, compiled: Compiled, stain: Stain) -> DataFrame:
+    """The share of those who do without some records."""
+    left_out = {dataset: stain.of(dataset) for dataset in compiled.whole}
+    replaced = {dataset: leave_out(shares.table(dataset), some) for dataset, some in left_out.items() if some}
+    return shares.share(stain.condition, replaced)

@@ -63,6 +63,7 @@ class Runner:
 
     Args:
         executed: called after each execution, from one of the threads, in the order of a channel's executions.
+        failing: called with a channel that failed again and again, and with what everybody may know of the reason.
     """
 
     def __init__(
@@ -72,9 +73,10 @@ class Runner:
         tables: Mapping[str, Table],
         settings: Channels,
         executed: Callable[[Execution], None],
+        failing: Callable[[str, str], None] = lambda _channel, _reason: None,
     ) -> None:
         self._spark, self._executor, self._tables, self._executed = spark, executor, tables, executed
-        self._settings = settings
+        self._settings, self._failing = settings, failing
         self._timetable = Timetable(settings.retry_seconds, settings.max_retry_seconds)
         self._turns = Turns(settings.workers)
         self._waiting: dict[str, Callable[[], None]] = {}
@@ -311,7 +313,7 @@ class Runner:
         elif running is not None and running.cancelled:
             seconds = self._settings.execution_seconds
             reason = f"the execution took longer than {seconds:g} s (channels.execution_seconds) and was cancelled"
-            self._report(name, reason, at_least=seconds)
+            self._report(name, reason, reason, at_least=seconds)
         else:
             self._failed(name, error)
 
@@ -325,14 +327,17 @@ class Runner:
     def _failed(self, name: str, error: Exception) -> None:
         # A disk that has room again is to be noticed soon.
         at_most = self._settings.retry_seconds if trouble.is_of_disk(error) else math.inf
-        self._report(name, _reason(error), at_most=at_most)
+        self._report(name, _reason(error), trouble.kind(error), at_most=at_most)
 
-    def _report(self, name: str, reason: str, at_least: float = 0.0, at_most: float = math.inf) -> None:
+    def _report(self, name: str, reason: str, public: str, at_least: float = 0.0, at_most: float = math.inf) -> None:
+        """Says what went wrong; ``public`` is what subscribers are told, who must not see others' values."""
         with self._changed:
             again = self._timetable.failed(name, reason, self._now(), at_least, at_most)
-            wait = again - self._now()
+            wait, lasting = again - self._now(), self._timetable.lasting(name)
             self._changed.notify_all()
         log.error("an execution failed", channel=name, reason=reason, again_in=round(wait, 1))
+        if lasting:
+            self._failing(name, f"the channel cannot be executed at present, and is tried again: {public}")
 
 
 def _reason(error: Exception) -> str:

@@ -120,6 +120,12 @@ class Timetable:
         entry.failures = min(entry.failures + 1, 30)
         return entry.due
 
+    def lasting(self, name: str) -> bool:
+        """Whether a channel's failure is one to tell people of: not the first in a row, and then ever less often."""
+        entry = self._entries.get(name)
+        failures = entry.failures if entry else 0
+        return failures > 1 and failures & (failures - 1) == 0
+
 
 # Counted in whole microseconds: in fractions of a second, a turn's beginning could fall into the turn before.
 def _turn(period: float, now: float) -> int:

@@ -42,6 +42,11 @@ def sentence(error: BaseException) -> str:
     return text[0][:500] if text else type(error).__name__
 
 
+def kind(error: BaseException) -> str:
+    """What went wrong without any of the values with which it did, for those who must not see them."""
+    return next((f"[{condition}]" for condition, _, _ in _told(error)), "the reason is in the data cluster's log")
+
+
 def _told(error: BaseException) -> Iterator[tuple[str, str, str]]:
     """Condition, SQLSTATE and message of each of Spark's errors behind an error, the outermost first."""
     for cause in _causes(error):

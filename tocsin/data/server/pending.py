@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+from msgspec.structs import replace
+
 from tocsin.model.control import Behind, Changed, Dropped, Executed, Failing, Notice
 
 MOST_IDS: Final = 100_000
-# Of those who are told why they are not served; who is not told now is when it happens again.
+# Notices to those who are not served, and whom one of them is about; who is not told now is when it happens again.
 _MOST_FAILING: Final = 1000
+_MOST_TOLD: Final = 10_000
 
 
 class Pending:
@@ -42,7 +45,7 @@ class Pending:
             self._changed[notice.channel] = notice
             return
         if isinstance(notice, Failing):
-            self._failing.append(notice)
+            self._fail(notice)
             return
         if isinstance(notice, Dropped):
             self._drop(notice)
@@ -69,6 +72,12 @@ class Pending:
         notice = self._waiting.popleft()
         self._size -= _size(notice)
         return notice
+
+    def _fail(self, notice: Failing) -> None:
+        room = self._most - sum(len(each.bes) for each in self._failing)
+        bes = notice.bes[: max(room, 0)]
+        for first in range(0, len(bes), _MOST_TOLD):
+            self._failing.append(replace(notice, bes=bes[first : first + _MOST_TOLD]))
 
     def _drop(self, notice: Dropped) -> None:
         """Channels created anew under the same name, each dropped before the broker was told, are told of all."""
