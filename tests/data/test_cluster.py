@@ -20,6 +20,7 @@ from tocsin.data.catalog import Catalog
 from tocsin.data.cluster import Cluster
 from tocsin.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, StatementError, UnavailableError
 from tocsin.model.control import Changed, Executed, Failing, Notice
+from tocsin.model.histories import Cursor
 from tocsin.model.messages import Health, Listed, Loaded, Result
 from tocsin.model.terms import Asker, Terms
 from tocsin.settings import Settings
@@ -406,3 +407,22 @@ async def test_other_terms_are_told_to_brokers_and_survive_a_restart(make: Make)
     with pytest.raises(ForbiddenError, match="channel OfType is for the groups police"):
         await again.attach("north", "OfType", [{"event": "fire"}], ANN)
     assert len((await again.attach("north", "OfType", [{"event": "fire"}], BOB)).bes) == 1
+
+
+async def test_what_a_broker_knew_and_the_data_do_not_have_is_said_in_health_and_log(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    attachment = await cluster.attach("north", "OfType", [{"event": "fire"}])
+    present = attachment.history[-1].incarnation
+    cluster.compare("north", "OfType", Cursor(10**6, present))
+    assert (await cluster.health()).details == {}, "under the present incarnation only this directory counts"
+    for _ in range(2):
+        cluster.compare("north", "OfType", Cursor(7, "of another life"))
+    health = await cluster.health()
+    [setback] = health.details["setbacks"]
+    assert "broker north knew execution 7" in setback
+    assert "has never counted so" in setback
+    assert health.status == "ok"
+    assert sum("not those of before" in record.getMessage() for record in caplog.records) == 1
+    await cluster.apply("DROP CHANNEL OfType", None)
+    assert (await cluster.health()).details == {}

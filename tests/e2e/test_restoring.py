@@ -79,6 +79,8 @@ async def test_an_older_copy_of_the_data_and_then_none_keep_nothing_from_anybody
         await gets(floods, "s3", "s4", "s5")
         health = await healthy(network)
         assert "went back from execution" in health["setbacks"][0]
+        [setback] = network.data.health()["details"]["setbacks"]
+        assert "knew execution 4" in setback
         async with tocsin.connect(network.url, tokens["bob"]) as bob:
             await gets(await bob.subscribe("ofkind", wanted="flood"), "s3", "s4", "s5")
 

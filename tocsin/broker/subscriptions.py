@@ -21,7 +21,7 @@ from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
 from tocsin.broker.renewals import GONE, Renewals
 from tocsin.errors import ForbiddenError
 from tocsin.model import control
-from tocsin.model.histories import knows
+from tocsin.model.histories import Cursor, knows
 from tocsin.model.parts import parts, size
 from tocsin.model.subscriber import Held
 from tocsin.model.terms import Asker, admit, fill_in
@@ -54,6 +54,7 @@ class Wish:
     parameters: list[dict[str, Any]]
     then: Then
     asker: Asker | None = None
+    had: Cursor | None = None
 
 
 class Attachments:
@@ -99,11 +100,13 @@ class Attachments:
         then: Then,
         asker: Asker | None = None,
         known: Iterable[str] = (),
+        had: Cursor | None = None,
     ) -> None:
         """Gets lines, at once if all are held and the channel's history knows these incarnations.
 
         ``asker`` must be one who may use the channel, and has bound parameters filled in; without, the broker itself
-        asks for what somebody holds already.
+        asks for what somebody holds already. ``had`` is an execution that somebody has had of the channel, of which the
+        data cluster is told.
         """
         try:
             held = self._held(channel, parameters, asker)
@@ -116,7 +119,7 @@ class Attachments:
                 self.claim(line)
             then(Attachment(lines, lines[0].channel.seen))
             return
-        wish = Wish(channel, parameters, then, asker)
+        wish = Wish(channel, parameters, then, asker, had)
         self._waiting[wish] = None
         self._wishes.set(self._outbox.now, wish)
         self._ask(wish)
@@ -229,7 +232,8 @@ class Attachments:
     def _ask(self, wish: Wish) -> None:
         name, groups = (wish.asker.name, wish.asker.groups) if wish.asker else (None, ())
         self._data.ask(
-            lambda id: control.Attach(id, wish.channel, wish.parameters, name, groups), partial(self._answered, wish)
+            lambda id: control.Attach(id, wish.channel, wish.parameters, name, groups, wish.had),
+            partial(self._answered, wish),
         )
 
     def _answered(self, wish: Wish, answer: Reply) -> None:
@@ -324,8 +328,10 @@ class Attachments:
         if not lines or not self._data.up:
             return
         self._asking[channel] = None
+        known = channel.cursor(channel.seen) if channel.incarnation else None
         self._data.ask(
-            lambda id: control.Attach(id, channel.name, parameters), partial(self._attached_again, channel, lines)
+            lambda id: control.Attach(id, channel.name, parameters, known=known),
+            partial(self._attached_again, channel, lines),
         )
 
     def _attached_again(self, channel: Channel, lines: list[Line], answer: Reply) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from tocsin.model.histories import Era, Incarnation
+from tocsin.model.histories import Cursor, Era, Incarnation
 from tocsin.model.histories import incarnation as newest
 from tocsin.model.messages import LARGEST, ChannelName, Execution, Ids, Parameters, Problem, Result
 from tocsin.model.terms import Groups, SubscriberName, Terms
@@ -34,6 +34,8 @@ class Attach(Message, frozen=True, tag="attach"):
 
     ``subscriber`` and ``groups`` are who wants them, as the broker has it from their token: whether they may is judged
     by that, and parameters that are bound are filled in. Without, the broker asks as itself for what it holds already.
+    ``known`` is an execution of the channel that it has heard of: by that the data cluster may learn that it has other
+    data than before.
     """
 
     id: RequestId
@@ -41,6 +43,7 @@ class Attach(Message, frozen=True, tag="attach"):
     parameters: Parameters
     subscriber: SubscriberName | None = None
     groups: Groups = ()
+    known: Cursor | None = None
 
 
 class Detach(Message, frozen=True, tag="detach"):

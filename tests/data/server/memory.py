@@ -19,6 +19,7 @@ from tocsin.data.sql.statements import parse
 from tocsin.errors import InvalidError, NotFoundError, StorageError
 from tocsin.model.control import Executed, Notice
 from tocsin.model.definitions import Channel, Dataset, Definition, Feed
+from tocsin.model.histories import Cursor
 from tocsin.model.messages import (
     ChannelHealth,
     Health,
@@ -59,6 +60,7 @@ class MemoryCluster:
         self.brokers: dict[str, str] = {}
         self.subscriptions: list[tuple[str, dict[str, Any]]] = []
         self.found: list[Result] = []
+        self.compared: list[tuple[str, str, Cursor]] = []
         self.part = 1000
         self.left = asyncio.Event()
         self.listeners: dict[str, asyncio.Queue[Notice]] = {}
@@ -171,6 +173,9 @@ class MemoryCluster:
         execution = max((one.execution for one in self.found), default=0)
         rates = [0.5 if be == 0 else None for be in bes]
         return Attachment(definition, bes, rows, execution, [], rates, 4.0)
+
+    def compare(self, broker: str, channel: str, known: Cursor) -> None:
+        self.compared.append((broker, channel, known))
 
     async def subscribe(
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None

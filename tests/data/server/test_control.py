@@ -14,6 +14,7 @@ from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tests.data.server.running import running
 from tocsin.data.server import control
 from tocsin.data.server.pending import Pending
+from tocsin.model.histories import Cursor
 from tocsin.settings import Data, Settings
 
 Connect = Callable[..., AbstractAsyncContextManager[ClientConnection]]
@@ -85,6 +86,12 @@ async def test_requests_are_answered_under_their_ids(cluster: MemoryCluster, nor
     assert await asked(north, **attach) == attached | about | rates
     assert await asked(north, type="detach", id=2, bes=[0]) == {"type": "detached", "id": 2, "count": 1}
     assert await asked(north, type="ping", id=3) == {"type": "pong", "id": 3}
+
+
+async def test_what_a_broker_knows_of_a_channel_is_compared(cluster: MemoryCluster, north: ClientConnection) -> None:
+    await asked(north, type="attach", id=1, channel="Of", parameters=[{"e": "a"}], known=[7, "before"])
+    await asked(north, type="attach", id=2, channel="Of", parameters=[{"e": "a"}])
+    assert cluster.compared == [("north", "Of", Cursor(7, "before"))]
 
 
 async def test_one_pull_brings_several_executions_with_payloads_as_they_are(

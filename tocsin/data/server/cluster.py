@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from tocsin.data.attachment import Attachment
 from tocsin.model.control import Notice
+from tocsin.model.histories import Cursor
 from tocsin.model.messages import Health, Listed, Loaded, Outcome, Published, PublishedShares, Pulled
 from tocsin.model.terms import Asker
 
@@ -71,6 +72,10 @@ class DataCluster(Protocol):
         With an ``asker`` only if that one may use the channel, and bound parameters are filled in. A channel that was
         dropped is a :class:`~tocsin.errors.GoneError`, one that never was a plain NotFoundError.
         """
+        ...
+
+    def compare(self, broker: str, channel: str, known: Cursor) -> None:
+        """A broker has heard of this execution of a channel: by that other data than before are noticed."""
         ...
 
     async def subscribe(

@@ -176,6 +176,8 @@ class Conversation:
     async def _attach(self, request: control.Attach) -> control.Attached:
         asker = Asker(request.subscriber, request.groups) if request.subscriber else None
         attachment = await self._cluster.attach(self._broker, request.channel, request.parameters, asker)
+        if request.known is not None:
+            self._cluster.compare(self._broker, attachment.channel.name, request.known)
         return _attached(request.id, attachment)
 
     async def _send(self, message: control.Message) -> None:
