@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from secrets import token_hex
 from threading import RLock
@@ -106,7 +106,13 @@ class PostgresqlStore:
                         connection.execute(_own(statement), row)
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Lets go of the database, for the next coordinator at once: the server notices some time after it."""
+        if self._open is not None and self._epoch is not None:
+            with suppress(psycopg.Error):
+                self._open.execute("SELECT pg_advisory_unlock(%s)", (_CLAIM,))
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._open is not None:
             self._open.close()
             self._open = None
@@ -120,7 +126,7 @@ class PostgresqlStore:
                     self._open = self._connect()
                 yield self._open
         except psycopg.Error as error:
-            self.close()
+            self._disconnect()
             said = " ".join(str(error).split())
             raise StorageError(f"{self._shown()}: {said}; nothing was changed; see to the database") from error
 
