@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster
 from tocsin.cli.connection import connect
+from tocsin.cli.show import brief, rows
 from tocsin.errors import UnavailableError
 from tocsin.model.messages import ChannelHealth, FeedHealth, Health
 from tocsin.settings import Data, Settings
@@ -82,3 +85,24 @@ def test_a_server_on_any_free_port_is_found_by_the_address_it_wrote_down(tmp_pat
     (tmp_path / "address").write_text("http://127.0.0.1:4711\n", encoding="utf-8")
     with connect(settings, None, None) as server:
         assert server.url == "http://127.0.0.1:4711"
+
+
+def test_channels_fit_into_eighty_columns() -> None:
+    names = ("EmergenciesOfType", "EmergenciesOfTypeNearMe", "EmergencyShelters")
+    figures = {"subscriptions": 1234, "state": "waiting", "execution": 4567, "seconds": 0.123, "dead_letters": 12}
+    items = [{"name": name, "kind": "repetitive", "period": 15.0, **figures, "error": "x" * 200} for name in names]
+    written = StringIO()
+    Console(width=80, file=written, color_system=None).print(rows([brief(item) for item in items]))
+    lines = [line.split() for line in written.getvalue().splitlines()]
+    assert lines[0] == ["name", "kind", "subscriptions", "state", "execution", "seconds"]
+    assert lines[1:] == [[name, "every", "15", "s", "1234", "waiting", "4567", "0.123"] for name in names]
+
+
+def test_what_is_wrong_with_a_channel_is_told_below_the_table(
+    tocsin: Program, cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = {"name": "Of", "state": "failing", "error": "no such column", "set_aside": 1, "dead_letters": 0}
+    monkeypatch.setattr(cluster, "rows", lambda _: [failing])
+    shown = tocsin("show", "channels").out.splitlines()
+    assert [line.split() for line in shown[:2]] == [["name", "state"], ["Of", "failing"]]
+    assert shown[2:] == ["• Of: no such column, 1 set aside"]

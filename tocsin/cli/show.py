@@ -13,6 +13,8 @@ from tocsin.cli import invocation, messages, output
 from tocsin.cli.connection import Server, ServerOption, TokenOption, connect
 
 STATEMENT: Final = "statement"
+ERROR: Final = "error"
+WRONG: Final = ("missed", "set_aside", "dead_letters")
 What = Literal["datasets", "feeds", "channels", "subscriptions", "brokers", "health"]
 
 
@@ -46,7 +48,10 @@ def _listing(data: Server, what: str, limit: int, statements: bool) -> None:
     if statements:
         typer.echo("\n\n".join(item[STATEMENT] for item in listed.items if STATEMENT in item))
     else:
-        output.print(rows(listed.items))
+        output.print(rows([brief(item) for item in listed.items]))
+        for item in listed.items:
+            if remarks := _remarks(item):
+                output.print(Text(f"• {item['name']}: {', '.join(remarks)}"))
     if listed.total > len(listed.items):
         messages.print(f"… and {listed.total - len(listed.items)} more; --limit shows more of them")
 
@@ -66,15 +71,32 @@ def _health(data: Server) -> None:
             output.print(rows(msgspec.to_builtins(things)))
 
 
+def brief(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a thing fits into a line with others: how often a channel runs is its kind, what is wrong comes below."""
+    brief = {name: value for name, value in item.items() if name not in (ERROR, *WRONG)}
+    if period := brief.pop("period", None):
+        brief["kind"] = f"every {period:g} s"
+    return brief
+
+
+def _remarks(item: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a thing."""
+    counted = [f"{item[name]} {name.replace('_', ' ')}" for name in WRONG if item.get(name)]
+    return [*([str(item[ERROR])] if item.get(ERROR) else []), *counted]
+
+
 def rows(items: Iterable[Mapping[str, Any]]) -> Table:
-    """A table of objects, with a column for each name that occurs in one, but for statements: they are too wide."""
+    """A table of objects, with a column for each name that says something of one, but for statements: they are too
+    wide."""
     items = list(items)
-    names = list(dict.fromkeys(name for item in items for name in item if name != STATEMENT))
+    said = dict.fromkeys(name for item in items for name, value in item.items() if value or name == "name")
+    # In the order of the objects, which need not be that in which they say something.
+    names = [name for name in dict.fromkeys(name for item in items for name in item) if name in said]
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in names:
-        table.add_column(name, overflow="fold", no_wrap=name == "name")
+    for name in (name for name in names if name != STATEMENT):
+        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name == "name")
     for item in items:
-        table.add_row(*(Text(_shown(item.get(name))) for name in names))
+        table.add_row(*(Text(_shown(item.get(name))) for name in names if name != STATEMENT))
     return table
 
 
