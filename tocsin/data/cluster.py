@@ -288,7 +288,7 @@ class Cluster:
         self._upkeep.stop()
         self._catalog.stop()
         if self._given_spark is None and self._spark.done() and self._spark.exception() is None:
-            self._spark.result().stop()
+            session.stop(self._spark.result())
         self._release()
 
     def _release(self) -> None:

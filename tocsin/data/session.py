@@ -5,8 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from tocsin.data.channels import query
@@ -14,6 +18,8 @@ from tocsin.errors import UnavailableError
 from tocsin.settings import Spark
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_STOP_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.02
 _FIXED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -73,6 +79,20 @@ def start(settings: Spark, scratch: Path) -> SparkSession:
     # Errors of a query are reported by whoever asked for it.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return spark
+
+
+def stop(spark: SparkSession) -> None:
+    """Stops Spark, once the tasks that were cancelled have ended: one that ends later than Spark tells it at length."""
+    patience = time.monotonic() + _STOP_SECONDS
+    with suppress(Py4JError):
+        while _running_tasks(spark) and time.monotonic() < patience:
+            time.sleep(_LOOK_SECONDS)
+    spark.stop()
+
+
+def _running_tasks(spark: SparkSession) -> int:
+    tracker: Any = spark.sparkContext._jsc
+    return sum(executor.numRunningTasks() for executor in tracker.sc().statusTracker().getExecutorInfos())
 
 
 def wait_for_end(spark: SparkSession) -> int:
