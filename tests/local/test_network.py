@@ -5,6 +5,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tocsin.errors import ConflictError, SettingsError, StorageError, UnavailableError
 from tocsin.local.network import COORDINATOR, DATA, Network, occupied
@@ -68,6 +69,16 @@ def test_a_directory_is_occupied_by_one_at_a_time(tmp_path: Path) -> None:
         pass
     with occupied(tmp_path / "up"):
         pass
+
+
+@pytest.mark.parametrize("section", ["data", "coordinator", "broker"])
+def test_settings_with_a_certificate_are_refused_before_parts_wait_for_each_other_in_vain(
+    tmp_path: Path, section: str
+) -> None:
+    sections = {"data": Data, "coordinator": Coordinator, "broker": Broker}
+    given = {section: sections[section](port=0, tls_certificate="here.pem", tls_key="here.key")}
+    with pytest.raises(SettingsError, match=r"here\.pem"):
+        Network(replace(ANYWHERE, **given), tmp_path, 1).choose_ports()
 
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class Network:
         """Ports that are free at this moment; UnavailableError, with the part's name, when one is taken."""
         for section in (self.settings.data, self.settings.coordinator, self.settings.broker):
             _refuse_open(section.host)
+            _refuse_tls(section.tls_certificate)
         first = self.settings.broker.port
         wanted = {DATA: self.settings.data.port, COORDINATOR: self.settings.coordinator.port}
         wanted |= {name: first and first + number for number, name in enumerate(self.names)}
@@ -140,6 +141,14 @@ def _refuse_open(host: str) -> None:
         raise SettingsError(
             f"a local network takes a token that everybody knows, and {host} can be reached from other machines: "
             "leave the host settings at 127.0.0.1, or start 'tocsin data', 'coordinator' and 'broker' by themselves"
+        )
+
+
+def _refuse_tls(certificate: object) -> None:
+    if certificate:
+        raise SettingsError(
+            "the parts of a local network speak to each other without TLS, on this machine alone: leave the "
+            f"certificate {certificate} to 'tocsin data', 'coordinator' and 'broker', started by themselves"
         )
 
 
