@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tocsin.broker import accounting, cache, catchup, delivery, reports, sessions, stays, subscriptions
+from tocsin.broker import accounting, attendance, cache, catchup, delivery, reports, sessions, stays, subscriptions
 from tocsin.client import inbox
 from tocsin.client import subscriptions as wishes
-from tocsin.coordinator import arrivals, ledger, loads, moves, places, reminders
+from tocsin.coordinator import arrivals, ledger, loads, moves, places, placing, reminders
+from tocsin.coordinator.store.records import DropHeld, DropPlace
 from tocsin.model.histories import Cursor, meant
 from tocsin.model.subscriber import Cursors
 from tocsin.simulate.faults.campaign import outcome
@@ -75,6 +76,20 @@ def begins_at_nothing(self: accounting.DataRate, now: float, rate: float, second
     self._said, self._until = faded + rate * seconds / self._span, now
 
 
+def forgets_at_once(self: places.Places, subscriber: str, until: float) -> None:
+    """Keeps no trace of somebody who was removed."""
+    for subscription in self._held.pop(subscriber, {}):
+        self._ledger.write(DropHeld(subscriber, subscription))
+    place = self._places.pop(subscriber)
+    if place.broker:
+        self._on[place.broker].pop(subscriber)
+    self._ledger.write(DropPlace(subscriber))
+
+
+def thinks_of_the_broker_alone(self: placing.Placing, subscriber: str) -> bool:
+    return not (self._moves.get(subscriber) or self._registry.alive(self._places.get(subscriber).broker))
+
+
 _hand = catchup.Catchup._hand
 _flush, _after, _advance = ledger.Ledger.flush, cache.Cache.after, places.Places.advance
 
@@ -97,6 +112,12 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "what is given up still counts": (loads.Loads, "drop", nothing),
     "whoever is on a broker that returns counts nowhere": (arrivals, "_seat", nothing),
     "a broker meters rates by itself, from nothing on": (accounting.DataRate, "hear", begins_at_nothing),
+    "whoever is away weighs as before": (loads.Loads, "suspend", nothing),
+    "whoever is back weighs nothing": (loads.Loads, "resume", nothing),
+    "nothing is pulled for whoever is back": (attendance.Attendance, "attend", nothing),
+    "that somebody was removed is forgotten at once": (places.Places, "remove", forgets_at_once),
+    "a destination keeps somebody who was removed": (moves.Moves, "abandon", nothing),
+    "somebody who was removed is placed again": (placing.Placing, "_homeless", thinks_of_the_broker_alone),
     "those behind are never served": (catchup.Catchup, "_pull", nothing),
     "what is gone is skipped in silence": (catchup.Catchup, "_skip", skips_in_silence),
     "who could not take a note is given later ones": (catchup.Catchup, "_hand", forgets_who_was_cut_short),

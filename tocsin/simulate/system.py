@@ -103,7 +103,7 @@ class System:
         self.on_person: Callable[[Person], None] | None = None
         self.at_once: Callable[[Person, wishes.Subscribe], bool] | None = None
         self._refs = count(1)
-        self._ended: list[tuple[str, int]] = []
+        self._ended: list[tuple[Diary, int]] = []
         self._options: dict[str, dict[str, Any]] = {}
         self.data = DataHost(self.world, self.cluster, self.setup.answer_seconds)
         self.coordinator = self._coordinator()
@@ -157,8 +157,8 @@ class System:
 
     def crash_person(self, name: str) -> None:
         """A subscriber's program ends at once."""
-        person = self.people[name]
-        if person.alive:
+        person = self.people.get(name)
+        if person and person.alive:
             self.remark(f"{name} crashes")
             person.crash()
 
@@ -225,8 +225,8 @@ class System:
         """The data cluster ends, and its data are as in a copy, or nothing."""
         self.data.crash()
         # With the data it is lost that a channel was dropped: what the coordinator had not yet stored may go on.
-        for name, be in self._ended:
-            self.diaries[name].undecided.add(be)
+        for diary, be in self._ended:
+            diary.undecided.add(be)
         if copy is None:
             self.remark("all data are lost")
             self.cluster.lose()
@@ -284,9 +284,9 @@ class System:
             self.unsubscribe(name, ref)
 
     def _refused(self, name: str, ref: int) -> None:
-        wish = self.wishes[name].pop(ref, None)
+        wish = self.wishes.get(name, {}).pop(ref, None)
         if wish is not None:
-            self._ended.append((name, self.cluster.be(wish.channel, wish.parameters)))
+            self._ended.append((self.diaries[name], self.cluster.be(wish.channel, wish.parameters)))
 
     def _coordinator(self) -> CoordinatorHost:
         core = Coordinator(

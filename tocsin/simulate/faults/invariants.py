@@ -57,8 +57,9 @@ def unkept(system: System, name: str) -> list[str]:
 
 
 def misweighed(system: System, name: str, away: bool) -> list[str]:
-    """Whoever is away weighs nothing, and nobody else does."""
-    if inspection.suspended(system.coordinator.core, name) == away:
+    """Whoever is away weighs nothing, and everybody else does; one who never came is not known."""
+    core = system.coordinator.core
+    if inspection.suspended(core, name) == away or not inspection.known(core, name):
         return []
     return [f"{name} {'is away, and weighs something' if away else 'is here, and weighs nothing'}"]
 
