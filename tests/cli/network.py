@@ -41,6 +41,10 @@ class Network:
         """Subscribers come, subscribe and go offline; those on north are a hundred times heavier."""
         self._portal.call(self._populate, subscribers)
 
+    def register(self, name: str) -> str:
+        """The token of a new subscriber."""
+        return self._portal.call(self._coordinator.subscriber, name)
+
     def status(self) -> dict[str, Any]:
         """How things stand."""
         return self._portal.call(self._coordinator.status)

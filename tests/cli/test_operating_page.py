@@ -45,6 +45,16 @@ def test_tokens_are_made_worthless_as_it_says(tocsin: Program) -> None:
         assert tocsin(*arguments).status == 0
 
 
+def test_people_and_brokers_are_removed_as_it_says(tocsin: Program, town: Network) -> None:
+    tokens = {"me": town.register("bob"), "user": "demo", "broker": "demo"}
+    town.register("ann")
+    tocsin("balance", "drain", "north", "--wait")
+    for arguments in _typed("remove"):
+        assert tocsin(*arguments, "--token", tokens.pop(arguments[1])).status == 0
+    assert not tokens
+    assert (town.status()["subscribers"], [broker["name"] for broker in town.status()["brokers"]]) == (0, ["south"])
+
+
 def test_a_network_is_watched_drained_and_balanced_as_it_says(tocsin: Program, town: Network) -> None:
     town.populate(6)
     typed = [*_typed("top"), *_typed("balance")]
