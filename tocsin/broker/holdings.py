@@ -46,6 +46,7 @@ class Channel:
     the pull under way, 0 without one, and ``pulls`` how many there were: only the last one's answer counts. What was
     found before ``oldest`` is not kept any more. Of those ``behind``, whoever has waited longest for a pull comes
     first; one for them is under way as ``catching_up``. ``interval`` seconds were between its last two executions.
+    It is ``doubted`` while a subscription of it may be in doubt.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Channel:
     catching_up: Fetch | None = None
     oldest: int = 1
     interval: float = 0.0
+    doubted: bool = False
 
     @property
     def incarnation(self) -> str:

@@ -124,6 +124,9 @@ class Renewals:
 
     def _settle(self, channel: Channel) -> None:
         """The channel's history is as new as can be: whoever knows of another is behind it, not ahead."""
+        if not channel.doubted:
+            return
+        channel.doubted = False
         doubtful = [one for line in channel.lines.values() for one in line.subscriptions if one.doubt]
         for subscription in doubtful:
             before = subscription.held

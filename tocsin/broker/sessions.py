@@ -182,6 +182,7 @@ class Sessions:
             _rewind(subscription, None if cursor is None else max(0, resolve(channel.history, cursor)))
             return
         subscription.doubt, subscription.sent = cursor, subscription.acknowledged
+        channel.doubted = True
         self._attachments.reattach(channel, [subscription.line])
 
     def _start(self, session: Session) -> None:

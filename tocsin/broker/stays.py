@@ -215,7 +215,8 @@ class Stays:
         """One that was held elsewhere; if nobody can say what its cursor means at present, that is in doubt."""
         stored = Cursor(held.cursor, held.incarnation)
         subscription = self._requests.add(stay, line, held.live, max(0, resolve(line.channel.history, stored)))
-        subscription.doubt = stored if line.missing else None
+        if line.missing:
+            subscription.doubt, line.channel.doubted = stored, True
         self._attendance.attend(line)
         return subscription
 
