@@ -57,6 +57,7 @@ class Diary:
         self._reached: dict[int, int] = {}
         self._stray: list[str] = []
         self._leaving: dict[int, int] = {}
+        self._dropped: set[int] = set()
         self.undecided: set[int] = set()
 
     @property
@@ -70,8 +71,10 @@ class Diary:
             self._open[be].live = self._open[be].live or live
             return
         # A program that has crashed goes on from what it had acknowledged: never from later than what it has had.
-        if be in self._reached and since > self._reached[be] and not live:
+        later = since > self._reached.get(be, since) and be not in self._dropped
+        if later and not live:
             self._stray.append(f"{self.name} resumes {be} after {since}, but has had only up to {self._reached[be]}")
+        self._dropped.discard(be)
         self._open[be] = Span(be, since, live, incarnation)
         self.spans.append(self._open[be])
 
@@ -80,6 +83,11 @@ class Diary:
         self._reached.pop(be, None)
         if span := self._open.pop(be, None):
             span.ended = True
+
+    def dropped(self, be: int) -> None:
+        """Its channel was dropped. Should an older copy of the data bring it back, it may begin anew: a program that
+        crashed before it was told does not know that it had ended."""
+        self._dropped.add(be)
 
     def renumbered(self, was: int, be: int) -> None:
         """A subscription goes on under another number, which may be that of another one."""

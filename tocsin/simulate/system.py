@@ -276,6 +276,7 @@ class System:
         """A subscriber's channel is gone."""
         wish, diary = self.wishes[name][ref], self.diaries[name]
         be = self.cluster.be(wish.channel, wish.parameters)
+        diary.dropped(be)
         if not self.people[name].alive:
             # Its broker, if it has any, may not hear of this before there is another channel of that name.
             diary.undecided.add(be)
