@@ -87,6 +87,7 @@ async def delivered(people: Crowd, found: dict[int, list[int]]) -> int:
     return await until_async(whole, "delivery")
 
 
+@pytest.mark.process
 async def test_people_of_several_processes_are_counted_together(town: Town, tmp_path: Path) -> None:
     audience = Audience()
     async with data() as url, living(Plan(town.url, url, PEOPLE, 7), tmp_path, audience) as people:
@@ -109,6 +110,7 @@ async def test_people_of_several_processes_are_counted_together(town: Town, tmp_
     assert not psutil.Process().children()
 
 
+@pytest.mark.process
 async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(town: Town, tmp_path: Path) -> None:
     audience = Audience()
     async with data() as url, living(Plan(town.url, url, PEOPLE, 7), tmp_path, audience) as people:
@@ -125,12 +127,14 @@ async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(
         await until_async(lambda: people.figures.published.get("locations", 0) > before, "locations of the others")
 
 
+@pytest.mark.process
 async def test_people_who_find_no_coordinator_say_so_and_are_gone(tmp_path: Path) -> None:
     async with crowd(Plan(NOWHERE, NOWHERE, 2, 7), 2, tmp_path, Audience().hear, 2) as people:
         with pytest.raises(UnavailableError, match="the people are gone: error: no coordinator at"):
             await people.watch()
 
 
+@pytest.mark.process
 async def test_reports_that_cannot_be_published_are_told_and_nobody_waits_for_them(town: Town, tmp_path: Path) -> None:
     audience = Audience()
     async with living(Plan(town.url, NOWHERE, 2, 7), tmp_path, audience, 1) as people:
@@ -141,6 +145,7 @@ async def test_reports_that_cannot_be_published_are_told_and_nobody_waits_for_th
         assert people.figures.published.get("reports", 0) == 0
 
 
+@pytest.mark.process
 async def test_people_come_go_come_back_and_give_up_by_the_timetable(town: Town, tmp_path: Path) -> None:
     """A whole run of the paper's 30 minutes in four seconds, with executions all along."""
     audience = Audience()

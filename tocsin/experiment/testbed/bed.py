@@ -55,6 +55,7 @@ class Bed:
         settings: dict[str, object] = {
             "coordinator.placement": PLACEMENTS[self.placement],
             "coordinator.interval_seconds": Limits().interval / self.speed,
+            "coordinator.presence_seconds": Limits().presence / self.speed,
             "coordinator.migration": self.scheme.migration,
             "coordinator.shuffle": self.scheme.shuffle,
         }
