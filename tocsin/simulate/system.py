@@ -104,6 +104,7 @@ class System:
         self.at_once: Callable[[Person, wishes.Subscribe], bool] | None = None
         self._refs = count(1)
         self._ended: list[tuple[Diary, int]] = []
+        self._restored = False
         self._options: dict[str, dict[str, Any]] = {}
         self.data = DataHost(self.world, self.cluster, self.setup.answer_seconds)
         self.coordinator = self._coordinator()
@@ -224,6 +225,7 @@ class System:
     def restore(self, copy: dict[str, Any] | None) -> None:
         """The data cluster ends, and its data are as in a copy, or nothing."""
         self.data.crash()
+        self._restored = True
         # With the data it is lost that a channel was dropped: what the coordinator had not yet stored may go on.
         for diary, be in self._ended:
             diary.undecided.add(be)
@@ -287,7 +289,11 @@ class System:
     def _refused(self, name: str, ref: int) -> None:
         wish = self.wishes.get(name, {}).pop(ref, None)
         if wish is not None:
-            self._ended.append((self.diaries[name], self.cluster.be(wish.channel, wish.parameters)))
+            be = self.cluster.be(wish.channel, wish.parameters)
+            self._ended.append((self.diaries[name], be))
+            if self._restored:
+                # What the coordinator has stored may be of data from before: of that no channel says it was dropped.
+                self.diaries[name].undecided.add(be)
 
     def _coordinator(self) -> CoordinatorHost:
         core = Coordinator(
