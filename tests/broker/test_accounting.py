@@ -94,6 +94,19 @@ def test_a_rate_stands_for_as_long_as_was_said_and_then_fades() -> None:
     assert rate.at(200.0) == 300.0
 
 
+def test_what_an_execution_found_nothing_for_fades_as_the_data_cluster_has_it() -> None:
+    rates, rate = Rates(SPAN), DataRate(SPAN)
+    rates.begin(-1e6, "c", [1])
+    rates.add(0.0, "c", np.array([1]), np.array([0]))
+    rates.add(3600.0, "c", np.array([1]), np.array([36_000]))
+    rate.hear(3600.0, 10.0, 3600.0)
+    for now in (3601.0, 3602.0, 3650.0):
+        rates.add(now, "c", np.empty(0, np.int64), np.empty(0, np.int64))
+    for later in (3650.0, 3690.0, 3800.0):
+        expected = float(rates.rate(later, np.array([1]))[0])
+        assert rate.at(later, 3650.0, 48.0) == pytest.approx(expected, rel=0.01)
+
+
 def test_a_rate_is_said_again_only_when_it_has_changed_by_much() -> None:
     changes = Changes(tolerance=0.1)
     assert changes.take({1: 100.0, 2: 50.0}, {1, 2}) == {1: 100.0, 2: 50.0}

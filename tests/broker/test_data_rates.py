@@ -52,8 +52,8 @@ def test_what_was_said_last_stands_until_the_next_execution_is_due_and_then_fade
     bench.wait(PERIOD)
     bench.execute()
     line = bench.core.holdings.lines[1]
-    assert line.rate.at(2 * PERIOD) == pytest.approx(TRUE)
-    assert line.rate.at(2 * PERIOD + 60.0) == pytest.approx(TRUE / 2.718, rel=0.01)
+    assert line.data_rate(2 * PERIOD) == pytest.approx(TRUE)
+    assert line.data_rate(2 * PERIOD + 60.0) == pytest.approx(TRUE / 2.718, rel=0.01)
     assert [load.rates for load in told(bench.wait(3000.0), coordination.Load) if load.rates][-1] == {1: 0.0}
     assert bench.core.holdings.active == {}
 
@@ -68,7 +68,7 @@ def test_a_broker_that_cannot_hear_the_data_cluster_says_nothing_of_rates(bench:
     assert said(bench) == {}
     bench.answer_data(bench.do(events.Connected("data")))
     assert said(bench) == {}
-    assert bench.core.holdings.lines[1].rate.at(bench.now) == pytest.approx(TRUE)
+    assert bench.core.holdings.lines[1].data_rate(bench.now) == pytest.approx(TRUE)
 
 
 def test_a_data_cluster_that_was_started_again_and_knows_nothing_yet_is_not_taken_to_say_none(bench: Bench) -> None:
@@ -80,7 +80,7 @@ def test_a_data_cluster_that_was_started_again_and_knows_nothing_yet_is_not_take
     bench.cluster.begin()
     bench.answer_data(bench.do(events.Connected("data")))
     assert said(bench) == {}
-    assert bench.core.holdings.lines[1].rate.at(bench.now) == pytest.approx(TRUE)
+    assert bench.core.holdings.lines[1].data_rate(bench.now) == pytest.approx(TRUE)
 
 
 def test_a_data_cluster_that_says_no_rates_is_understood(bench: Bench) -> None:

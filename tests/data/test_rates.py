@@ -233,3 +233,15 @@ def test_what_was_not_executed_yet_is_not_known() -> None:
     assert rates.forecast(12.0, "c", np.array([1, 2, 3])) == Forecast([100.0, None, None], 8.0)
     add(rates, 20.0, {1: 1000})
     assert rates.forecast(20.0, "c", np.array([1, 2])) == Forecast([100.0, 0.0], 10.0)
+
+
+def test_what_was_found_for_the_time_of_a_restart_is_spread_over_it() -> None:
+    rates = Rates(WINDOW)
+    rates.resume("c", 1000.0)
+    rates.begin(1600.0, "c", [1])
+    assert rates.forecast(1600.0, "c", np.array([1])) == Forecast([None], 0.0)
+    add(rates, 1603.0, {1: 60_300})
+    assert rate(rates, 1603.0) == pytest.approx(100.0)
+    rates.resume("c", 1700.0)
+    add(rates, 1613.0, {1: 1000})
+    assert rate(rates, 1613.0) == pytest.approx(100.0)

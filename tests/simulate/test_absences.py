@@ -88,7 +88,7 @@ def test_whoever_moves_again_and_again_without_being_away_is_given_nothing_twice
         Policy(thresholds=Thresholds(chance=0, target=None, cool_down=20)),
     )
     moved, unmoved = (Simulation(scenario, 1, policy).run() for policy in (often, STILL))
-    assert moved.moves > 40
+    assert moved.moves > 30
     assert moved.deliveries == pytest.approx(unmoved.deliveries, rel=0.002)
 
 

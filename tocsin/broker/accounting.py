@@ -7,7 +7,7 @@ weighs them, so what the coordinator plans with λ and what brokers measure can 
 from __future__ import annotations
 
 from collections.abc import Container
-from math import exp, expm1
+from math import exp, expm1, inf
 from typing import Final
 
 LEAST: Final = 0.01
@@ -20,18 +20,22 @@ _YOUNGEST: Final = 0.1
 class DataRate:
     """λ of a BE subscription. What was said last stands for a while, then it fades with a time constant of ``span``."""
 
-    __slots__ = ("_said", "_span", "_until")
+    __slots__ = ("_heard", "_said", "_span", "_until")
 
     def __init__(self, span: float) -> None:
-        self._span, self._said, self._until = span, 0.0, 0.0
+        self._span, self._said, self._heard, self._until = span, 0.0, 0.0, 0.0
 
     def hear(self, now: float, rate: float, seconds: float) -> None:
         """The data cluster says that it is so much for so many seconds."""
-        self._said, self._until = rate, now + seconds
+        self._said, self._heard, self._until = rate, now, now + seconds
 
-    def at(self, now: float) -> float:
-        """Bytes per second."""
-        return self._said if now <= self._until else self._said * exp((self._until - now) / self._span)
+    def at(self, now: float, executed: float = -inf, interval: float = 0.0) -> float:
+        """Bytes per second. If the channel was ``executed`` since it was said, that has found nothing here: then the
+        time up to it counts as well, and the next execution is due ``interval`` seconds after it."""
+        fading = max(0.0, now - self._until)
+        if executed > self._heard:
+            fading = executed - self._heard + max(0.0, now - executed - interval)
+        return self._said * exp(-fading / self._span)
 
 
 class Meter:

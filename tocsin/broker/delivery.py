@@ -55,7 +55,7 @@ class Delivery:
         """Something was found for these lines."""
         channel = self._channel(notice)
         if channel:
-            channel.interval = notice.seconds
+            channel.executed, channel.interval = self._outbox.now, notice.seconds
             self._holdings.hear_rates(self._outbox.now, notice.bes, notice.rates, notice.seconds)
         if channel and notice.execution > channel.seen:
             channel.seen = notice.execution

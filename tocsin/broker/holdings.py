@@ -45,8 +45,8 @@ class Channel:
     to ``level`` has been pulled for every line and given to those who are current. ``pulling`` is the last execution of
     the pull under way, 0 without one, and ``pulls`` how many there were: only the last one's answer counts. What was
     found before ``oldest`` is not kept any more. Of those ``behind``, whoever has waited longest for a pull comes
-    first; one for them is under way as ``catching_up``. ``interval`` seconds were between its last two executions.
-    It is ``doubted`` while a subscription of it may be in doubt.
+    first; one for them is under way as ``catching_up``. It was ``executed`` last, as far as was heard, ``interval``
+    seconds after the time before. It is ``doubted`` while a subscription of it may be in doubt.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Channel:
     behind: dict[Subscription, None] = field(default_factory=dict)
     catching_up: Fetch | None = None
     oldest: int = 1
+    executed: float = -inf
     interval: float = 0.0
     doubted: bool = False
 
@@ -120,6 +121,10 @@ class Line:
     def present(self) -> Line:
         """What this line is now."""
         return self.heir.present if self.heir else self
+
+    def data_rate(self, now: float) -> float:
+        """λ, in bytes per second."""
+        return self.rate.at(now, self.channel.executed, self.channel.interval)
 
     @property
     def level(self) -> int:

@@ -37,7 +37,7 @@ class Rates:
         """Of the lines that have any; most have none, so the others are remembered until they have faded."""
         rates, active = {}, self._holdings.active
         for be, line in list(active.items()):
-            rate = line.rate.at(now)
+            rate = line.data_rate(now)
             if rate < LEAST or self._holdings.lines.get(be) is not line:
                 del active[be]
             else:

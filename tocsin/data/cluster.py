@@ -257,7 +257,10 @@ class Cluster:
 
     def _open(self) -> Catalog:
         told = (self._executed, self._dropped, self._changed, self._failing)
-        return Catalog(self._settings, self.store, self._spark, *told)
+        catalog = Catalog(self._settings, self.store, self._spark, *told)
+        for name, results in catalog.results.items():
+            self._rates.resume(name, results.table.changed_at)
+        return catalog
 
     async def _begin(self) -> None:
         try:

@@ -61,6 +61,7 @@ class DataCluster:
     ever: dict[int, set[tuple[str, int]]] = field(default_factory=dict)
     eras: dict[tuple[str, str], list[Era]] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
+    _ran: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rates = Rates(self.window)
@@ -70,6 +71,7 @@ class DataCluster:
         self.lives += 1
         self.rates = Rates(self.window)
         for channel in sorted({*self.execution, *self.lines, *self.histories} - self.absent):
+            self.rates.resume(channel, self._ran.get(channel, self.now()))
             self._append(channel, Era(f"life {self.lives}", self.execution.get(channel, 0)), [Era("", 0)])
 
     def create(self, channel: str) -> None:
@@ -265,6 +267,7 @@ class DataCluster:
         bes, number = self.find(channel, chosen), self.execution[channel]
         results = self.results(channel, number, number, bes)
         found = np.array([[one.be, weight(one.bytes)] for one in results], np.int64).reshape(-1, 2)
+        self._ran[channel] = self.now()
         self.rates.add(self.now(), channel, found[:, 0], found[:, 1])
         return bes
 

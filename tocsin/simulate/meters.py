@@ -6,36 +6,27 @@ from math import nan
 
 import numpy as np
 
-from tocsin.balance.workload import Floats, Int64s
+from tocsin.balance.workload import Floats
 from tocsin.broker.accounting import LEAST, TOLERANCE
 from tocsin.broker.holdings import Holdings
 from tocsin.broker.outbox import DataLink
 from tocsin.broker.reports import Rates
+from tocsin.simulate.cluster import DataCluster
 
 
 class Told:
-    """What the data cluster has told all brokers of λ, by the number of the BE subscription.
+    """λ by the number of the BE subscription, as the data cluster knows it: whoever holds a line is told at once."""
 
-    Here nobody tells them one by one: whoever holds a line knows.
-    """
-
-    def __init__(self, count: int, span: float) -> None:
-        self._span = span
-        self._rates, self._until = np.zeros(count + 1), np.zeros(count + 1)
-        self._at, self._now = nan, self._rates
-
-    def hear(self, now: float, bes: Int64s, rates: Floats, seconds: float) -> None:
-        """It is so much for so many seconds."""
-        self._rates[bes], self._until[bes] = rates, now + seconds
-        self._at = nan
+    def __init__(self, cluster: DataCluster, count: int) -> None:
+        self._cluster, self._bes = cluster, np.arange(count + 1)
+        self._at, self._rates = nan, np.zeros(count + 1)
 
     def at(self, now: float) -> Floats:
         """Bytes per second of each; several brokers ask at the same time."""
         if self._at != now:
-            rates = self._rates * np.exp(np.minimum(self._until - now, 0.0) / self._span)
-            rates[rates < LEAST] = 0.0
-            self._at, self._now = now, rates
-        return self._now
+            self._at, self._rates = now, self._cluster.rates.rate(now, self._bes)
+            self._rates[self._rates < LEAST] = 0.0
+        return self._rates
 
 
 class Meters(Rates):

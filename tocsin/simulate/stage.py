@@ -75,7 +75,7 @@ class CountedStage(Stage):
     def __init__(self, system: System, scenario: Scenario) -> None:
         super().__init__(system, scenario)
         self._absences = Absences(system.cluster, self._sizes)
-        self._told = Told(len(scenario.lines.bytes), system.setup.brokers.rate_seconds)
+        self._told = Told(system.cluster, len(scenario.lines.bytes))
 
     def begin(self) -> None:
         """Starts the brokers."""
@@ -91,7 +91,6 @@ class CountedStage(Stage):
         weights[found] = weight(self._sizes.now[found])
         cluster.rates.add(now, name, found, weights[found])
         seconds = cluster.rates.due(now, name)
-        self._told.hear(now, found, cluster.rates.rate(now, found), seconds)
         for broker, described in enumerate(self._scenario.brokers):
             core = cast(CountedBroker, self._system.brokers[described.name].core)
             self._count(broker, now, core.count(now, name, cluster.execution[name], weights, seconds))

@@ -26,7 +26,7 @@ from pyarrow import dataset
 
 from tocsin.data.disk import Disk
 from tocsin.data.lake.checkpoints import entries_since_checkpoint, read_markers, write_checkpoint
-from tocsin.data.lake.entries import LOG, VERSION, VERSION_MARKER, Change, File, encoded, entry_name
+from tocsin.data.lake.entries import LOG, VERSION, VERSION_MARKER, Change, File, encoded, entry_name, numbered
 from tocsin.data.lake.opening import open_table, set_aside
 from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
@@ -113,6 +113,12 @@ class Table:
             f"last whole commit, and the {len(files)} file(s) after that are in {files[0].parent}: move them away when "
             "you have seen them"
         )
+
+    @property
+    def changed_at(self) -> float:
+        """When it was last committed to, in seconds since 1970, as its log has it."""
+        log = self.path / LOG
+        return max(numbered(log).items(), default=(0, log))[1].stat().st_mtime
 
     def marker(self, name: str) -> int:
         """How far the commits got with ``name``; 0 if none ever said. Waits for a commit at hand to be complete."""

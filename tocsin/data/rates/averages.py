@@ -59,6 +59,14 @@ class Rates:
         self._tracks = Tracks()
         self._lock = Lock()
 
+    def resume(self, channel: str, last: float) -> None:
+        """Tell of a channel that was executed before this began, at what time the last time was.
+
+        What its next execution finds is then taken to be of all the time since.
+        """
+        with self._lock:
+            self._channel(channel, last)
+
     def begin(self, now: float, channel: str, bes: Iterable[int]) -> None:
         """Tell of subscriptions that are new, when they attach; for those that are known it changes nothing.
 
