@@ -19,19 +19,22 @@ from tocsin.coordinator.store.records import Broker
 
 Spot = tuple[float, float]
 _FASTEST: Final = 1e12
+MOST_UNHELD: Final = 1_000_000
+"""Of so many BE subscriptions that nobody holds, or only people who are away, the rates stay known."""
 
 
 class Loads:
     """A Book, and which names its numbers stand for.
 
     Whoever is suspended weighs nothing, wherever they are seated. A rate stays known when nobody holds its subscription
-    any more: brokers report only rates that have changed.
+    any more, or nobody who weighs: brokers report only rates that have changed. Of too many, those that were known for
+    longest are forgotten.
     """
 
     def __init__(self) -> None:
         self._book = Book()
         self._entering: list[tuple[int, int]] = []
-        self._rates: dict[int, int] = {}
+        self._unheld: dict[int, int] = {}
         self._brokers: dict[str, int] = {}
         self._subscribers: dict[str, int] = {}
         self._subscriptions: dict[int, int] = {}
@@ -140,7 +143,7 @@ class Loads:
         if subscriber not in self._subscribers or subscriber in self._suspended:
             return
         if subscription not in self._subscriptions:
-            number = self._book.add_subscription(self._rates.get(subscription, 0))
+            number = self._book.add_subscription(self._unheld.pop(subscription, 0))
             self._subscriptions[subscription], self._ids[number] = number, subscription
         self._entering.append((self._subscribers[subscriber], self._subscriptions[subscription]))
 
@@ -155,11 +158,16 @@ class Loads:
     def rate(self, rates: dict[int, float]) -> None:
         """Notes the rates of BE subscriptions, in bytes per second. Impossible ones are passed over."""
         possible = {subscription: round(rate) for subscription, rate in rates.items() if 0 <= rate <= _FASTEST}
-        self._rates.update(possible)
-        known = [subscription for subscription in possible if subscription in self._subscriptions]
+        known = {subscription: rate for subscription, rate in possible.items() if subscription in self._subscriptions}
         if known:
-            numbers = [self._subscriptions[subscription] for subscription in known]
-            self._book.set_rates(numbers, [self._rates[subscription] for subscription in known])
+            self._book.set_rates([self._subscriptions[subscription] for subscription in known], list(known.values()))
+        for subscription in possible.keys() - known.keys():
+            self._remember(subscription, possible[subscription])
+
+    def rate_of(self, subscription: int) -> int:
+        """λ of a BE subscription, as far as it is known."""
+        number = self._subscriptions.get(subscription)
+        return self._unheld.get(subscription, 0) if number is None else self._book.rate_of(number)
 
     def view(self, closed: Iterable[str]) -> View:
         """The brokers as a placement sees them."""
@@ -196,5 +204,15 @@ class Loads:
     def _sweep(self, number: int) -> None:
         """Forgets a BE subscription that nobody holds."""
         if not self.book.holders(number):
+            subscription, rate = self._ids.pop(number), self._book.rate_of(number)
             self._book.remove_subscription(number)
-            del self._subscriptions[self._ids.pop(number)]
+            del self._subscriptions[subscription]
+            self._remember(subscription, rate)
+
+    def _remember(self, subscription: int, rate: int) -> None:
+        """The rate of what nobody holds."""
+        self._unheld.pop(subscription, None)
+        if rate:
+            self._unheld[subscription] = rate
+        if len(self._unheld) > MOST_UNHELD:
+            del self._unheld[next(iter(self._unheld))]

@@ -49,7 +49,7 @@ def broker_number(coordinator: Coordinator, broker: str) -> int | None:
 
 def rate(coordinator: Coordinator, subscription: int) -> int:
     """λ of a BE subscription, as the coordinator reckons with it."""
-    return coordinator._rooms.loads._rates.get(subscription, 0)
+    return coordinator._rooms.loads.rate_of(subscription)
 
 
 def suspended(coordinator: Coordinator, subscriber: str) -> bool:
