@@ -16,7 +16,7 @@ from tocsin.coordinator.places import Places
 from tocsin.coordinator.registry import Member, Registry
 
 HOUR: Final = 3600.0
-AT_ONCE: Final = 1000
+AT_ONCE: Final = 500
 """So many are dealt with by one tick, so that nobody waits for a hundred thousand who have not come."""
 
 

@@ -98,6 +98,7 @@ class System:
         self.leaving: dict[str, bool] = {}
         self.departed: dict[str, None] = {}
         self.former: list[Diary] = []
+        self._registering: dict[str, None] = {}
         self._tokens: dict[str, str] = {}
         self.on_broker: Callable[[BrokerHost], None] | None = None
         self.on_person: Callable[[Person], None] | None = None
@@ -173,7 +174,7 @@ class System:
     def register(self, name: str) -> None:
         """Somebody else comes under the name of one who has left."""
         if self.departed.pop(name, "") is None:
-            self._tokens.pop(name, None)
+            self._registering[name] = None
             self._ask_to_register(name)
 
     def subscribe(self, name: str, channel: str, live: bool = False, **parameters: Any) -> int:
@@ -265,12 +266,13 @@ class System:
         self.departed[name] = None
 
     def _ask_to_register(self, name: str) -> None:
-        if name not in self.people:
+        if name in self._registering:
             self.ask(events.RegisterUser(0, name), partial(self._registered, name))
             self.clock.after(_AGAIN, self._ask_to_register, name)
 
     def _registered(self, name: str, answer: answers.Answer | TocsinError) -> None:
-        if isinstance(answer, answers.Registered) and name not in self.people:
+        if isinstance(answer, answers.Registered) and name in self._registering:
+            del self._registering[name]
             self._tokens[name] = answer.token
             self.join(name)
 

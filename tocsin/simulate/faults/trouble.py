@@ -47,6 +47,7 @@ class Trouble:
             lambda: self._break(person),
             lambda: self._fuse(person),
             lambda: self._system.crash_person(person.host),
+            lambda: self._let_go(person),
             self._fuse_broker,
             self._crash_broker,
             self._fuse_coordinator,
@@ -84,9 +85,9 @@ class Trouble:
             self._balance: 1,
             self._subscribe: 3,
             self._unsubscribe: 2,
-            self._leave: 1,
-            self._register: 2,
-            self._remove_broker: 2,
+            self._leave: 2,
+            self._register: 3,
+            self._remove_broker: 3,
         }
 
     def _person(self) -> Person:
@@ -227,8 +228,12 @@ class Trouble:
             self._system.unsubscribe(person.host, self._random.choice(wanted))
 
     def _leave(self) -> None:
-        if len(self._system.people) - len(self._system.leaving) > 1:
-            self._system.leave(self._person().host, self._random.random() < 0.5)
+        self._let_go(self._person())
+
+    def _let_go(self, person: Person) -> None:
+        """Somebody leaves for good, unless it is the last."""
+        if person.host in self._system.people and len(self._system.people) - len(self._system.leaving) > 1:
+            self._system.leave(person.host, self._random.random() < 0.5)
 
     def _register(self) -> None:
         """Somebody else comes under a name that somebody had, and wants the same as they."""
@@ -236,4 +241,8 @@ class Trouble:
             self._system.register(self._random.choice(list(self._system.departed)))
 
     def _remove_broker(self) -> None:
-        self._system.ask(RemoveBroker(0, self._broker().host))
+        """An operator removes a broker that is drained, or that was found to be dead; one that is needed stays."""
+        broker = self._broker().host
+        if self._random.random() < 0.5:
+            self._system.ask(Drain(0, broker))
+        self._shortly(lambda: None if self.over else self._system.ask(RemoveBroker(0, broker)))
