@@ -92,6 +92,9 @@ class Driver:
             case actions.Send(connection, text):
                 if line := self._lines.get(connection):
                     line.send(text)
+            case actions.Deliver() | actions.Published():
+                # Nearly all there is, so it is looked for before the others.
+                self._act(action)
             case actions.Open(connection, url):
                 trust = self._coordinator.trust
                 line = self._lines[connection] = Line(connection, url, self._rules, self._tell, self._act, trust)

@@ -175,6 +175,8 @@ class Subscriber:
         match action:
             case actions.Deliver():
                 self._desk.deliver(action)
+            case actions.Published():
+                self._publishing.published(action)
             case actions.Missed():
                 self._desk.deliver(action)
                 self._notices.missed(action)
@@ -189,8 +191,6 @@ class Subscriber:
             case actions.Refused(ref, code, message):
                 if not self._publishing.refused(ref):
                     self._desk.refused(ref, fault(code, message))
-            case actions.Published():
-                self._publishing.published(action)
             case _:
                 self._notice(action)
 
