@@ -95,13 +95,13 @@ async def test_people_of_several_processes_are_counted_together(town: Town, tmp_
         held = {number: name for name in (f"p{n}" for n in range(PEOPLE)) for _, number in town.held(name)}
         assert gathered.people == PEOPLE
         assert set(held) <= set(gathered.subscriptions) == set(town.data.channels)
-        await people.begin()
+        people.begin()
         await until_async(lambda: people.figures.published.get("locations", 0) > PEOPLE, "locations")
         await until_async(lambda: people.figures.published.get("reports", 0) > 1, "reports")
         found = await execute(town, 3)
         assert await delivered(people, found) == 3 * len(gathered.subscriptions)
         await until_async(lambda: audience.heard, "note that is told of")
-        await people.hush()
+        people.hush()
         figures = people.figures
         assert (figures.duplicates, figures.disordered, people.missing) == (0, 0, 0)
         assert sum(figures.late.values()) >= figures.published["locations"]
@@ -115,7 +115,7 @@ async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(
     audience = Audience()
     async with data() as url, living(Plan(town.url, url, PEOPLE, 7), tmp_path, audience) as people:
         everybody = await people.gathered()
-        await people.begin()
+        people.begin()
         process_of(1).kill()
         await until_async(lambda: people.missing, "death")
         assert people.missing == PEOPLE // 2
@@ -125,6 +125,21 @@ async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(
         assert 0 < await delivered(people, found) < len(everybody.subscriptions)
         before = people.figures.published["locations"] if people.figures.published else 0
         await until_async(lambda: people.figures.published.get("locations", 0) > before, "locations of the others")
+
+
+@pytest.mark.process
+async def test_a_process_that_does_not_answer_is_ended_and_its_people_are_gone(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audience = Audience()
+    async with living(Plan(town.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
+        await people.gathered()
+        assert (await people.compare({})).subscriptions
+        process_of(0).suspend()
+        monkeypatch.setattr("tocsin.crowd.crowd._ANSWER_SECONDS", 0.5)
+        await people.compare({})
+        await until_async(lambda: people.missing, "end")
+        assert people.missing == PEOPLE - PEOPLE // 2
 
 
 @pytest.mark.process
@@ -139,7 +154,7 @@ async def test_reports_that_cannot_be_published_are_told_and_nobody_waits_for_th
     audience = Audience()
     async with living(Plan(town.url, NOWHERE, 2, 7), tmp_path, audience, 1) as people:
         await people.gathered()
-        await people.begin()
+        people.begin()
         await until_async(lambda: audience.troubles, "trouble")
         assert audience.troubles[0].startswith("reports could not be published: ")
         assert people.figures.published.get("reports", 0) == 0
@@ -154,7 +169,7 @@ async def test_people_come_go_come_back_and_give_up_by_the_timetable(town: Town,
         async with living(plan, tmp_path, audience) as people:
             await people.gathered()
             assert people.figures.held == 0
-            await people.begin()
+            people.begin()
             executing = asyncio.create_task(_keep_executing(town))
             interests = len(plan.world(datetime.now(UTC)).interests())
             await until_async(lambda: people.figures.held == interests, "subscriptions")

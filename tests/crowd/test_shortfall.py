@@ -7,14 +7,14 @@ import re
 import pytest
 
 from tocsin.crowd.messages import Figures, added
-from tocsin.crowd.shortfall import Strain, shortfalls
+from tocsin.crowd.shortfall import Strain, shortfall
 
 KEEPING_UP = Figures(withheld=2, answers={30: 98}, late={1: 96, 200: 2})
 
 
 def test_a_machine_that_keeps_up_says_nothing() -> None:
-    assert shortfalls(KEEPING_UP, Strain(lag=4.0, executions=100, missed=3)) == []
-    assert shortfalls(Figures(), Strain()) == []
+    assert shortfall(KEEPING_UP, Strain(lag=4.0, executions=100, missed=3)) == ""
+    assert shortfall(Figures(), Strain()) == ""
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_machine_that_keeps_up_says_nothing() -> None:
     ],
 )
 def test_each_part_that_does_not_keep_up_is_named(figures: Figures, strain: Strain, said: str) -> None:
-    (sentence,) = shortfalls(figures, strain)
+    sentence = shortfall(figures, strain)
     assert sentence.startswith("This machine is too small for what was asked of it. Not keeping up: ")
     assert re.search(said, sentence)
 
@@ -40,3 +40,8 @@ def test_figures_of_processes_are_added_up() -> None:
     one = Figures(held=2, published={"locations": 3}, waits={10: 1, 20: 2})
     other = Figures(held=5, published={"locations": 4, "reports": 1}, waits={20: 3})
     assert added([one, other]) == Figures(held=7, published={"locations": 7, "reports": 1}, waits={10: 1, 20: 5})
+
+
+def test_all_parts_that_do_not_keep_up_are_named_in_one_sentence() -> None:
+    sentence = shortfall(Figures(late={120: 10}), Strain(lag=25.0, executions=60, missed=40))
+    assert re.search("the load generator, .*; the feeds, .*; the executions, ", sentence)

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from asyncio.subprocess import PIPE, Process, create_subprocess_exec
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
@@ -43,6 +43,8 @@ Hear = Callable[[Heard | Moved | Trouble], None]
 # What everybody has missed is said in one line.
 _LONGEST_LINE: Final = 1 << 28
 _LEAVE_SECONDS: Final = 30.0
+# A machine that is far too busy may take its time over what thousands have got.
+_ANSWER_SECONDS: Final = 60.0
 # So long after it is said they begin, all at the same time.
 _NOTICE_SECONDS: Final = 1.0
 _TELLINGS: Final = msgspec.json.Decoder(Telling)
@@ -59,20 +61,27 @@ class Member:
         self.gathered: asyncio.Future[Gathered] = loop.create_future()
         self.compared: asyncio.Future[Compared] = loop.create_future()
 
-    async def order(self, order: Order) -> None:
-        """Tells it to do something; whoever is gone does nothing any more."""
+    def order(self, order: Order) -> None:
+        """Tells it to do something, without waiting for one that does not listen; who is gone is told nothing."""
         assert self._process.stdin
-        with suppress(ConnectionError):
+        if self.alive:
             self._process.stdin.write(msgspec.json.encode(order) + b"\n")
-            await self._process.stdin.drain()
 
-    async def compare(self, found: Mapping[int, Sequence[int]]) -> Compared:
-        """What its people have not got of what was found; nothing is owed to those who are gone."""
+    async def compare(self, found: dict[int, list[int]]) -> Compared:
+        """What its people have not got of what was found; nothing is owed to those who are gone.
+
+        A process that does not answer is ended, and its people are gone.
+        """
         if not self.alive:
             return Compared()
         self.compared = asyncio.get_running_loop().create_future()
-        await self.order(Compare({be: list(executions) for be, executions in found.items()}))
-        return await self.compared
+        self.order(Compare(found))
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await self.compared
+        except TimeoutError:
+            self._kill()
+            return Compared()
 
     async def listen(self, hear: Hear) -> str:
         """Takes what it tells until it is gone; why it is."""
@@ -94,9 +103,12 @@ class Member:
                 # What they still say is read, so that they can say it.
                 await self._process.communicate()
         except TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            self._kill()
             await self._process.wait()
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
 
     def _hear(self, telling: Telling, hear: Hear) -> None:
         match telling:
@@ -122,7 +134,6 @@ class Crowd:
         self._publishers = Publishers(plan, self._acknowledged)
         self._began: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._hushed = asyncio.Event()
-        self._unsaid: asyncio.Queue[Acknowledged] = asyncio.Queue()
 
     @property
     def processes(self) -> int:
@@ -141,28 +152,29 @@ class Crowd:
 
     async def watch(self) -> None:
         """Takes part while they live: raises UnavailableError when all are gone."""
-        await until_one_ends(self._listen(), self._publish(), self._forward())
+        await until_one_ends(self._listen(), self._publish())
 
     async def gathered(self) -> Gathered:
         """Waits until all are ready."""
         parts = [await asyncio.shield(member.gathered) for member in self._members]
         return Gathered(sum(part.people for part in parts), [one for part in parts for one in part.subscriptions])
 
-    async def begin(self) -> float:
+    def begin(self) -> float:
         """Has them live; the time of second 0."""
         at = time.monotonic() + _NOTICE_SECONDS
-        await self._order(Begin(at))
+        self._order(Begin(at))
         self._began.set_result(at)
         return at
 
-    async def hush(self) -> None:
+    def hush(self) -> None:
         """Nothing more is published, and nobody comes or goes."""
         self._hushed.set()
-        await self._order(Hush())
+        self._order(Hush())
 
-    async def compare(self, found: Mapping[int, Sequence[int]]) -> Compared:
-        """What they have not got of what was found, by BE subscription."""
-        return united(await asyncio.gather(*(member.compare(found) for member in self._members)))
+    async def compare(self, found: Mapping[int, Collection[int]]) -> Compared:
+        """What they have not got of the executions that found something, by BE subscription."""
+        ordered = {be: sorted(executions) for be, executions in found.items()}
+        return united(await asyncio.gather(*(member.compare(ordered) for member in self._members)))
 
     async def _listen(self) -> None:
         whys = await asyncio.gather(*(self._listen_to(member) for member in self._members))
@@ -183,16 +195,13 @@ class Crowd:
 
     def _acknowledged(self, telling: Acknowledged | Trouble) -> None:
         if isinstance(telling, Acknowledged):
-            self._unsaid.put_nowait(telling)
+            self._order(telling)
         else:
             self._hear(telling)
 
-    async def _forward(self) -> None:
-        while True:
-            await self._order(await self._unsaid.get())
-
-    async def _order(self, order: Order) -> None:
-        await asyncio.gather(*(member.order(order) for member in self._members))
+    def _order(self, order: Order) -> None:
+        for member in self._members:
+            member.order(order)
 
 
 @asynccontextmanager

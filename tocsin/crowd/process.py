@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final
@@ -120,12 +120,22 @@ class Process:
         # The world is made anew, so that its records bear the time at which it begins.
         start = datetime.now(UTC).timestamp() + at - time.monotonic()
         self._world = self._plan.world(datetime.fromtimestamp(round(start), UTC))
-        self._living.append(asyncio.create_task(self._walk(at)))
+        self._live(self._walk(at))
         if self._plan.seconds is not None:
             world, plan = self._world, self._plan
             steps = timetable(world.subscribers, world.interests(), plan.seconds or 0, plan.seed)
             for number, person in enumerate(self._people):
-                self._living.append(asyncio.create_task(self._follow(number, person, steps[person.name], at)))
+                self._live(self._follow(number, person, steps[person.name], at))
+
+    def _live(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._living.append(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Nothing that goes wrong here is to pass for something that the system did not do."""
+        if not task.cancelled() and (error := task.exception()):
+            self._tell(Trouble(f"a fault in the load generator: {type(error).__name__}: {error}"))
 
     async def _walk(self, began: float) -> None:
         """The world in its own time: each second of it once that second has come."""

@@ -45,8 +45,8 @@ def generator(figures: Figures, processes: int) -> str:
     )
 
 
-def shortfalls(figures: Figures, strain: Strain) -> list[str]:
-    """A sentence for each part that did not keep up; none when all did."""
+def shortfall(figures: Figures, strain: Strain) -> str:
+    """A sentence that names the parts that did not keep up; nothing when all did."""
     said = []
     late = within(figures.late, 0.95)
     sent = sum(figures.late.values())
@@ -64,4 +64,4 @@ def shortfalls(figures: Figures, strain: Strain) -> list[str]:
     wanted = strain.executions + strain.missed
     if wanted and strain.missed > MOST_MISSED * wanted:
         said.append(f"the executions, of which {strain.missed} in {wanted} were left out, others taking too long")
-    return [f"This machine is too small for what was asked of it. Not keeping up: {one}." for one in said]
+    return f"This machine is too small for what was asked of it. Not keeping up: {'; '.join(said)}." if said else ""

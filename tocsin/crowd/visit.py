@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ class Visit:
         self._subscriptions: dict[tuple[object, ...], Subscription] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._publication: asyncio.Task[None] | None = None
+        self._open = AsyncExitStack()
         self._me: Subscriber | None = None
         self._over = False
 
@@ -47,7 +49,7 @@ class Visit:
 
     async def begin(self, me: Subscriber) -> None:
         """Connects."""
-        self._me = await me.__aenter__()
+        self._me = await self._open.enter_async_context(me)
         self._do(self._watch(me))
 
     async def subscribe(self, interest: Interest) -> None:
@@ -76,8 +78,7 @@ class Visit:
     async def end(self) -> None:
         """Disconnects. What was not yet read is not acknowledged, and comes again in the next visit."""
         self._over = True
-        assert self._me
-        await self._me.__aexit__(None, None, None)
+        await self._open.aclose()
         tasks = [*self._tasks, *([self._publication] if self._publication else [])]
         for task in tasks:
             task.cancel()

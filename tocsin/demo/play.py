@@ -68,14 +68,14 @@ class Play:
         self._screen.gathered(gathering.result(), self._crowd.processes)
         self._screen.explain(held(seconds), seconds)
         first, self._before = await self._calls.executions(), await self._calls.strain()
-        await self._crowd.begin()
+        self._crowd.begin()
         with self._screen.stage():
             before = await self._watch(held(seconds), f"balancing is held off until {held(seconds)} s")
             before = await self._patience(before, seconds)
             if not self._ended.is_set():
                 await self._release()
             after = await self._watch(seconds, "balancing is on")
-        await self._crowd.hush()
+        self._crowd.hush()
         await self._conclude(first, before, after)
 
     async def _release(self) -> None:
@@ -146,9 +146,8 @@ class Play:
 
     async def _settled(self, found: dict[int, frozenset[int]]) -> Compared:
         deadline = asyncio.get_running_loop().time() + SETTLE_SECONDS
-        ordered = {be: sorted(executions) for be, executions in found.items()}
         while True:
-            compared = await self._crowd.compare(ordered)
+            compared = await self._crowd.compare(found)
             if not compared.lost or asyncio.get_running_loop().time() > deadline:
                 return compared
             await asyncio.sleep(_AGAIN_SECONDS)

@@ -10,7 +10,7 @@ from rich.text import Text
 from tocsin.coordinator.answers import Status
 from tocsin.crowd.delays import within
 from tocsin.crowd.messages import Compared, Figures
-from tocsin.crowd.shortfall import Strain, generator, shortfalls
+from tocsin.crowd.shortfall import Strain, generator, shortfall
 from tocsin.demo.board import kilo
 
 _MOST_MISSED: Final = 5
@@ -49,13 +49,10 @@ def delivery(second: int, figures: Figures, compared: Compared) -> list[Text]:
 
 def effort(figures: Figures, processes: int, missing: int, strain: Strain) -> list[Text]:
     """How the load generator and the machine did: whether what was measured can be blamed on the system."""
-    said = [generator(figures, processes)]
-    if missing:
-        said.append(f"{missing:,} people were lost with the processes that played them; nothing above is about them.")
-    return [
-        Text(said[0], style="dim"),
-        *(Text(one, style="bold red") for one in [*said[1:], *shortfalls(figures, strain)]),
-    ]
+    gone = f"{missing:,} people were lost with the processes that played them; nothing above is about them."
+    warnings = [gone if missing else "", shortfall(figures, strain)]
+    said = [Text(warning, style="bold red") for warning in warnings if warning]
+    return [Text(generator(figures, processes), style="dim"), *said]
 
 
 def _highest(status: Status) -> str:

@@ -19,7 +19,7 @@ from tocsin.crowd.delays import within
 from tocsin.crowd.messages import Compared, Figures, Heard, Moved
 from tocsin.crowd.messages import Trouble as Told
 from tocsin.crowd.plan import Plan
-from tocsin.crowd.shortfall import Strain, shortfalls
+from tocsin.crowd.shortfall import Strain, shortfall
 from tocsin.demo.calls import Calls
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.experiment.series.rows import Load, moment
@@ -109,8 +109,8 @@ class Run:
     async def _run(self, calls: Calls, people: Crowd) -> None:
         await people.gathered()
         first, before = await calls.executions(), await calls.strain()
-        await self._watch(calls, people, before, await people.begin())
-        await people.hush()
+        await self._watch(calls, people, before, people.begin())
+        people.hush()
         self.tell("comparing what came with what was found", 1.0)
         found = await calls.found(first, await calls.executions())
         self._compared = await self._settle(found, people)
@@ -152,13 +152,12 @@ class Run:
 
     async def _settle(self, found: Mapping[int, frozenset[int]], people: Crowd) -> Compared:
         """Waits until all of what was found has come, though not for ever."""
-        ordered = {be: sorted(executions) for be, executions in found.items()}
-        compared = await people.compare(ordered)
+        compared = await people.compare(found)
         for _ in range(round(SETTLE_SECONDS / _AGAIN_SECONDS)):
             if not compared.lost:
                 break
             await asyncio.sleep(_AGAIN_SECONDS)
-            compared = await people.compare(ordered)
+            compared = await people.compare(found)
         return compared
 
     def _conclude(self) -> None:
@@ -189,5 +188,5 @@ class Run:
             ninety_fifth=within(figures.waits, 0.95),
             late=within(figures.late, 0.95),
             missing=self._missing,
-            small=" ".join(shortfalls(figures, self._strain)),
+            small=shortfall(figures, self._strain),
         )
