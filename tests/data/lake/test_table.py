@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,6 +41,17 @@ def test_marking_is_a_commit_without_data(table: Table, rows: Rows, content: Con
     table.mark({"slice-0": 20})
     assert (table.version, table.marker("slice-0")) == (2, 20)
     assert (content(table), new_since(table, 1)) == ({"a": 1}, set())
+
+
+def test_a_table_knows_when_it_was_last_committed_to_also_when_it_is_opened_anew(
+    table: Table, rows: Rows, reopen: Reopen
+) -> None:
+    table.append(rows(a=1), {"slice-0": 10})
+    *_, newest = sorted((table.path / "_delta_log").glob("*.json"))
+    os.utime(newest, (1000.0, 1000.0))
+    assert reopen().changed_at == 1000.0
+    table.append(rows(b=1), {"slice-0": 20})
+    assert table.changed_at > 1000.0
 
 
 def test_merging_keeps_the_newest_row_of_each_key(table: Table, rows: Rows, content: Content) -> None:
