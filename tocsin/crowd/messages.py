@@ -75,12 +75,16 @@ class Missed(msgspec.Struct, frozen=True):
 
 
 class Compared(Message, frozen=True, tag="compared"):
-    """Of ``expected`` notifications, how many never came, some of them named; and the BE subscriptions ever held."""
+    """Of ``expected`` notifications, how many never came, some of them named; and the BE subscriptions ever held.
+
+    ``absent`` people were not connected, so that nothing is expected of theirs.
+    """
 
     expected: int = 0
     lost: int = 0
     missed: list[Missed] = []
     subscriptions: list[int] = []
+    absent: int = 0
 
     @property
     def delivered(self) -> int:
@@ -142,6 +146,7 @@ def united(parts: Iterable[Compared]) -> Compared:
         sum(part.lost for part in known),
         [missed for part in known for missed in part.missed],
         sorted({number for part in known for number in part.subscriptions}),
+        sum(part.absent for part in known),
     )
 
 

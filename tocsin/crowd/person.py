@@ -30,6 +30,11 @@ class Person:
         self._wanted: list[Interest] = []
 
     @property
+    def there(self) -> bool:
+        """Whether they are connected, as far as they know."""
+        return self._visit is not None
+
+    @property
     def numbers(self) -> list[int]:
         """Of the BE subscriptions they hold, while connected."""
         return self._visit.numbers if self._visit else []

@@ -93,7 +93,8 @@ class Process:
                     task.cancel()
             case Compare(found):
                 self._tell(self._tally.figures())
-                self._tell(self._tally.compare(found))
+                there = {person.name: person.numbers for person in self._people if person.there}
+                self._tell(self._tally.compare(found, there))
 
     async def _gather(self) -> None:
         door = asyncio.Semaphore(max(AT_ONCE // self._share.of, 1))

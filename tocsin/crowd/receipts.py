@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
@@ -84,13 +84,22 @@ class Receipts:
             self._receipts[who, subscription] = Receipt(execution - 1)
         return self._receipts[who, subscription].add(execution)
 
-    def compare(self, found: Mapping[int, Sequence[int]]) -> Compared:
-        """What is missing of what was found, per BE subscription."""
+    def compare(self, found: Mapping[int, Sequence[int]], there: Mapping[str, Collection[int]]) -> Compared:
+        """What is missing of what was found, per BE subscription, to those who are ``there`` and read these of theirs.
+
+        Whoever is away, or on the way back, gets the rest when they come.
+        """
         expected, missed = 0, []
         for (who, subscription), receipt in self._receipts.items():
+            if receipt.until is None and subscription not in there.get(who, ()):
+                continue
             owed = receipt.owed(found.get(subscription, ()))
             expected += len(owed)
             if lacking := owed - receipt.executions:
                 missed.append(Missed(who, subscription, sorted(lacking)))
         lost = sum(len(one.executions) for one in missed)
-        return Compared(expected, lost, missed[:_MOST_NAMED], sorted({number for _, number in self._receipts}))
+        numbers, absent = (
+            {number for _, number in self._receipts},
+            {who for who, _ in self._receipts if who not in there},
+        )
+        return Compared(expected, lost, missed[:_MOST_NAMED], sorted(numbers), len(absent))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -88,9 +88,9 @@ class Tally:
             for report in _REPORTS.decode(note.payload):
                 self.waits.tell(report.id, now)
 
-    def compare(self, found: Mapping[int, Sequence[int]]) -> Compared:
-        """What is missing of what was found."""
-        return self._receipts.compare(found)
+    def compare(self, found: Mapping[int, Sequence[int]], there: Mapping[str, Collection[int]]) -> Compared:
+        """What is missing of what was found, to those who are there."""
+        return self._receipts.compare(found, there)
 
     def figures(self) -> Figures:
         """How it stands."""

@@ -42,6 +42,8 @@ def delivery(second: int, figures: Figures, compared: Compared) -> list[Text]:
         f"{one.subscription}."
         for one in compared.missed[:_MOST_MISSED]
     ]
+    if compared.absent:
+        said.append(f"{compared.absent:,} people were not connected at the end; nothing above is about them.")
     if figures.lost_connections:
         said.append(f"Connections lost and made again: {figures.lost_connections:,}.")
     return [Text(sentence) for sentence in said]

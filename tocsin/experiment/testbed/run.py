@@ -115,6 +115,8 @@ class Run:
         found = await calls.found(first, await calls.executions())
         self._compared = await self._settle(found, people)
         self._figures, self._missing = people.figures, people.missing
+        if absent := self._compared.absent:
+            self._troubles.append(f"{absent} subscribers were not connected at the end, and not asked what they got")
 
     async def _watch(self, calls: Calls, people: Crowd, before: Strain, began: float) -> None:
         """Looks again and again, until the run is over."""
