@@ -16,10 +16,11 @@ import pytest
 from tests.client.town import Town
 from tests.serving import serving
 from tests.waiting import until_async
-from tocsin.crowd.crowd import Crowd, crowd
+from tocsin.crowd.crowd import Crowd, Member, crowd
 from tocsin.crowd.messages import Heard, Moved, Trouble
 from tocsin.crowd.plan import PER_PROCESS, Plan, Share, processes
 from tocsin.errors import InvalidError, UnavailableError
+from tocsin.local.journal import Journal
 
 NOWHERE = "http://127.0.0.1:1"
 PEOPLE = 7
@@ -125,6 +126,15 @@ async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(
         assert 0 < await delivered(people, found) < len(everybody.subscriptions)
         before = people.figures.published["locations"] if people.figures.published else 0
         await until_async(lambda: people.figures.published.get("locations", 0) > before, "locations of the others")
+
+
+async def test_half_a_line_of_a_process_that_is_killed_while_speaking_is_not_taken_for_anything(tmp_path: Path) -> None:
+    script = 'echo \'{"type":"figures","moved":3}\'; printf \'{"type":"figures","mov\'; kill -9 $$'
+    process = await asyncio.create_subprocess_exec("sh", "-c", script, stdout=asyncio.subprocess.PIPE)
+    member = Member(process, Journal(tmp_path / "none.log"), 5)
+    assert await member.listen(Audience().hear) == "status -9"
+    assert (member.alive, member.figures.moved) == (False, 3)
+    assert (await member.compare({1: [1]})).expected == 0
 
 
 @pytest.mark.process

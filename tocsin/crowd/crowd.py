@@ -87,7 +87,9 @@ class Member:
         """Takes what it tells until it is gone; why it is."""
         assert self._process.stdout
         async for line in self._process.stdout:
-            self._hear(_TELLINGS.decode(line), hear)
+            # Who is killed while speaking leaves half a line.
+            if line.endswith(b"\n"):
+                self._hear(_TELLINGS.decode(line), hear)
         self.alive = False
         _settle(self.gathered, Gathered(0, []))
         _settle(self.compared, Compared())
