@@ -153,6 +153,16 @@ async def test_a_process_that_does_not_answer_is_ended_and_its_people_are_gone(
 
 
 @pytest.mark.process
+async def test_whoever_gets_no_answer_does_not_come_and_is_told_of(town: Town, tmp_path: Path) -> None:
+    audience = Audience()
+    town.away = True
+    async with living(Plan(town.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
+        assert (await people.gathered()).people == 0
+        assert len(audience.troubles) == PEOPLE
+        assert all("could not come: no answer from the coordinator" in trouble for trouble in audience.troubles)
+
+
+@pytest.mark.process
 async def test_people_who_find_no_coordinator_say_so_and_are_gone(tmp_path: Path) -> None:
     async with crowd(Plan(NOWHERE, NOWHERE, 2, 7), 2, tmp_path, Audience().hear, 2) as people:
         with pytest.raises(UnavailableError, match="the people are gone: error: no coordinator at"):

@@ -42,7 +42,7 @@ class Compare(Message, frozen=True, tag="compare"):
 
 
 class Gathered(Message, frozen=True, tag="gathered"):
-    """All are ready. ``subscriptions`` has the number of the BE subscription of each that they hold."""
+    """All are ready who could come. ``subscriptions`` has the number of the BE subscription of each that they hold."""
 
     people: int
     subscriptions: list[int]

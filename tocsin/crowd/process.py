@@ -19,7 +19,7 @@ import msgspec
 import uvloop
 
 from tocsin.apps.emergency import Interest
-from tocsin.client.coordinator import Place
+from tocsin.client.coordinator import Place, UnreachableError
 from tocsin.client.note import Note
 from tocsin.client.subscription import Subscription
 from tocsin.crowd.messages import (
@@ -38,7 +38,7 @@ from tocsin.crowd.plan import Plan, Share
 from tocsin.crowd.tally import Tally
 from tocsin.crowd.timetable import Kind, Step, timetable
 from tocsin.crowd.visit import Observer
-from tocsin.errors import TocsinError
+from tocsin.errors import TocsinError, UnavailableError
 from tocsin.tasks import until_one_ends
 
 # How many people of all processes connect at the same time.
@@ -100,22 +100,33 @@ class Process:
         door = asyncio.Semaphore(max(AT_ONCE // self._share.of, 1))
         wanted = _by_person(self._world.interests()) if self._plan.seconds is None else {}
 
-        async def come(person: Person, place: Place) -> None:
+        async def come(person: Person, place: Place) -> bool:
             async with door:
-                await person.register()
-                if self._plan.seconds is None:
-                    await person.enter(place)
-                    for interest in wanted[person.name]:
-                        await person.subscribe(interest)
+                return await self._come(person, place, wanted.get(person.name, []))
 
-        await asyncio.gather(*map(come, self._people, map(_place, self._where)))
-        self._tell(Gathered(len(self._people), [number for person in self._people for number in person.numbers]))
+        came = await asyncio.gather(*map(come, self._people, map(_place, self._where)))
+        self._tell(Gathered(sum(came), [number for person in self._people for number in person.numbers]))
         # Thousands of people are hundreds of thousands of objects: to look through them for garbage again and again
         # would hold everybody up for half a second each time.
         gc.collect()
         gc.freeze()
         # It is the orders that end everything.
         await asyncio.get_running_loop().create_future()
+
+    async def _come(self, person: Person, place: Place, wanted: list[Interest]) -> bool:
+        """Whether somebody has come. On a busy machine some may not, and the others go on without them."""
+        try:
+            await person.register()
+            if self._plan.seconds is None:
+                await person.enter(place)
+            for interest in wanted:
+                await person.subscribe(interest)
+        except UnreachableError:
+            raise
+        except UnavailableError as error:
+            self._tell(Trouble(f"{person.name} could not come: {error}"))
+            return False
+        return True
 
     def _begin(self, at: float) -> None:
         # The world is made anew, so that its records bear the time at which it begins.
