@@ -11,7 +11,7 @@ from tests.e2e.conftest import Cluster
 from tests.e2e.oracle import ndjson
 from tests.e2e.process import DataProcess
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.process
 
 APPLICATION: Final = """
 CREATE DATASET Reports (id STRING, level INT) PRIMARY KEY id;
