@@ -24,6 +24,8 @@ COLUMNS: Final = ["execution", "be", "rows", "bytes", "payload"]
 SIZES: Final = ["execution", "be", "bytes"]
 # What a result takes in a message beyond its payload.
 _OVERHEAD: Final = 100
+# So many executions are looked at first, then twice as many each time: in a long span there may be very many results.
+_SPAN: Final = 64
 
 Ints = npt.NDArray[np.int64]
 Read = Callable[[int, int, list[str], Ints | None], pa.Table]
@@ -53,10 +55,19 @@ class Index:
 
 
 def pull(
-    read: Read, first: int, last: int, wanted: Ints | None, most: int | None, oldest: int, gone: dict[int, int]
+    read: Read,
+    first: int,
+    last: int,
+    newest: int,
+    wanted: Ints | None,
+    most: int | None,
+    oldest: int,
+    gone: dict[int, int],
 ) -> Iterator[Pulled]:
-    """The parts of a pull, at least one; each is read when it is asked for."""
-    index = Index(read(first, last, SIZES, wanted), last, most)
+    """The parts of a pull, at least one; each is read when it is asked for. There is nothing after ``newest``."""
+    end = min(last, newest)
+    rows, reached = _sizes(read, first, end, wanted, most)
+    index = Index(rows, last if reached >= end else reached, most)
     *many, few = batched(gone.items())
     for some in many:
         yield Pulled([], True, index.upto, oldest, dict(some))
@@ -64,6 +75,21 @@ def pull(
     for number, (execution, be) in enumerate(pieces, 1):
         results = _results(_part(read, execution, be)) if len(be) else []
         yield Pulled(results, number < len(pieces), index.upto, oldest, dict(few) if number == 1 else {})
+
+
+def _sizes(read: Read, first: int, last: int, wanted: Ints | None, most: int | None) -> tuple[pa.Table, int]:
+    """Which results there are, up to an execution with which they are more than ``most`` bytes; and that execution."""
+    if most is None:
+        return read(first, last, SIZES, wanted), last
+    found, end, span = list[pa.Table](), first - 1, _SPAN
+    while not found or (end < last and _bytes(found) <= most):
+        begin, end, span = end + 1, min(last, end + span), 2 * span
+        found.append(read(begin, end, SIZES, wanted))
+    return pa.concat_tables(found), end
+
+
+def _bytes(found: list[pa.Table]) -> int:
+    return sum(int(pc.sum(rows["bytes"]).as_py() or 0) + _OVERHEAD * rows.num_rows for rows in found)
 
 
 def batched(gone: Collection[tuple[int, int]]) -> list[list[tuple[int, int]]]:

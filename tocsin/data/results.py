@@ -139,7 +139,7 @@ class Results:
         with self._expiring:
             oldest, gone = self._expired.oldest, self._expired.gone(first, wanted)
             read = self._reader(first, there)
-        return pull(read, first, last, wanted, most, oldest, gone)
+        return pull(read, first, last, there, wanted, most, oldest, gone)
 
     def expire(self, retention: float, now: datetime, live: Callable[[Ids], Ids] = np.asarray) -> int:
         """Removes results older than ``retention`` seconds; how many.
