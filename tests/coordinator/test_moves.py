@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.coordinator.desk import Desk, held
 from tocsin.coordinator.actions import Action, Send, Store
@@ -225,6 +226,18 @@ def test_what_is_asked_for_or_given_up_is_so_under_all_its_numbers(desk: Desk) -
     assert desk.store.read().held["ann"] == {9: held(9, 5)}
     desk.say("a", Keep(4, "ann", 1, held(10), gone=True, was=(9, 99)))
     assert "ann" not in desk.store.read().held
+
+
+def test_what_another_broker_had_stored_under_its_new_number_is_still_the_same_subscription(desk: Desk) -> None:
+    renumbered = replace(held(7), subscription=17)
+    drained(desk)
+    desk.say("b", Keep(-1, "ann", 2, renumbered, unasked=True, was=(7,)))
+    assert desk.store.read().held["ann"] == {17: renumbered}
+    desk.say("a", Keep(3, "ann", 1, held(7), gone=True))
+    assert "ann" not in desk.store.read().held
+    for number, keep in ((7, held(7)), (17, renumbered)):
+        desk.say("a", Keep(4, "ann", 1, keep))
+        assert list(desk.store.read().held["ann"]) == [number]
 
 
 def test_a_subscription_made_during_a_move_is_kept_when_the_destination_has_it(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from tocsin.broker.holdings import Stay
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import CoordinatorLink, Outbox
 from tocsin.model.coordination import Keep
-from tocsin.model.subscriber import Held
+from tocsin.model.subscriber import Held, is_same
 
 
 @dataclass(eq=False)
@@ -59,7 +59,7 @@ class Corrections:
         ended = [correction for _, correction in self._of(stay) if correction.now is None]
         if any(held.subscription in correction.numbers for correction in ended):
             return True
-        if not any(_same(correction.before, held) for correction in ended) or _has(stay, held):
+        if not any(is_same(correction.before, held) for correction in ended) or _has(stay, held):
             return False
         self.replace(stay, held, None)
         return True
@@ -145,11 +145,6 @@ def _is_for(correction: Correction, be: int) -> bool:
     return correction.now is not None and correction.now.subscription == be
 
 
-def _same(one: Held, other: Held) -> bool:
-    """Whether two subscriptions are to the same, as the data cluster spells it."""
-    return (one.channel.casefold(), one.parameters) == (other.channel.casefold(), other.parameters)
-
-
 def _has(stay: Stay, held: Held) -> bool:
     """Whether the subscriber has subscribed to it again."""
-    return any(_same(subscription.held, held) for subscription in stay.subscriptions.values())
+    return any(is_same(subscription.held, held) for subscription in stay.subscriptions.values())

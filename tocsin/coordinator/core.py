@@ -38,6 +38,7 @@ from tocsin.model.coordination import (
     Trusted,
     Unprepared,
 )
+from tocsin.model.subscriber import is_same
 
 
 class Coordinator:
@@ -294,10 +295,17 @@ class Coordinator:
     def _change(self, keep: Keep) -> None:
         """A subscriber makes a subscription or gives it up, under whatever number it is stored."""
         number = keep.held.subscription
-        for stored in (number, *keep.was) if keep.gone else keep.was:
+        others = (*keep.was, *self._namesakes(keep))
+        for stored in (number, *others) if keep.gone else others:
             self._drop(keep.subscriber, stored)
         if not keep.gone:
             self._hold(keep)
+
+    def _namesakes(self, keep: Keep) -> list[int]:
+        """The other numbers of the same subscription: another broker may have had the one stored that it is to have."""
+        stored = self._rooms.places.held(keep.subscriber)
+        same = [each.subscription for each in stored if is_same(each, keep.held)]
+        return [number for number in same if number != keep.held.subscription]
 
     def _hold(self, keep: Keep) -> None:
         if self._rooms.places.hold(keep.subscriber, keep.held):
@@ -313,6 +321,8 @@ class Coordinator:
         meant = {*keep.was} if keep.gone and keep.was else {number, *keep.was}
         held = meant & {each.subscription for each in self._rooms.places.held(name)}
         for other in sorted(held if keep.gone else held - {number}):
+            self._drop(name, other)
+        for other in self._namesakes(keep) if held and not keep.gone else ():
             self._drop(name, other)
         if held and not keep.gone:
             self._hold(keep)

@@ -216,6 +216,11 @@ Request = Login | Subscribe | Unsubscribe | Acknowledge | Publish | Logout
 Answer = Welcome | Subscribed | Unsubscribed | Published | Notes | Gap | Renewed | Ended | Moved | Slow | Error
 
 
+def is_same(one: Held, other: Held) -> bool:
+    """Whether two are the same subscription, whatever their numbers: a channel's name is one in any spelling."""
+    return one.parameters == other.parameters and one.channel.casefold() == other.channel.casefold()
+
+
 class Code:
     """Why a broker closes a connection, beyond the codes of WebSocket itself (1001 going away, 1009 too large)."""
 
