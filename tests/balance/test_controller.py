@@ -175,7 +175,8 @@ class TestPlans:
         for thresholds in (Thresholds(max_over_mean=1.1, chance=0, target=0.5), EAGER):
             Controller(migration, migration, thresholds).decide(0, Observed.of(book, always(book)))
         limited, free = migration.asked
-        assert (limited.enough, free.enough) == (pytest.approx(1.05 * book.figures().mean), None)
+        assert limited.enough == pytest.approx(1.05 * book.figures().mean)
+        assert free.enough is None
 
     def test_a_new_broker_gets_its_share_whatever_is_enough(self) -> None:
         migration, book = Told("migration"), book_of(4, 2, 0)
