@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from tests.client.conftest import town
+from collections.abc import AsyncIterator
 
-__all__ = ["town"]
+import pytest
+
+from tests.client.town import Town
+
+
+@pytest.fixture
+async def town() -> AsyncIterator[Town]:
+    """Two brokers and a coordinator. Tests wait with deadlines of their own: processes take their time to start."""
+    async with Town("a", "b") as town:
+        yield town

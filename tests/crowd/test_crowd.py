@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from tests.waiting import until_async
 from tocsin.crowd.crowd import Crowd, Member, crowd
 from tocsin.crowd.messages import Heard, Moved, Trouble
 from tocsin.crowd.plan import PER_PROCESS, Plan, Share, processes
+from tocsin.crowd.timetable import Kind, timetable
 from tocsin.errors import InvalidError, UnavailableError
 from tocsin.local.journal import Journal
 
@@ -191,13 +193,14 @@ async def test_people_come_go_come_back_and_give_up_by_the_timetable(town: Town,
             assert people.figures.held == 0
             people.begin()
             executing = asyncio.create_task(_keep_executing(town))
-            interests = len(plan.world(datetime.now(UTC)).interests())
-            await until_async(lambda: people.figures.held == interests, "subscriptions")
-            await until_async(lambda: people.figures.logouts and people.figures.unsubscribed, "leaving")
-            await until_async(lambda: town.logins.count("p0") and len(town.logins) > 30, "coming back")
-            # All steps are made: whoever was away is back, and gets what was found meanwhile.
-            returned = 30 + people.figures.logouts
-            await until_async(lambda: len(town.logins) >= returned == 30 + people.figures.logouts, "return")
+            world = plan.world(datetime.now(UTC))
+            steps = timetable(world.subscribers, world.interests(), 1800, 7).values()
+            planned = Counter(step.kind for theirs in steps for step in theirs)
+            await until_async(lambda: people.figures.held == planned[Kind.SUBSCRIBE], "subscriptions")
+            await until_async(lambda: people.figures.logouts == planned[Kind.LOGOUT] > 0, "logouts")
+            await until_async(lambda: people.figures.unsubscribed == planned[Kind.UNSUBSCRIBE] > 0, "giving up")
+            # Whoever was away is back, and gets what was found meanwhile.
+            await until_async(lambda: len(town.logins) >= planned[Kind.LOGIN], "return")
             executing.cancel()
             found = {be: list(executions) for be, executions in town.data.found.items()}
             assert await delivered(people, found)
