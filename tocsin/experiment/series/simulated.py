@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 from tocsin.balance.thresholds import Thresholds
@@ -24,7 +25,10 @@ def simulated(scenario: Scenario, scheme: Scheme, seed: int, tell: Tell) -> Reco
     def progress(seconds: float) -> None:
         tell(f"minute {seconds / 60:.0f}", seconds / scenario.seconds)
 
-    return Simulation(scenario, seed, policy(scheme), progress=progress).run()
+    record = Simulation(scenario, seed, policy(scheme), progress=progress).run()
+    # A whole system is left of it, in circles of a gigabyte, and nothing is collected while the next one runs.
+    gc.collect()
+    return record
 
 
 def policy(scheme: Scheme) -> Policy:
