@@ -321,7 +321,7 @@ class Town:
         status, answer = await self._answer_call(head, body)
         if not self.away:
             content = msgspec.json.encode(answer)
-            cors = "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Headers: *\r\n"
+            cors = "".join(f"Access-Control-Allow-{what}: *\r\n" for what in ("Origin", "Headers", "Methods"))
             lead = f"HTTP/1.1 {status} .\r\n{cors}Connection: close\r\nContent-Length: {len(content)}\r\n\r\n"
             writer.write(lead.encode() + content)
 

@@ -18,6 +18,8 @@ from tocsin.coordinator.registry import Member, Registry
 HOUR: Final = 3600.0
 AT_ONCE: Final = 500
 """So many are dealt with by one tick, so that nobody waits for a hundred thousand who have not come."""
+PAUSE: Final = 1.0
+"""So many are stored at once, and then none for so long."""
 
 
 class Attendance:
@@ -40,7 +42,7 @@ class Attendance:
         self._ledger, self._limits = ledger, limits
         self._connected: dict[str, float] = {}
         self._away: dict[str, None] = {}
-        self._now = now
+        self._now = self._stored_at = now
         until = now + max(limits.presence, limits.returning)
         everybody = sorted(places.all(), key=lambda place: place.seen or inf)
         self._leaving = {place.subscriber: until for place in everybody}
@@ -92,11 +94,17 @@ class Attendance:
             self._away[subscriber] = None
             self._see(now, subscriber, 0.0)
         self._loads.suspend(over)
+        if now >= self._stored_at + PAUSE:
+            self._store(now)
+        self._places.forget(now, AT_ONCE)
+
+    def _store(self, now: float) -> None:
+        """Stores of those who stay connected that they do. All may be due at once, since they came back together."""
+        self._stored_at = now
         for subscriber in _first(self._connected, now - HOUR):
             del self._connected[subscriber]
             self._connected[subscriber] = now
             self._see(now, subscriber, now - HOUR)
-        self._places.forget(now, AT_ONCE)
 
     def expired(self, now: float) -> list[str]:
         """Who has not come for so long that they are to be removed, some of them."""
@@ -113,7 +121,7 @@ class Attendance:
         """When something is due. What was left for the next tick is due at once."""
         times = (
             next(iter(self._leaving.values()), inf),
-            next(iter(self._connected.values()), inf) + HOUR,
+            max(next(iter(self._connected.values()), inf) + HOUR, self._stored_at + PAUSE),
             self._places.forgotten_at(),
             inf if self._ledger.full else self._expires_at(next(iter(self._away), None)),
         )
