@@ -8,7 +8,7 @@ from msgspec import Raw
 from tests.broker.world import Bench, sent
 from tocsin.broker import actions, events
 from tocsin.broker.limits import Limits
-from tocsin.model.records import Refusal
+from tocsin.model.messages import Refusal
 from tocsin.model.subscriber import Error, Publish, Published
 
 RECORD = Raw(b'{"x":1}')

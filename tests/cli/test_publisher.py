@@ -11,8 +11,7 @@ from tocsin.cli.connection import Server
 from tocsin.cli.publisher import Pace, Publisher, Tally, batches
 from tocsin.cli.records import Record
 from tocsin.errors import TocsinError
-from tocsin.model.messages import Published
-from tocsin.model.records import Refusal
+from tocsin.model.messages import Published, Refusal
 
 ACCEPTED = httpx.Response(200, json={"accepted": 1, "refused": []})
 BATCH = [Record(1, b'{"id":"1"}')]

@@ -6,7 +6,7 @@ from tests.client.driving import Program, asked, every, only, sent, welcome
 from tocsin.client.actions import Action, Open, Published, Refused
 from tocsin.client.events import Lost, Opened, Publish
 from tocsin.client.rules import Rules
-from tocsin.model.records import Refusal
+from tocsin.model.messages import Refusal
 from tocsin.model.subscriber import Error
 from tocsin.model.subscriber import Publish as PublishRequest
 from tocsin.model.subscriber import Published as PublishedAnswer

@@ -11,7 +11,7 @@ import tocsin
 from tests.client.town import QUICK, Town
 from tocsin.broker.events import BatchFailed
 from tocsin.errors import InvalidError
-from tocsin.model.records import Refusal
+from tocsin.model.messages import Refusal
 
 
 async def test_records_are_stored_and_those_refused_are_named(town: Town) -> None:

@@ -40,8 +40,7 @@ from tocsin.coordinator.tokens import Verifier
 from tocsin.errors import NotFoundError, TocsinError
 from tocsin.http.failures import problem
 from tocsin.model import control
-from tocsin.model.messages import Failure
-from tocsin.model.records import Refusal
+from tocsin.model.messages import Failure, Refusal
 from tocsin.model.trust import Trust
 from tocsin.simulate import inspection
 

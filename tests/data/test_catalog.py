@@ -21,8 +21,8 @@ from tocsin.data.channels.check import Compiled, check
 from tocsin.data.compiling import Compiler
 from tocsin.data.lake.table import Table
 from tocsin.errors import ConflictError, StatementError, StorageError, UnavailableError
-from tocsin.model.definitions import Channel, Dataset
 from tocsin.model.messages import Published
+from tocsin.schema.definitions import Channel, Dataset
 
 pytestmark = pytest.mark.spark
 

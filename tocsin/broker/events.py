@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from tocsin.model import control, coordination
-from tocsin.model.records import Refusal
+from tocsin.model.messages import Refusal
 
 Link = Literal["data", "coordinator"]
 FromData = (

@@ -14,8 +14,7 @@ from tocsin.broker.holdings import Session
 from tocsin.broker.limits import Limits
 from tocsin.broker.outbox import Outbox
 from tocsin.model.bounds import DEPTH, too_deep
-from tocsin.model.messages import Share
-from tocsin.model.records import Refusal
+from tocsin.model.messages import Refusal, Share
 from tocsin.model.subscriber import Publish, Published
 
 # What the data cluster says of a batch that has something in it which it does not take.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from tocsin.cli.parts import Part
     from tocsin.data.sql.forms import LoadDataset
-    from tocsin.model.definitions import Dataset
     from tocsin.model.messages import Outcome
+    from tocsin.schema.definitions import Dataset
 
 _MEDIA: Final = {
     ".csv": "text/csv",
@@ -121,7 +121,7 @@ def _checked(text: str, data: Server) -> list[Outcome]:
 
 def _check_files(loads: list[LoadDataset], directory: Path, datasets: Mapping[str, Dataset]) -> None:
     """Reads the files as the server will."""
-    from tocsin.model.loading import load_file
+    from tocsin.schema.loading import load_file
 
     for statement in loads:
         path = directory / statement.path

@@ -11,8 +11,8 @@ import msgspec
 from tocsin.cli.connection import Server
 from tocsin.data.sql.forms import CreateDataset, LoadDataset, Statement
 from tocsin.data.sql.statements import parse
-from tocsin.model.definitions import Dataset
 from tocsin.model.messages import Listed, Outcome
+from tocsin.schema.definitions import Dataset
 
 Part = str | LoadDataset
 _NOT_NEWLINE = re.compile(r"[^\n]")

@@ -21,7 +21,7 @@ from tocsin.errors import NotFoundError
 if TYPE_CHECKING:
     from tocsin.cli.publisher import Pace, Publisher, Tally
     from tocsin.cli.records import Format, Record
-    from tocsin.model.definitions import Dataset
+    from tocsin.schema.definitions import Dataset
 
 
 def publish(

@@ -15,9 +15,9 @@ from typing import Final, Literal, NamedTuple, NoReturn
 import msgspec
 
 from tocsin.errors import InvalidError
-from tocsin.model.definitions import Dataset
-from tocsin.model.refusals import UNDECODABLE
-from tocsin.model.types import Kind
+from tocsin.schema.definitions import Dataset
+from tocsin.schema.refusals import UNDECODABLE
+from tocsin.schema.types import Kind
 
 Format = Literal["ndjson", "json", "csv"]
 ENDINGS: Final[Mapping[str, Format]] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}

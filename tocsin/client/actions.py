@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from tocsin.model.records import Refusal
+from tocsin.model.messages import Refusal
 from tocsin.model.subscriber import Held, Note
 
 

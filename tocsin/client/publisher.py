@@ -21,9 +21,9 @@ from tocsin.client.asks import Asks
 from tocsin.client.rules import Rules
 from tocsin.client.subscriptions import PASSING
 from tocsin.model.bounds import DEPTH, too_deep
-from tocsin.model.records import LISTED, Refusal
-from tocsin.model.refusals import UNDECODABLE, malformed
+from tocsin.model.messages import LISTED, Refusal
 from tocsin.model.subscriber import Error, Publish
+from tocsin.schema.refusals import UNDECODABLE, malformed
 
 
 @dataclass(slots=True)

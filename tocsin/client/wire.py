@@ -8,8 +8,8 @@ import msgspec
 
 from tocsin.errors import InvalidError
 from tocsin.model.messages import LARGEST
-from tocsin.model.refusals import UNDECODABLE
 from tocsin.model.subscriber import Answer, Gap, Held, Notes, Subscribed, Welcome
+from tocsin.schema.refusals import UNDECODABLE
 
 _DECODER: Final[msgspec.json.Decoder[Answer]] = msgspec.json.Decoder(Answer)
 encode: Final = msgspec.json.Encoder().encode

@@ -23,8 +23,8 @@ from tocsin.data.sql.forms import (
 )
 from tocsin.data.sql.statements import parse
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError
-from tocsin.model.definitions import Channel, Dataset, Definition, Feed
 from tocsin.model.messages import Action, Outcome
+from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
 
 Told = Callable[[Outcome], None]
 

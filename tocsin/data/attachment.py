@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tocsin.data.subscriptions.rows import Row
-from tocsin.model.definitions import Channel
 from tocsin.model.histories import Era
+from tocsin.schema.definitions import Channel
 
 
 @dataclass(frozen=True)

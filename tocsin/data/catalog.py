@@ -41,11 +41,11 @@ from tocsin.data.store.brokers import Broker
 from tocsin.data.subscriptions import Subscriptions
 from tocsin.errors import GoneError, NotFoundError, StatementError, StorageError, UnavailableError
 from tocsin.log import get_logger
-from tocsin.model.definitions import Channel, Dataset, Definition, Feed
 from tocsin.model.histories import incarnation
-from tocsin.model.loading import load_file
 from tocsin.model.terms import Asker, admit, fill_in
-from tocsin.model.types import arrow_type
+from tocsin.schema.arrow import arrow_type
+from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
+from tocsin.schema.loading import load_file
 from tocsin.settings import Settings
 
 log = get_logger(__name__)

@@ -37,12 +37,12 @@ from tocsin.lock import take_lock
 from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Changed, Dropped, Executed, Failing, Notice
-from tocsin.model.definitions import Channel
 from tocsin.model.histories import DROPPED, Cursor, incarnation, knows, shared
 from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Pulled
 from tocsin.model.terms import Asker
 from tocsin.model.weight import weight
 from tocsin.private import make_private_directory
+from tocsin.schema.definitions import Channel
 from tocsin.settings import Settings
 
 log = get_logger(__name__)

@@ -15,7 +15,7 @@ import tocsin
 from tocsin.data.channels.check import RULES, Compiled, check
 from tocsin.data.channels.query import JSON
 from tocsin.log import get_logger
-from tocsin.model.definitions import Channel, Dataset
+from tocsin.schema.definitions import Channel, Dataset
 
 log = get_logger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from tocsin.errors import ConflictError, NotFoundError
 from tocsin.model import names
-from tocsin.model.definitions import Channel, Dataset, DatasetKind, Feed
+from tocsin.schema.definitions import Channel, Dataset, DatasetKind, Feed
 
 T = TypeVar("T")
 

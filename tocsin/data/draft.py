@@ -11,8 +11,8 @@ from tocsin.data.catalog import Catalog
 from tocsin.data.channels.check import Compiled
 from tocsin.data.conflicts import find
 from tocsin.data.sql.forms import Thing
-from tocsin.model.definitions import Channel, Dataset, Definition, Feed
-from tocsin.model.loading import load_file
+from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
+from tocsin.schema.loading import load_file
 
 
 class Draft:

@@ -9,7 +9,7 @@ from typing import Any
 from tocsin.data.catalog import Catalog
 from tocsin.data.sql.forms import Listing, Thing
 from tocsin.data.sql.render import render
-from tocsin.model.definitions import Channel, Dataset
+from tocsin.schema.definitions import Channel, Dataset
 
 _MOST_SUBSCRIPTIONS = 1000
 

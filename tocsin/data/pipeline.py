@@ -17,8 +17,8 @@ from tocsin.data.feeds.log import FeedLog
 from tocsin.data.lake.table import Table
 from tocsin.errors import ConflictError, StorageError
 from tocsin.log import get_logger
-from tocsin.model.definitions import Dataset, DatasetKind, Feed
 from tocsin.model.messages import FeedHealth
+from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import Feeds
 
 log = get_logger(__name__)

@@ -15,8 +15,8 @@ import msgspec
 from starlette.requests import Request
 
 from tocsin.errors import InvalidError, StorageError, TooLargeError
-from tocsin.model import refusals
-from tocsin.model.refusals import malformed
+from tocsin.schema import refusals
+from tocsin.schema.refusals import malformed
 
 UNDECODABLE: Final = refusals.UNDECODABLE
 T = TypeVar("T")

@@ -13,8 +13,7 @@ from starlette.responses import Response
 from tocsin.errors import BusyError, InvalidError, StatementError, TocsinError, UnauthorizedError
 from tocsin.http.answers import answer
 from tocsin.log import get_logger
-from tocsin.model.messages import Failure, Outcome, Problem
-from tocsin.model.records import Refusal
+from tocsin.model.messages import Failure, Outcome, Problem, Refusal
 
 log = get_logger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from tocsin.data.sql.forms import CreateChannel, CreateDataset
 from tocsin.data.sql.statements import parse
-from tocsin.model.definitions import Column
-from tocsin.model.types import INTEGER_BITS, Kind
+from tocsin.schema.definitions import Column
+from tocsin.schema.types import INTEGER_BITS, Kind
 
 Item = dict[str, Any]
 

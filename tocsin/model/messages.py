@@ -6,15 +6,17 @@ that Spark made of a result; it is carried as :class:`msgspec.Raw` and never par
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Raw
 
-from tocsin.model.records import Refusal
 from tocsin.model.terms import Groups, SubscriberName
 
 LARGEST = 2**63 - 1
+LISTED: Final = 1000
+"""So many refusals of one publisher's records are listed, each with its reason, which takes longer to find than a good
+record to take; the others are counted."""
 SHARES = "application/vnd.tocsin.shares+json"
 """What a broker passes on for its subscribers: an array of :class:`Share`."""
 
@@ -55,6 +57,13 @@ class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscriber: SubscriberName
     records: list[Raw]
     groups: Groups = ()
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why the record at ``index`` of a request, counted from 0, was not accepted."""
+
+    index: int
+    reason: str
 
 
 class Published(msgspec.Struct, frozen=True):

@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from tocsin.model.histories import Cursor, Era, Incarnation
-from tocsin.model.messages import LARGEST, BeId, ChannelName, Execution
-from tocsin.model.records import Refusal
+from tocsin.model.messages import LARGEST, BeId, ChannelName, Execution, Refusal
 
 VERSION: Final = 1
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from tocsin.errors import ForbiddenError
-from tocsin.model.scalars import shown
+from tocsin.model.quoting import shown
 
 MOST_GROUPS: Final = 64
 _NAME: Final = Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*\Z")

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from tocsin.data.channels import query
 from tocsin.data.sql.rewrite import fresh
 from tocsin.data.sql.statements import CreateChannel, CreateDataset, parse
-from tocsin.model.definitions import Channel, Dataset
-from tocsin.model.types import arrow_type
+from tocsin.schema.arrow import arrow_type
+from tocsin.schema.definitions import Channel, Dataset
 
 _DATASETS = """
 CREATE DATASET Reports (id STRING, etype STRING, severity INT, x DOUBLE, y DOUBLE, message STRING, at TIMESTAMP)

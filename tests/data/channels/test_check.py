@@ -11,7 +11,7 @@ from tests.data.channels.conftest import Channels
 from tocsin.data.channels.check import check
 from tocsin.data.sql.statements import CreateChannel, CreateDataset, parse
 from tocsin.errors import StatementError
-from tocsin.model.definitions import Channel, ChannelKind, Dataset
+from tocsin.schema.definitions import Channel, ChannelKind, Dataset
 
 pytestmark = pytest.mark.spark
 

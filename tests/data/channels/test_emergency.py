@@ -17,8 +17,8 @@ from tocsin.data.lake import frames
 from tocsin.data.sql.rewrite import SUBSCRIPTIONS, fresh
 from tocsin.data.sql.statements import CreateChannel, CreateDataset, parse
 from tocsin.data.subscriptions.rows import columns, table
-from tocsin.model.definitions import Channel, Dataset
-from tocsin.model.types import arrow_type
+from tocsin.schema.arrow import arrow_type
+from tocsin.schema.definitions import Channel, Dataset
 
 pytestmark = pytest.mark.spark
 

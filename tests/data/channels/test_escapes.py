@@ -13,7 +13,7 @@ from tocsin.data.channels import meaning, plans, query, words
 from tocsin.data.channels.check import check
 from tocsin.data.channels.functions import FUNCTIONS
 from tocsin.errors import StatementError
-from tocsin.model.definitions import Channel, ChannelKind, Dataset
+from tocsin.schema.definitions import Channel, ChannelKind, Dataset
 
 pytestmark = pytest.mark.spark
 

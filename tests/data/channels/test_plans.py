@@ -14,7 +14,7 @@ from tocsin.data.channels import query
 from tocsin.data.channels.check import check
 from tocsin.data.channels.plans import prepared
 from tocsin.data.sql.rewrite import BE, SUBSCRIPTIONS, Rewriter, parameter
-from tocsin.model.definitions import Dataset
+from tocsin.schema.definitions import Dataset
 
 pytestmark = pytest.mark.spark
 

@@ -19,7 +19,7 @@ from tocsin.data.channels.frames import Round
 from tocsin.data.channels.runner import Runner
 from tocsin.data.results import Results
 from tocsin.errors import NotFoundError, UnavailableError
-from tocsin.model.definitions import Channel, ChannelKind
+from tocsin.schema.definitions import Channel, ChannelKind
 from tocsin.settings import Channels
 
 SECONDS = 30

@@ -15,7 +15,7 @@ from tocsin.data.channels import query
 from tocsin.data.channels.check import Compiled, check
 from tocsin.data.sql.rewrite import BE, SUBSCRIPTIONS, Rewriter, parameter
 from tocsin.errors import StatementError
-from tocsin.model.definitions import Channel, Dataset
+from tocsin.schema.definitions import Channel, Dataset
 
 pytestmark = pytest.mark.spark
 

@@ -18,8 +18,8 @@ from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.lake.table import Table
 from tocsin.data.sql.statements import CreateDataset, parse
-from tocsin.model.definitions import Dataset, DatasetKind, Feed
-from tocsin.model.types import arrow_type
+from tocsin.schema.arrow import arrow_type
+from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import Feeds
 
 APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"

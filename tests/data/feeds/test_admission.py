@@ -19,9 +19,9 @@ from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.reader import Chunk, durable_ends, read
 from tocsin.errors import BusyError, InvalidError, StorageError, UnavailableError
-from tocsin.model.definitions import Column, Dataset, DatasetKind, Feed
 from tocsin.model.messages import Published
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Column, Dataset, DatasetKind, Feed
+from tocsin.schema.types import parse_type
 from tocsin.settings import Feeds
 
 DATASET = Dataset(

@@ -14,7 +14,7 @@ from tests.waiting import until
 from tocsin.data.feeds import ingest
 from tocsin.data.feeds.ingest import Ingestion, marker, positions
 from tocsin.data.lake.table import Table
-from tocsin.model.records import RecordDecoder
+from tocsin.schema.records import RecordDecoder
 
 pytestmark = pytest.mark.spark
 

@@ -9,10 +9,11 @@ import pytest
 
 from tocsin.data.feeds.shares import decode_shares
 from tocsin.errors import InvalidError
-from tocsin.model.definitions import Column, Dataset, DatasetKind, Feed
-from tocsin.model.records import LISTED, RecordDecoder
+from tocsin.model.messages import LISTED
 from tocsin.model.terms import Terms
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Column, Dataset, DatasetKind, Feed
+from tocsin.schema.records import RecordDecoder
+from tocsin.schema.types import parse_type
 
 COLUMNS = (Column("id", parse_type("STRING")), Column("severity", parse_type("INT")))
 DECODER = RecordDecoder(Dataset("Reports", DatasetKind.APPEND, COLUMNS, "id"))

@@ -18,7 +18,6 @@ from tocsin.data.sql.render import render
 from tocsin.data.sql.statements import parse
 from tocsin.errors import InvalidError, NotFoundError, StorageError
 from tocsin.model.control import Executed, Notice
-from tocsin.model.definitions import Channel, Dataset, Definition, Feed
 from tocsin.model.histories import Cursor
 from tocsin.model.messages import (
     ChannelHealth,
@@ -31,8 +30,9 @@ from tocsin.model.messages import (
     Pulled,
     Result,
 )
-from tocsin.model.records import RecordDecoder
 from tocsin.model.terms import Asker, Terms, admit, fill_in
+from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
+from tocsin.schema.records import RecordDecoder
 
 
 class MemoryTokens:

@@ -25,9 +25,9 @@ from tocsin.data.sql.statements import (
     parse,
 )
 from tocsin.errors import StatementError
-from tocsin.model.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Definition, Feed
 from tocsin.model.terms import Terms
-from tocsin.model.types import ColumnType, Kind, parse_type
+from tocsin.schema.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Definition, Feed
+from tocsin.schema.types import ColumnType, Kind, parse_type
 
 
 def one(text: str) -> Statement:

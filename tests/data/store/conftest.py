@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tocsin.data.store import Store
-from tocsin.model.definitions import Channel, ChannelKind, Column
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Channel, ChannelKind, Column
+from tocsin.schema.types import parse_type
 
 OpenStore = Callable[[], Store]
 

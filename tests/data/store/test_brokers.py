@@ -8,7 +8,7 @@ import pytest
 
 from tocsin.data.store import Store
 from tocsin.errors import ConflictError, InvalidError
-from tocsin.model.definitions import Channel
+from tocsin.schema.definitions import Channel
 
 OpenStore = Callable[[], Store]
 

@@ -15,7 +15,7 @@ from tests.mounting import own_file_system
 from tocsin.data.store import Store
 from tocsin.data.store.database import Database
 from tocsin.errors import BusyError, StorageError
-from tocsin.model.definitions import Channel
+from tocsin.schema.definitions import Channel
 
 OpenStore = Callable[[], Store]
 
@@ -122,8 +122,8 @@ from pathlib import Path
 from tocsin.data.store import Store
 from tocsin.data.subscriptions import Subscriptions
 from tocsin.errors import StorageError
-from tocsin.model.definitions import Channel, ChannelKind, Column
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Channel, ChannelKind, Column
+from tocsin.schema.types import parse_type
 
 ballast = Path(sys.argv[1]) / "ballast"
 ballast.write_bytes(bytes(1_500_000))

@@ -9,8 +9,8 @@ import pytest
 
 from tocsin.data.store import Store
 from tocsin.errors import ConflictError
-from tocsin.model.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Definition, Feed
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Definition, Feed
+from tocsin.schema.types import parse_type
 
 OpenStore = Callable[[], Store]
 

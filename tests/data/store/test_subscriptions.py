@@ -14,8 +14,8 @@ import pytest
 
 from tocsin.data.store import Store
 from tocsin.errors import ConflictError, NotFoundError
-from tocsin.model.definitions import Channel, Column
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Channel, Column
+from tocsin.schema.types import parse_type
 
 OpenStore = Callable[[], Store]
 
@@ -111,7 +111,7 @@ ATTACHER = """
 import sys
 from pathlib import Path
 from tocsin.data.store import Store
-from tocsin.model.definitions import Channel
+from tocsin.schema.definitions import Channel
 
 store = Store(Path(sys.argv[1]))
 channel = store.definitions.find(Channel, "OfType")

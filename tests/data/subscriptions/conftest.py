@@ -12,8 +12,8 @@ import pytest
 
 from tocsin.data.store import Store
 from tocsin.data.subscriptions import Segments, Subscriptions
-from tocsin.model.definitions import Channel, ChannelKind, Column
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Channel, ChannelKind, Column
+from tocsin.schema.types import parse_type
 
 
 @pytest.fixture

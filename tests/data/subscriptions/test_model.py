@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tocsin.data.store import Store
 from tocsin.data.subscriptions import Segments, Subscriptions
-from tocsin.model.definitions import Channel, ChannelKind, Column
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Channel, ChannelKind, Column
+from tocsin.schema.types import parse_type
 
 CHANNELS = {
     name: Channel(name, ChannelKind.CONTINUOUS, (Column("n", parse_type(type_)),), "SELECT 1")

@@ -14,7 +14,7 @@ from tocsin.data.store import Store
 from tocsin.data.subscriptions import Segments, Subscriptions, registry
 from tocsin.data.subscriptions.base import Base
 from tocsin.errors import StorageError
-from tocsin.model.definitions import Channel
+from tocsin.schema.definitions import Channel
 
 Rows = Callable[[Segments], dict[int, tuple[object, ...]]]
 Reopen = Callable[[], Subscriptions]

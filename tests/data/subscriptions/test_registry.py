@@ -17,8 +17,8 @@ import pytest
 from tocsin.data.store import Store
 from tocsin.data.subscriptions import Segments, Subscriptions
 from tocsin.errors import InvalidError, NotFoundError
-from tocsin.model.definitions import Channel, Column
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Channel, Column
+from tocsin.schema.types import parse_type
 
 Define = Callable[..., Channel]
 Rows = Callable[[Segments], dict[int, tuple[object, ...]]]

@@ -21,8 +21,8 @@ from tocsin.data.sql.forms import CreateChannel, CreateDataset
 from tocsin.data.sql.statements import parse
 from tocsin.data.store import Store
 from tocsin.data.subscriptions import Subscriptions
-from tocsin.model.definitions import Channel, Dataset
-from tocsin.model.types import arrow_type
+from tocsin.schema.arrow import arrow_type
+from tocsin.schema.definitions import Channel, Dataset
 from tocsin.settings import Channels
 
 REPORT_BYTES = 500

@@ -21,7 +21,7 @@ from tocsin.data.sql.order import Key, keys
 from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.rewrite import BE, SUBSCRIPTIONS, Rewriter, Rewritten, Way, fresh, parameter
 from tocsin.errors import StatementError
-from tocsin.model.definitions import Channel, Column, Dataset
+from tocsin.schema.definitions import Channel, Column, Dataset
 
 # Raised whenever a body that was accepted before might be refused, so that what was accepted is looked at again.
 RULES: Final = 2

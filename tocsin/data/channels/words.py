@@ -13,7 +13,7 @@ from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.scopes import Body
 from tocsin.errors import StatementError
 from tocsin.model import names
-from tocsin.model.definitions import Dataset
+from tocsin.schema.definitions import Dataset
 
 _CHANGES = ("Insert", "Update", "Delete", "Merge")
 _COMPUTED_NAMES = frozenset({"PlanWithUnresolvedIdentifier", "ExpressionWithUnresolvedIdentifier"})

@@ -13,9 +13,9 @@ from tocsin.data.feeds.assignment import assignment
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.shares import Shares, decode_shares
 from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
-from tocsin.model.definitions import Dataset, Feed
 from tocsin.model.messages import Published, PublishedShares
-from tocsin.model.records import Batch, RecordDecoder
+from tocsin.schema.definitions import Dataset, Feed
+from tocsin.schema.records import Batch, RecordDecoder
 from tocsin.settings import Feeds
 
 # A smaller body is decoded in a fraction of a millisecond, and a thread would cost more than it frees. With bad records

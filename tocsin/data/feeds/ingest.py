@@ -26,7 +26,7 @@ from tocsin.data.feeds.teaching import teach
 from tocsin.data.lake.table import VERSION, Table
 from tocsin.errors import StorageError
 from tocsin.log import get_logger
-from tocsin.model.definitions import Dataset, DatasetKind, Feed
+from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import Feeds
 
 log = get_logger(__name__)

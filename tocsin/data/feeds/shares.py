@@ -8,11 +8,11 @@ import msgspec
 from msgspec.structs import replace
 
 from tocsin.errors import ForbiddenError, InvalidError
-from tocsin.model.definitions import Feed
-from tocsin.model.messages import Share
-from tocsin.model.records import Batch, RecordDecoder, Refusal, joined
-from tocsin.model.refusals import UNDECODABLE, malformed
+from tocsin.model.messages import Refusal, Share
 from tocsin.model.terms import Asker, admit
+from tocsin.schema.definitions import Feed
+from tocsin.schema.records import Batch, RecordDecoder, joined
+from tocsin.schema.refusals import UNDECODABLE, malformed
 
 _SHARES: Final = msgspec.json.Decoder(list[Share])
 

@@ -17,7 +17,7 @@ from tocsin.http.answers import answer
 from tocsin.http.failures import failure
 from tocsin.log import get_logger
 from tocsin.model import messages, names
-from tocsin.model.scalars import shortened
+from tocsin.model.quoting import shortened
 
 log = get_logger(__name__)
 

@@ -12,7 +12,7 @@ from tocsin.data.sql.forms import Listing
 from tocsin.errors import InvalidError
 from tocsin.http.answers import answer
 from tocsin.model import messages
-from tocsin.model.scalars import shown
+from tocsin.model.quoting import shown
 
 LIMIT: Final = Query(
     "limit", "The most items to give; default 1000.", {"type": "integer", "minimum": 0, "default": 1000}

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from tocsin.data.sql.source import Source, Word
 from tocsin.errors import InvalidError, StatementError
 from tocsin.model import names
-from tocsin.model.definitions import Column
-from tocsin.model.scalars import shortened
-from tocsin.model.types import ColumnType, parse_type
+from tocsin.model.quoting import shortened
+from tocsin.schema.definitions import Column
+from tocsin.schema.types import ColumnType, parse_type
 
 _INTEGER = re.compile(r"[0-9]{1,9}")
 _CLOSING = {"(": ")", "<": ">"}

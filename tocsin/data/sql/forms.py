@@ -8,9 +8,9 @@ import msgspec
 
 from tocsin.errors import StatementError
 from tocsin.model import names
-from tocsin.model.definitions import Channel, Dataset, DatasetKind, Feed
 from tocsin.model.terms import Terms
-from tocsin.model.types import Kind
+from tocsin.schema.definitions import Channel, Dataset, DatasetKind, Feed
+from tocsin.schema.types import Kind
 
 
 class Thing(StrEnum):

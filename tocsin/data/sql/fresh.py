@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.scopes import Item, Scope
-from tocsin.model.definitions import Dataset, DatasetKind
+from tocsin.schema.definitions import Dataset, DatasetKind
 
 
 def new_relations(reading: Reading) -> dict[int, Dataset]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.scopes import Item, Scope, Span
-from tocsin.model.definitions import Dataset, DatasetKind
+from tocsin.schema.definitions import Dataset, DatasetKind
 
 _SMALLER_FIRST = [DatasetKind.REFERENCE, DatasetKind.KEYED, DatasetKind.APPEND]
 

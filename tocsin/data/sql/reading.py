@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tocsin.data.sql.scopes import Body, Item, Scope, Span
-from tocsin.model.definitions import Channel, Dataset
+from tocsin.schema.definitions import Channel, Dataset
 
 _UNKNOWN = "?"
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from tocsin.data.sql.users import rendered
-from tocsin.model.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Definition, Feed
+from tocsin.schema.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Definition, Feed
 
 _UNITS: Final = ((3_600_000, "HOURS"), (60_000, "MINUTES"), (1_000, "SECONDS"), (1, "MILLISECONDS"))
 

@@ -23,7 +23,7 @@ from tocsin.data.sql.patch import Rendered
 from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.scopes import Scope, Span
 from tocsin.data.sql.writing import Writing
-from tocsin.model.definitions import Channel, Dataset
+from tocsin.schema.definitions import Channel, Dataset
 
 __all__ = ["BE", "OUTER", "SUBSCRIPTIONS", "Rewriter", "Rewritten", "Way", "fresh", "key", "parameter"]
 

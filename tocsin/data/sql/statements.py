@@ -45,9 +45,9 @@ from tocsin.data.sql.source import Source
 from tocsin.data.sql.users import users
 from tocsin.errors import StatementError
 from tocsin.model import names
-from tocsin.model.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind
 from tocsin.model.terms import Terms
-from tocsin.model.types import Kind
+from tocsin.schema.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind
+from tocsin.schema.types import Kind
 
 __all__ = [
     "CreateChannel",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.data.sql.cursor import Cursor
-from tocsin.model.scalars import shown
+from tocsin.model.quoting import shown
 from tocsin.model.terms import MOST_GROUPS, GroupName, Groups
 
 

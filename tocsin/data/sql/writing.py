@@ -15,7 +15,7 @@ from tocsin.data.sql.patch import Patch, Rendered
 from tocsin.data.sql.reading import Reading
 from tocsin.data.sql.scopes import Item, Scope, Span
 from tocsin.data.sql.stars import bare_stars, hide
-from tocsin.model.definitions import Dataset
+from tocsin.schema.definitions import Dataset
 
 
 class Writing:

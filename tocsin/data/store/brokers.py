@@ -11,7 +11,7 @@ import msgspec
 from tocsin.data.store.database import Database
 from tocsin.data.store.labels import checked
 from tocsin.errors import ConflictError, NotFoundError
-from tocsin.model.scalars import shown
+from tocsin.model.quoting import shown
 
 
 class Broker(msgspec.Struct, frozen=True):

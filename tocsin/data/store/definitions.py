@@ -12,8 +12,8 @@ import msgspec
 from tocsin.data.store.database import Database
 from tocsin.data.store.histories import create_incarnation
 from tocsin.errors import ConflictError, NotFoundError
-from tocsin.model.definitions import Channel, Dataset, Definition, Feed
-from tocsin.model.scalars import shown
+from tocsin.model.quoting import shown
+from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
 
 _KINDS: Final[dict[str, type[Definition]]] = {"dataset": Dataset, "feed": Feed, "channel": Channel}
 _KIND_OF: Final = {kind: word for word, kind in _KINDS.items()}

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from tocsin.errors import InvalidError
-from tocsin.model.scalars import shown
+from tocsin.model.quoting import shown
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tocsin.data.store.brokers import broker_id
 from tocsin.data.store.database import Database
 from tocsin.data.store.definitions import defined_channel, remove_subscriptions
-from tocsin.model.definitions import Channel
+from tocsin.schema.definitions import Channel
 
 _PAGE: Final = 100_000
 # Each start of the data cluster begins a range of its own: 2^20 ids for every second, faster than they can be made, and

@@ -14,7 +14,7 @@ import msgspec
 from tocsin.data.store.database import Database
 from tocsin.data.store.labels import checked
 from tocsin.errors import ConflictError, InvalidError
-from tocsin.model.scalars import shown
+from tocsin.model.quoting import shown
 
 
 class Role(StrEnum):

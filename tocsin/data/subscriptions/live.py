@@ -13,7 +13,7 @@ from tocsin.data.subscriptions.base import Base
 from tocsin.data.subscriptions.ids import NONE, IdArray, ascending, together, without
 from tocsin.data.subscriptions.rows import BE, schema
 from tocsin.data.subscriptions.segments import Segments, added_ids
-from tocsin.model.definitions import Channel
+from tocsin.schema.definitions import Channel
 
 _FEWEST_CHANGES: Final = 1_000
 

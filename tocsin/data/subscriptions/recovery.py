@@ -12,8 +12,8 @@ from tocsin.data.subscriptions.base import Base
 from tocsin.data.subscriptions.ids import NONE, IdArray, among, ascending, without
 from tocsin.data.subscriptions.live import Live
 from tocsin.data.subscriptions.rows import columns, table
-from tocsin.model.definitions import Channel
-from tocsin.model.parameters import from_key
+from tocsin.schema.definitions import Channel
+from tocsin.schema.parameters import from_key
 
 
 def recovered(store: Store, channel: Channel, base: Base | None, generations: Iterator[int]) -> Live:

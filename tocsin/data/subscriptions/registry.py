@@ -21,9 +21,9 @@ from tocsin.data.subscriptions.segments import Segments
 from tocsin.errors import NotFoundError, StorageError
 from tocsin.log import get_logger
 from tocsin.model.bounds import PARAMETER_BYTES
-from tocsin.model.definitions import Channel
-from tocsin.model.parameters import from_key, key
-from tocsin.model.scalars import shown
+from tocsin.model.quoting import shown
+from tocsin.schema.definitions import Channel
+from tocsin.schema.parameters import from_key, key
 
 log = get_logger(__name__)
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 from tocsin.data.subscriptions.ids import IdArray
 from tocsin.errors import InvalidError
 from tocsin.model.bounds import check_parameters
-from tocsin.model.definitions import Channel, Column
-from tocsin.model.parameters import arrow_schema, canonical
-from tocsin.model.scalars import shown
+from tocsin.model.quoting import shown
+from tocsin.schema.arrow import arrow_schema
+from tocsin.schema.definitions import Channel, Column
+from tocsin.schema.parameters import canonical
 
 BE: Final = "__be"
 

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.errors import InvalidError
-from tocsin.model.definitions import Column, Dataset, DatasetKind
-from tocsin.model.records import Batch, RecordDecoder
-from tocsin.model.types import parse_type
+from tocsin.schema.definitions import Column, Dataset, DatasetKind
+from tocsin.schema.records import Batch, RecordDecoder
+from tocsin.schema.types import parse_type
 
 NDJSON = "application/x-ndjson"
 

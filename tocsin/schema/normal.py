@@ -15,8 +15,8 @@ from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Final
 
-from tocsin.model.json_types import attribute
-from tocsin.model.types import ColumnType, Kind
+from tocsin.schema.json_types import attribute
+from tocsin.schema.types import ColumnType, Kind
 
 Normaliser = Callable[[Any], Any]
 

@@ -22,11 +22,13 @@ import pyarrow.parquet as parquet
 
 from tocsin.errors import InvalidError, NotFoundError
 from tocsin.model import names
-from tocsin.model.definitions import Column, Dataset, DatasetKind
-from tocsin.model.json_types import attribute
-from tocsin.model.records import RecordDecoder
-from tocsin.model.scalars import scalar, shown
-from tocsin.model.types import Kind, arrow_type
+from tocsin.model.quoting import shown
+from tocsin.schema.arrow import arrow_type
+from tocsin.schema.definitions import Column, Dataset, DatasetKind
+from tocsin.schema.json_types import attribute
+from tocsin.schema.records import RecordDecoder
+from tocsin.schema.scalars import scalar
+from tocsin.schema.types import Kind
 
 # Arrow's CSV reader takes these in fewer forms than records do: they are read as text and converted here.
 _READ_AS_TEXT: Final = frozenset({Kind.DECIMAL, Kind.TIMESTAMP})

@@ -16,29 +16,20 @@ from msgspec import Raw
 
 from tocsin.errors import InvalidError
 from tocsin.model import names
-from tocsin.model.definitions import Dataset
-from tocsin.model.json_types import attribute, record_type
-from tocsin.model.losses import lossy
-from tocsin.model.normal import normaliser
-from tocsin.model.refusals import UNDECODABLE, inexact, malformed, refusal
+from tocsin.model.messages import LISTED, Refusal
 from tocsin.model.terms import foreign
+from tocsin.schema.definitions import Dataset
+from tocsin.schema.json_types import attribute, record_type
+from tocsin.schema.losses import lossy
+from tocsin.schema.normal import normaliser
+from tocsin.schema.refusals import UNDECODABLE, inexact, malformed, refusal
 
 MAX_RECORD_BYTES: Final = 1 << 20
-LISTED: Final = 1000
-"""So many refusals of one publisher's records are listed, each with its reason, which takes longer to find than a good
-record to take; the others are counted."""
 _LINES_TYPES: Final = frozenset(
     {"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"}
 )
 _UNLISTED: Final = "not looked at"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """Why the record at ``index`` of a request, counted from 0, was not accepted."""
-
-    index: int
-    reason: str
 
 
 class Batch(msgspec.Struct, frozen=True):

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.errors import InvalidError
-from tocsin.model.types import ColumnType, Kind, StructField, arrow_type, parse_type
+from tocsin.schema.arrow import arrow_type
+from tocsin.schema.types import ColumnType, Kind, StructField, parse_type
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,10}", fullmatch=True)
 DECIMALS = st.integers(1, 38).flatmap(

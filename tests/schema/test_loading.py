@@ -13,9 +13,10 @@ import pyarrow.parquet as parquet
 import pytest
 
 from tocsin.errors import InvalidError, NotFoundError
-from tocsin.model.definitions import Column, Dataset, DatasetKind
-from tocsin.model.loading import load_file
-from tocsin.model.types import arrow_type, parse_type
+from tocsin.schema.arrow import arrow_type
+from tocsin.schema.definitions import Column, Dataset, DatasetKind
+from tocsin.schema.loading import load_file
+from tocsin.schema.types import parse_type
 
 
 def dataset(kind: DatasetKind = DatasetKind.REFERENCE, key: str | None = "id", **columns: str) -> Dataset:

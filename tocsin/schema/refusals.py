@@ -14,10 +14,11 @@ import msgspec
 from msgspec import Raw
 
 from tocsin.model import names
-from tocsin.model.json_types import python_type
-from tocsin.model.normal import finer_than_microseconds, holds, normaliser
-from tocsin.model.scalars import mismatch, shortened, shown
-from tocsin.model.types import ColumnType, Kind
+from tocsin.model.quoting import shortened, shown
+from tocsin.schema.json_types import python_type
+from tocsin.schema.normal import finer_than_microseconds, holds, normaliser
+from tocsin.schema.scalars import mismatch
+from tocsin.schema.types import ColumnType, Kind
 
 # What decoding untrusted bytes may raise: malformed or mistyped JSON, bytes that are not UTF-8, nesting too deep.
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from tocsin.model.types import ColumnType, Kind
+from tocsin.schema.types import ColumnType, Kind
 
 Look = Callable[[bytes], bool]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
-import pyarrow as pa
 
 from tocsin.errors import InvalidError
 from tocsin.model import names
-from tocsin.model.definitions import Column
-from tocsin.model.scalars import scalar, shown
-from tocsin.model.types import arrow_type
+from tocsin.model.quoting import shown
+from tocsin.schema.definitions import Column
+from tocsin.schema.scalars import scalar
 
 
 def canonical(parameters: Sequence[Column], values: Mapping[str, object]) -> tuple[object, ...]:
@@ -41,11 +40,6 @@ def from_key(parameters: Sequence[Column], text: str) -> tuple[object, ...]:
     except ValueError as error:
         raise InvalidError(f"{shown(text)} do not fit the parameters{_listed(parameters)} ({error})") from None
     return canonical(parameters, named)
-
-
-def arrow_schema(parameters: Sequence[Column]) -> pa.Schema:
-    """One non-null column per parameter, under the parameter's name."""
-    return pa.schema([pa.field(column.name, arrow_type(column.type), nullable=False) for column in parameters])
 
 
 def _value(parameter: Column, value: object) -> object:

@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 
 from tocsin.model.terms import Terms
-from tocsin.model.types import ColumnType
+from tocsin.schema.types import ColumnType
 
 
 class Column(msgspec.Struct, frozen=True):

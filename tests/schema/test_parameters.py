@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.errors import InvalidError
-from tocsin.model.definitions import Column
-from tocsin.model.parameters import arrow_schema, canonical, from_key, key
-from tocsin.model.types import parse_type
+from tocsin.schema.arrow import arrow_schema
+from tocsin.schema.definitions import Column
+from tocsin.schema.parameters import canonical, from_key, key
+from tocsin.schema.types import parse_type
 
 
 def columns(**types: str) -> tuple[Column, ...]:

@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
-import pyarrow as pa
 
 from tocsin.errors import InvalidError
 from tocsin.model import names
@@ -104,20 +103,6 @@ def integer_range(kind: Kind) -> tuple[int, int]:
     """The smallest and largest value of an integer kind."""
     half = 1 << (INTEGER_BITS[kind] - 1)
     return -half, half - 1
-
-
-def arrow_type(type_: ColumnType) -> pa.DataType:
-    """The Arrow type that holds it; a TIMESTAMP is microseconds in UTC."""
-    match type_.kind:
-        case Kind.DECIMAL:
-            return pa.decimal128(type_.precision, type_.scale)
-        case Kind.ARRAY:
-            return pa.list_(arrow_type(type_.inner))
-        case Kind.MAP:
-            return pa.map_(pa.string(), arrow_type(type_.inner))
-        case Kind.STRUCT:
-            return pa.struct([(field.name, arrow_type(field.type)) for field in type_.fields])
-    return _ARROW[type_.kind]
 
 
 def parse_type(text: str) -> ColumnType:
@@ -227,17 +212,3 @@ class _TypeReader:
             raise InvalidError(f"field {name[:80]!r} {fault}")
         self._accept(":")
         return StructField(name, self.type(depth + 1))
-
-
-_ARROW: Final = {
-    Kind.STRING: pa.string(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TINYINT: pa.int8(),
-    Kind.SMALLINT: pa.int16(),
-    Kind.INT: pa.int32(),
-    Kind.BIGINT: pa.int64(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from tocsin.model.types import INTEGER_BITS, ColumnType, Kind, integer_range
+from tocsin.schema.types import INTEGER_BITS, ColumnType, Kind, integer_range
 
 LARGEST_FLOAT: Final = 3.4028234663852886e38
 _PYTHON: Final[dict[Kind, Any]] = {
@@ -26,7 +26,7 @@ _PYTHON: Final[dict[Kind, Any]] = {
 def python_type(type_: ColumnType) -> Any:
     """The type that takes its JSON values and no others; null is allowed inside a value, not as the value itself.
 
-    Two things are left to :mod:`tocsin.model.normal`: the digits of a DECIMAL, and the instant of a TIMESTAMP, which
+    Two things are left to :mod:`tocsin.schema.normal`: the digits of a DECIMAL, and the instant of a TIMESTAMP, which
     may come with any offset.
     """
     match type_.kind:

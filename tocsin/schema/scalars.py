@@ -7,7 +7,6 @@ that FLOAT and DOUBLE are binary, and hold 0.1 as the number next to it, is what
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections.abc import Callable
@@ -17,10 +16,10 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.model import normal
-from tocsin.model.types import INTEGER_BITS, ColumnType, Kind, integer_range
+from tocsin.model.quoting import shown
+from tocsin.schema import normal
+from tocsin.schema.types import INTEGER_BITS, ColumnType, Kind, integer_range
 
-_LONGEST_SHOWN: Final = 60
 _EXAMPLES: Final = {
     Kind.DATE: 'text such as "2026-01-31"',
     Kind.TIMESTAMP: 'RFC 3339 text with a zone and at most microseconds, such as "2026-01-31T12:00:00Z" or "…+02:00"',
@@ -56,23 +55,6 @@ def mismatch(type_: ColumnType, found: str) -> str:
     elif type_.kind in _WHOLE and found.lstrip("-").isdecimal():
         expected += f" (whole numbers up to {_WHOLE[type_.kind]}, beyond that only those it holds exactly)"
     return f"expected {expected}, got {found}"
-
-
-def shown(value: object) -> str:
-    """``value`` as JSON text for a message, shortened, and safe to send whatever it holds."""
-    if isinstance(value, str):
-        value = value[: _LONGEST_SHOWN + 1]
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, TypeError, RecursionError):
-        text = f"a value of type {type(value).__name__}"
-    return shortened(text)
-
-
-def shortened(text: str) -> str:
-    """The beginning of ``text``, with what cannot be encoded escaped."""
-    safe = text.encode("utf-8", "backslashreplace").decode()
-    return safe if len(safe) <= _LONGEST_SHOWN else safe[: _LONGEST_SHOWN - 1] + "…"
 
 
 def _string(_: ColumnType, value: object) -> str:
