@@ -46,7 +46,7 @@ def conditions(random: Random) -> Conditions:
 
 def _brokers(random: Random) -> BrokerLimits:
     return BrokerLimits(
-        waiting_bytes=random.choice([400, 1 << 20]),
+        waiting_bytes=random.choice([1200, 1 << 20]),
         cache_bytes=random.choice([0, 2000, 1 << 20]),
         linger_seconds=random.choice([0.2, 1.0]),
         request_seconds=random.choice([2.0, 10.0]),
