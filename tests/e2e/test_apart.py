@@ -35,7 +35,7 @@ def test_a_process_killed_while_it_takes_an_execution_apart_does_it_again_and_gi
     server.start()
     server.wait_ready()
     server.apply(APPLICATION)
-    wanted: list[dict[str, object]] = [{"part": 0 if who % 8 == 5 else 1, "who": who} for who in range(48)]
+    wanted: list[dict[str, object]] = [{"part": 0 if who % 8 == 5 else 1, "who": who} for who in range(16)]
     bes = server.subscribe("Shares", wanted)
     good = [be for be, values in zip(bes, wanted, strict=True) if values["part"]]
     lines = ndjson([{"id": name, "level": 7} for name in REPORTS])
