@@ -82,7 +82,7 @@ def test_placements_go_by_the_papers_names_too(small: Path) -> None:
 
 
 def test_rates_alone(tmp_path: Path) -> None:
-    options = ["--subscribers", "500", "--brokers", "4", "--minutes", "1", "--json"]
+    options = ["--subscribers", "1500", "--brokers", "4", "--minutes", "1", "--json"]
     figures = json.loads(simulate("fluid", *options, "--out", tmp_path / "r.json").stdout)
     alone = json.loads(simulate("fluid", *options, "--policy", "none").stdout)
     slow = json.loads(simulate("fluid", *options, "--moves-per-second", "1").stdout)

@@ -111,7 +111,7 @@ class Rates:
             rates = self._rate(now, bes).round(_DIGITS).astype(object)
             rates[~found] = None
             rates[np.flatnonzero(found)[self._tracks.begun[places] >= known.last]] = None
-            return Forecast(rates.tolist(), _due(known, now))
+            return Forecast(rates.tolist(), round(_due(known, now), _DIGITS))
 
     def due(self, now: float, channel: str) -> float:
         """In how many seconds the channel's next execution is due; 0 if that is late, or the channel unknown."""
