@@ -93,7 +93,7 @@ def thinks_of_the_broker_alone(self: placing.Placing, subscriber: str) -> bool:
 _hand = catchup.Catchup._hand
 _flush, _after, _advance = ledger.Ledger.flush, cache.Cache.after, places.Places.advance
 
-RARE = (104, 113, 119, 138, 159, 210, 243, 280, 414, 533, 636, 717)
+RARE = (104, 113, 119, 138, 159, 210, 243, 280, 338, 360, 414, 533, 636, 717)
 """Schedules that catch what few others do."""
 
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
