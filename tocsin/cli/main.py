@@ -37,6 +37,9 @@ from tocsin.cli import (
 )
 from tocsin.errors import TocsinError
 
+# Which parts of Tocsin a command needs; those that are not here and need more than the client need all of it.
+_EXTRAS = {"broker": "broker", "coordinator": "coordinator", "token": "coordinator", "data": "data"}
+
 app = typer.Typer(
     name="tocsin",
     help="Tocsin: subscribe to queries over big data, and be told what is new.",
@@ -100,6 +103,9 @@ def main() -> None:
 def _sentence(error: Exception) -> str:
     if isinstance(error, TocsinError):
         return " ".join(str(error).splitlines())
+    if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("tocsin"):
+        extra = next((_EXTRAS[word] for word in sys.argv[1:] if word in _EXTRAS), "all")
+        return f"this needs {error.name}, which is not installed: pip install 'tocsin[{extra}]'"
     what = " ".join(f"{type(error).__name__}: {error}".splitlines())
     return f"{what} (this is a fault in Tocsin; TOCSIN_DEBUG=1 shows where)"
 

@@ -1,0 +1,119 @@
+"""What ``pip install tocsin`` brings is enough to subscribe, publish and ask servers, and little."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tomllib
+import venv
+from collections.abc import Iterator
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import tocsin
+from tests.client.town import Town
+
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+MOST_BYTES = 21_000_000
+"""More than half of it is what typer and rich bring: pydantic and pygments."""
+SCRIPT = """
+import asyncio, sys, tocsin
+from tocsin.client import register
+
+async def main(url):
+    token = await register(url, "ann")
+    async with tocsin.connect(url, token) as me:
+        floods = await me.subscribe("Emergencies", event="flood")
+        await me.publish("reports", [{"event": "flood"}])
+        print("subscribed", flush=True)
+        print((await anext(floods)).payload.decode())
+    print(*sorted({name.split(".")[0] for name in sys.modules} & {"pyarrow", "numpy", "pyspark", "pandas"}))
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def needed(lines: list[str] | None, known: dict[str, Distribution]) -> None:
+    """Collects what is required, without anybody's extras, and all that this needs."""
+    for requirement in map(Requirement, lines or ()):
+        wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if wanted and requirement.name not in known:
+            known[requirement.name] = found = distribution(requirement.name)
+            needed(found.requires, known)
+
+
+def files(found: Distribution) -> Iterator[tuple[Path, Path]]:
+    """Where each file of a package is, and where in an environment it belongs."""
+    for file in found.files or ():
+        if ".." not in file.parts and "__pycache__" not in file.parts:
+            yield Path(str(found.locate_file(file))), Path(file)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment as ``pip install`` makes it of the wheel, with the versions that are installed here."""
+    directory = tmp_path_factory.mktemp("fresh")
+    venv.create(directory, with_pip=False)
+    (packages,) = directory.glob("lib/python*/site-packages")
+    known: dict[str, Distribution] = {}
+    needed(tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["dependencies"], known)
+    for found in known.values():
+        for source, place in files(found):
+            (packages / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, packages / place)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(tocsin.__file__).parent, packages / "tocsin", ignore=ignored)
+    return directory
+
+
+def test_it_is_small(environment: Path) -> None:
+    (packages,) = environment.glob("lib/python*/site-packages")
+    assert sum(file.stat().st_size for file in packages.rglob("*") if file.is_file()) < MOST_BYTES
+
+
+async def test_it_subscribes_and_publishes_without_arrow_and_numpy(environment: Path, town: Town) -> None:
+    process = await asyncio.create_subprocess_exec(
+        environment / "bin" / "python",
+        "-c",
+        SCRIPT,
+        town.url,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=environment,
+        env=_alone(),
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"subscribed\n"
+    town.execute("Emergencies")
+    said, _ = await process.communicate()
+    assert said.decode().splitlines() == ['[{"be":1,"n":1}]', ""]
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [(["broker"], "broker"), (["coordinator"], "coordinator"), (["data"], "data"), (["demo"], "all")],
+)
+async def test_a_command_that_needs_more_says_what_to_install(
+    environment: Path, tmp_path: Path, arguments: list[str], extra: str
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        environment / "bin" / "python",
+        "-m",
+        "tocsin",
+        *arguments,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=tmp_path,
+        env=_alone(),
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 1
+    assert f"pip install 'tocsin[{extra}]'" in " ".join(said.decode().split())
+
+
+def _alone() -> dict[str, str]:
+    """Nothing of this environment but what every program has."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TOCSIN"))}
