@@ -40,6 +40,17 @@ def test_a_channel_is_one_channel_in_any_spelling() -> None:
     assert stored(system) == {("c", system.cluster.be("c", {"v": 1}))}
 
 
+def test_who_asks_later_in_another_spelling_begins_with_what_is_found_from_then_on() -> None:
+    system = begun(1)
+    execute(system, 3, 0.2)
+    system.join("p1")
+    system.subscribe("p1", "C", v=1)
+    system.advance(3)
+    execute(system, 2, 0.2)
+    assert had(system) == [5, 2]
+    assert wrong(system) == []
+
+
 def test_a_dropped_channel_ends_for_all_and_what_is_created_anew_is_another() -> None:
     system = begun()
     execute(system, 3, 0.2)

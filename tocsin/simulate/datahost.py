@@ -94,14 +94,13 @@ class DataHost:
     def _act(self, link: Link, request: control.Request) -> None:
         if self.alive and link in self._brokers:
             self._world.trace.event(self._world.clock.now, HOST, request, self._brokers[link])
-            channel = request.channel if isinstance(request, control.Attach) else ""
-            self._later(self._answer, link, self._cluster.answer(self._brokers[link], request), channel)
+            self._later(self._answer, link, self._cluster.answer(self._brokers[link], request))
 
-    def _answer(self, link: Link, answer: control.Message, channel: str) -> None:
+    def _answer(self, link: Link, answer: control.Message) -> None:
         if not self.alive or link not in self._brokers:
             return
         if isinstance(answer, control.Attached):
-            answer = replace(answer, execution=self._cluster.execution.get(channel, 0))
+            answer = replace(answer, execution=self._cluster.execution.get(answer.channel, 0))
         self._send(link, deque(self._cluster.parts(answer)))
 
     def _send(self, link: Link, parts: deque[control.Message]) -> None:
