@@ -161,3 +161,39 @@ def test_who_was_told_of_what_has_ended_elsewhere_is_to_log_in_again_and_ask(ben
     assert [held.subscription for held in welcome.subscriptions] == [2]
     bench.tell(coordination.Prepare("ann", 1, [bench.line(2)]))
     assert closed(bench.did) == []
+
+
+def test_who_is_connected_is_given_all_after_the_cursor_it_was_told_though_more_was_acknowledged_before(
+    bench: Bench,
+) -> None:
+    _go_back_without_data(bench)
+    bench.cluster.begin()
+    assert notes(bench.answer_data(bench.do(events.Connected("data"))), 2) == [(1, 2), (1, 3)]
+
+
+def test_what_is_asked_for_once_more_goes_on_after_the_cursor_that_was_told(bench: Bench) -> None:
+    _go_back_without_data(bench)
+    bench.answer_data(bench.do(events.Connected("data")))
+    [keep] = told(bench.say(2, subscriber.Subscribe(7, "c", {"v": 1})), coordination.Keep)
+    assert notes(bench.tell(coordination.Kept(keep.ref)), 2) == [(1, 2), (1, 3)]
+
+
+def test_who_is_away_goes_on_from_what_was_acknowledged_elsewhere(bench: Bench) -> None:
+    bench.serve("ann", 1, bench.line())
+    bench.execute()
+    bench.execute()
+    bench.do(events.Closed(1))
+    bench.tell(coordination.Prepare("ann", 1, [bench.line(cursor=1)]))
+    assert notes(bench.login("ann", 2), 2) == [(1, 2)]
+
+
+def _go_back_without_data(bench: Bench) -> None:
+    """Somebody who has acknowledged two of three executions comes again having had one, and the coordinator, started
+    anew, says what it has stored; all this while the data cluster is away."""
+    bench.serve("ann", 1, bench.line())
+    for _ in range(3):
+        bench.execute()
+    bench.say(1, subscriber.Acknowledge({1: 2}))
+    bench.do(events.Lost("data"))
+    bench.login("ann", 2, {1: 1})
+    bench.tell(coordination.Prepare("ann", 1, [bench.line(cursor=2)]))

@@ -26,14 +26,16 @@ AT_ONCE = 20
 # 926); a subscription whose confirmation could not be stored in time was forgotten (587); one that was dropped with its
 # channel was not told to who had just moved (461), or went on where another broker had given it a new number (156); one
 # given up while its broker was being prepared came back under another number (103); one that was slow when it got
-# another number stayed silent (345). And some where only the verdict or the data cluster's model was wrong: what a
+# another number stayed silent (345); one whose program had lost what it had acknowledged went on without it once the
+# coordinator had said so again (596). And some where only the verdict or the data cluster's model was wrong: what a
 # program had before the one that an older copy of the data took back was said to be lost (2), gaps in what is no more
 # could not be judged (357, 373), gaps counted among other data (703, 947), a copy in which nothing had been executed
-# went on under the incarnation of the one it replaced (815), a crashed broker alone knew what had ended (52), and an
-# older copy brought the number back of what was subscribed to before a drop (408).
+# went on under the incarnation of the one it replaced (815), a crashed broker alone knew what had ended (52), an
+# older copy brought the number back of what was subscribed to before a drop (408), and a channel in another spelling
+# was said not to have been executed yet (961).
 FOUND = (
     *(2, 63, 99, 309, 357, 366, 373, 391, 413, 428, 448, 486, 571, 630, 703, 754, 784, 785, 815, 838, 845, 926, 947),
-    *(11, 52, 103, 121, 156, 345, 408, 461, 587, 1035),
+    *(11, 52, 103, 121, 156, 345, 408, 461, 587, 596, 961, 1035),
 )
 
 

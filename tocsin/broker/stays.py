@@ -204,8 +204,9 @@ class Stays:
         subscription = stay.subscriptions.get(be)
         if subscription and held:
             subscription.live = held.live
-            cursor = resolve(subscription.line.channel.history, Cursor(held.cursor, held.incarnation))
-            subscription.acknowledged = max(subscription.acknowledged, min(cursor, subscription.newest))
+            # Who is connected was told where it goes on, or has said so, since it had lost what it had acknowledged.
+            if not stay.session:
+                _go_further(subscription, Cursor(held.cursor, held.incarnation))
         elif subscription:
             self._requests.remove(subscription)
         elif held and line:
@@ -244,6 +245,12 @@ class Stays:
         self._requests.forget(stay)
         self._reports.forget(stay.subscriber)
         self._coordinator.tell(Released(stay.subscriber, stay.number, cursors))
+
+
+def _go_further(subscription: Subscription, stored: Cursor) -> None:
+    """What was acknowledged elsewhere is not given again."""
+    cursor = resolve(subscription.line.channel.history, stored)
+    subscription.acknowledged = max(subscription.acknowledged, min(cursor, subscription.newest))
 
 
 def _weight(held: Held) -> int:
