@@ -18,9 +18,7 @@ from tests.pages import ROOT, TUTORIAL, blocks, commands, sessions
 
 pytestmark = pytest.mark.process
 
-_DRAWN: Final = re.compile(
-    r'\b\d{12,}\b|(?<="incarnation":")[\w-]+|(?<="rates":\[)[\d.]+(?=\])|(?<="seconds":)[\d.]+'
-)
+_DRAWN: Final = re.compile(r'\b\d{12,}\b|(?<="incarnation":")[\w-]+|(?<="rates":\[)[\d.]+(?=\])|(?<="seconds":)[\d.]+')
 
 
 class Drawn:
