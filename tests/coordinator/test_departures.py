@@ -19,7 +19,7 @@ from tocsin.coordinator.events import (
     Unregister,
 )
 from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.tokens import Verifier, claims
+from tocsin.coordinator.tokens import claims
 from tocsin.errors import ConflictError, ForbiddenError, NotFoundError, UnauthorizedError
 from tocsin.model.coordination import (
     Arrived,
@@ -46,6 +46,11 @@ def desk() -> Desk:
     desk.hello("b")
     desk.settle("ann", 1, 2)
     return desk
+
+
+def signed(desk: Desk, name: str, registration: int = 0) -> str:
+    """A token that was made beside the coordinator, or before an older copy of its store was put in place."""
+    return desk.store.keyring().sign(replace(claims(name, "subscriber", desk.now + DAY), registration=registration))
 
 
 def nowhere(desk: Desk, name: str) -> bool:
@@ -96,6 +101,46 @@ def test_the_old_token_is_good_for_nothing(desk: Desk) -> None:
     assert isinstance(desk.answer(desk.handle(RequestBroker(0, token))), UnauthorizedError)
     desk.restart()
     assert isinstance(desk.answer(desk.handle(RequestBroker(0, token))), UnauthorizedError)
+
+
+def test_whoever_leaves_before_it_ever_came_is_not_let_in_afterwards(desk: Desk) -> None:
+    token = signed(desk, "bob")
+    assert desk.answer(desk.handle(Unregister(0, token))) == Done()
+    for _ in range(2):
+        assert isinstance(desk.answer(desk.handle(RequestBroker(0, token))), UnauthorizedError)
+        assert nowhere(desk, "bob")
+        desk.restart()
+
+
+def test_whoever_leaves_before_its_name_is_read_from_the_store_does_not_come_back(desk: Desk) -> None:
+    desk.store.amend(lambda keyring: keyring, "bob")
+    names = tuple(desk.store.unplaced())
+    desk.handle(Unregister(0, signed(desk, "bob")))
+    desk.handle(Amended(desk.store.keyring(), names))
+    assert nowhere(desk, "bob")
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["who is known", "who was removed"])
+def test_whoever_leaves_with_a_token_newer_than_a_restored_store_is_not_let_in_afterwards(
+    desk: Desk, known: bool
+) -> None:
+    if not known:
+        desk.handle(RemoveUser(0, "ann"))
+    token = signed(desk, "ann", 3)
+    assert desk.answer(desk.handle(Unregister(0, token))) == Done()
+    assert isinstance(desk.answer(desk.handle(RequestBroker(0, token))), UnauthorizedError)
+    assert nowhere(desk, "ann")
+    desk.token("ann")
+    assert desk.place("ann").registration == 4
+
+
+def test_whoever_is_removed_anew_keeps_nobody_else_from_being_forgotten(desk: Desk) -> None:
+    desk.settle("bob")
+    desk.handle(RemoveUser(0, "ann"))
+    desk.handle(RemoveUser(0, "bob"))
+    desk.now += DAY
+    desk.handle(Unregister(0, signed(desk, "ann", 1)))
+    assert desk.core._rooms.places.forgotten_at() == desk.record("bob").gone < desk.record("ann").gone
 
 
 def test_the_name_may_be_had_by_another_who_gets_nothing_of_the_first(desk: Desk) -> None:
@@ -213,11 +258,7 @@ def test_a_name_that_is_read_from_the_store_late_does_not_come_back(desk: Desk) 
 
 
 def test_a_token_that_is_newer_than_a_restored_store_is_that_of_another(desk: Desk) -> None:
-    later = desk.store.keyring().sign(claims("ann", "subscriber", desk.now + DAY))
-    claim = Verifier(desk.store.keyring().trust).verify(later, desk.now)
-
-    token = desk.store.keyring().sign(replace(claim, registration=3))
-    actions = desk.handle(RequestBroker(0, token))
+    actions = desk.handle(RequestBroker(0, signed(desk, "ann", 3)))
     assert ("a", Release("ann", 1)) in desk.sent(actions, Release)
     assert desk.sent(actions, Prepare)[0][1] == Prepare("ann", 2, [], registration=3)
 

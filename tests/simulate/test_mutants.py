@@ -76,12 +76,12 @@ def begins_at_nothing(self: accounting.DataRate, now: float, rate: float, second
     self._said, self._until = faded + rate * seconds / self._span, now
 
 
-def forgets_at_once(self: places.Places, subscriber: str, until: float) -> None:
+def forgets_at_once(self: places.Places, subscriber: str, until: float, registration: int = 0) -> None:
     """Keeps no trace of somebody who was removed."""
     for subscription in self._held.pop(subscriber, {}):
         self._ledger.write(DropHeld(subscriber, subscription))
-    place = self._places.pop(subscriber)
-    if place.broker:
+    place = self._places.pop(subscriber, None)
+    if place and place.broker:
         self._on[place.broker].pop(subscriber)
     self._ledger.write(DropPlace(subscriber))
 

@@ -18,11 +18,14 @@ def removed(subscriber: str) -> UnauthorizedError:
     return UnauthorizedError(f"{subscriber} was removed: whoever is to come under this name must be registered again")
 
 
-def remove_subscriber(rooms: Rooms, now: float, subscriber: str) -> None:
-    """Removes a subscriber with all it holds, wherever it is and whatever is being done with it."""
+def remove_subscriber(rooms: Rooms, now: float, subscriber: str, registration: int = 0) -> None:
+    """Removes a subscriber with all it holds, wherever it is and whatever is being done with it.
+
+    One that is not known is removed as well, with every ``registration`` of its name up to this one.
+    """
     place = rooms.places.get(subscriber)
     # Written before anything is said, so that nothing is said before it is stored.
-    rooms.places.remove(subscriber, max(now + rooms.limits.token_life, rooms.keyring.longest))
+    rooms.places.remove(subscriber, max(now + rooms.limits.token_life, rooms.keyring.longest), registration)
     rooms.moves.abandon(place, removed(subscriber))
     rooms.ledger.send(rooms.registry.link(place.broker), Release(subscriber, place.stay))
     rooms.attendance.forget(subscriber)

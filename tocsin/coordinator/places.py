@@ -63,15 +63,18 @@ class Places:
             registration = max(registration, before.registration + bool(before.gone))
             self.put(Place(subscriber, coming=before.coming, seen=now, registration=registration))
 
-    def remove(self, subscriber: str, until: float) -> None:
+    def remove(self, subscriber: str, until: float, registration: int = 0) -> None:
         """Forgets a subscriber with all that it holds; that it was removed is remembered until then.
 
-        So no number of a stay is given again that some broker may have seen, and no token of before is taken.
+        So no number of a stay is given again that some broker may have seen, and no token of before is taken, nor one
+        of this ``registration``, which may be later than the known one.
         """
         for subscription in list(self._held.pop(subscriber, {})):
             self._ledger.write(DropHeld(subscriber, subscription))
-        place = self.get(subscriber)
-        self.put(Place(subscriber, coming=place.coming, registration=place.registration, gone=until))
+        # Who was removed before is remembered for longer now, and comes last among those who are to be forgotten.
+        place = self._gone.pop(subscriber, None) or self.get(subscriber)
+        last = max(registration, place.registration)
+        self.put(Place(subscriber, coming=place.coming, registration=last, gone=until))
         self._left.pop(subscriber, None)
 
     def forget(self, now: float, most: int) -> None:

@@ -119,9 +119,9 @@ class Requests:
         match order:
             case Unregister(token=token):
                 caller = self._subscriber(now, token, "leave for good")
-                known = self._rooms.places.get(caller.name)
-                if caller.name in self._rooms.places and caller.registration >= known.registration:
-                    remove_subscriber(self._rooms, now, caller.name)
+                # Also one that is not known, or its token would let it in afterwards.
+                if not self._was_removed(caller):
+                    remove_subscriber(self._rooms, now, caller.name, caller.registration)
             case RemoveUser(name=name):
                 if name not in self._rooms.places:
                     raise NotFoundError(f"there is no subscriber {name!r}")
@@ -148,13 +148,17 @@ class Requests:
         A token of a later registration than is known was signed after the backup was made that is in place: whoever is
         known by this name was removed since.
         """
-        rooms, known = self._rooms, self._rooms.places.get(caller.name)
-        if caller.registration < known.registration + bool(known.gone):
+        rooms = self._rooms
+        if self._was_removed(caller):
             raise removed(caller.name)
-        if caller.name in rooms.places and caller.registration > known.registration:
+        if caller.name in rooms.places and caller.registration > rooms.places.get(caller.name).registration:
             remove_subscriber(rooms, now, caller.name)
         rooms.places.register(caller.name, now, caller.registration)
         rooms.attendance.heard(now, caller.name)
+
+    def _was_removed(self, caller: Claims) -> bool:
+        known = self._rooms.places.get(caller.name)
+        return caller.registration < known.registration + bool(known.gone)
 
     def _located(self, subscriber: str) -> Located | None:
         """Where a subscriber can log in right now, and may stay."""
