@@ -49,7 +49,3 @@ def test_a_process_killed_while_it_takes_an_execution_apart_does_it_again_and_gi
     found = [(result["be"], row["id"]) for result in server.results("Shares") for row in result["payload"]]
     assert sorted(found) == sorted((be, name) for be in good for name in REPORTS)
     assert is_begun(server, 3)
-    # Whatever it is doing when it is to stop, it stops without a word of Spark's.
-    assert server.publish("reports", ndjson([{"id": "last", "level": 7}])).json()["accepted"] == 1
-    assert server.terminate() == 0
-    assert "RejectedExecutionException" not in server.log.read_text(encoding="utf-8")
