@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,14 +37,21 @@ def test_a_quantile_is_one_of_the_values() -> None:
     assert quantile([3.0, 1.0, 2.0], 0.99) == 3.0
 
 
+@pytest.fixture
+def bench(spark: SparkSession, tmp_path: Path) -> Iterator[Bench]:
+    """A data cluster's parts, with the bench's application."""
+    bench = Bench(spark, tmp_path)
+    yield bench
+    bench.store.close()
+
+
 def test_published_records_have_about_500_bytes() -> None:
     lines = bodies(1, 1)[0].split(b"\n")
     assert all(450 <= len(line) <= 550 for line in lines)
 
 
 @pytest.mark.spark
-def test_each_new_record_is_found_by_exactly_one_subscription(spark: SparkSession, tmp_path: Path) -> None:
-    bench = Bench(spark, tmp_path)
+def test_each_new_record_is_found_by_exactly_one_subscription(bench: Bench) -> None:
     bench.attach("OfType", [{"event": f"e{i}"} for i in range(50)])
     bench.skip("OfType")
     bench.tables["Reports"].append(reports(50, 50, 1), {})
@@ -64,8 +72,7 @@ def test_the_parts_run_and_give_their_figures(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.spark
-def test_the_grid_and_the_nested_loop_find_the_same_users(spark: SparkSession, tmp_path: Path) -> None:
-    bench = Bench(spark, tmp_path)
+def test_the_grid_and_the_nested_loop_find_the_same_users(bench: Bench) -> None:
     users, new = locations(300, 1, extent=5000), reports(40, 8, 2, extent=5000)
     bench.tables["Locations"].append(users, {})
     bench.attach("NearMe", [{"user": f"u{i}"} for i in range(300)])
