@@ -1,0 +1,207 @@
+"""The offload algorithms: against plain ones, by what they promise, and by example."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.overlay.loads import LOADS, Case, cases, ordered
+from tests.overlay.naive import Naive, naive_input
+from tocsin.content.filter import Filter
+from tocsin.content.language import parse
+from tocsin.content.values import Publication
+from tocsin.overlay import offload
+from tocsin.overlay.detection import Algorithm
+from tocsin.overlay.exchange import Exchange, ReportCard
+from tocsin.overlay.load import BrokerLoad, Metric
+from tocsin.overlay.tuning import Tuning
+
+SOME = settings(max_examples=60, deadline=None)
+METRICS = {Algorithm.INPUT: Metric.INPUT, Algorithm.MATCH: Metric.DELAY, Algorithm.OUTPUT: Metric.OUTPUT}
+ALGORITHMS = st.sampled_from(Algorithm)
+
+
+class Watched(Exchange):
+    """Notes every choice with what was before it."""
+
+    def begin(self) -> list[tuple[BrokerLoad, BrokerLoad, ReportCard]]:
+        self.taken: list[tuple[BrokerLoad, BrokerLoad, ReportCard]] = []
+        return self.taken
+
+    def take(self, card: ReportCard) -> bool:
+        self.taken.append((self.own, self.other, card))
+        return super().take(card)
+
+
+def watched(case: Case) -> Watched:
+    exchange = Watched(case.held, case.order, case.profile, case.own, case.other, case.tuning)
+    exchange.begin()
+    return exchange
+
+
+def gone(exchange: Exchange) -> dict[Filter, int]:
+    return {filter: len(subscribers) for filter, subscribers in exchange.chosen}
+
+
+@SOME
+@given(cases())
+def test_the_input_algorithm_chooses_as_the_plain_one_does(case: Case) -> None:
+    exchange, naive = case.exchange, naive_input(case)
+    offload.offload_input(exchange)
+    # Of two choices that are equally good either may be taken: what counts is how far they lead.
+    assert abs(exchange.difference(Metric.INPUT)) == pytest.approx(abs(naive.difference(Metric.INPUT)), abs=1e-6)
+
+
+@SOME
+@given(cases(), ALGORITHMS, st.booleans())
+def test_the_estimates_are_those_from_scratch(case: Case, algorithm: Algorithm, overloaded: bool) -> None:
+    exchange = case.exchange
+    offload.offload(algorithm, exchange, overloaded)
+    own, other = Naive(case).loads(gone(exchange))
+    assert exchange.own.metrics == pytest.approx(own.metrics, rel=1e-6, abs=1e-6)
+    assert exchange.other.metrics == pytest.approx(other.metrics, rel=1e-6, abs=1e-6)
+
+
+@SOME
+@given(cases(), ALGORITHMS, st.booleans())
+def test_nobody_goes_twice_and_the_acceptor_is_never_overloaded(
+    case: Case, algorithm: Algorithm, overloaded: bool
+) -> None:
+    exchange = watched(case)
+    offload.offload(algorithm, exchange, overloaded)
+    names = [name for _, subscribers in exchange.chosen for name in subscribers]
+    assert len(names) == len(set(names)) == sum(card.subscribers for _, _, card in exchange.taken)
+    assert all(not case.tuning.exceeds_lower(card.other.ratios) for _, _, card in exchange.taken)
+
+
+@SOME
+@given(cases(), ALGORITHMS)
+def test_every_choice_makes_the_difference_smaller(case: Case, algorithm: Algorithm) -> None:
+    exchange, metric = watched(case), METRICS[algorithm]
+    offload.offload(algorithm, exchange, overloaded=False)
+    for own, other, card in exchange.taken:
+        before = own.metrics.difference(metric, other.metrics, case.tuning.normal_delay)
+        assert abs(card.difference) < abs(before)
+        assert before > case.tuning.balanced
+
+
+@SOME
+@given(cases())
+def test_the_least_traffic_goes_first_where_delays_are_made_even(case: Case) -> None:
+    exchange = watched(case)
+    offload.offload_match(exchange)
+    bandwidths = [card.bandwidth for _, _, card in exchange.taken]
+    assert bandwidths == sorted(bandwidths)
+    if exchange.difference(Metric.DELAY) > case.tuning.balanced:
+        # One more subscriber of anything, if it were not worse, would be too much for the acceptor.
+        for filter in exchange.left:
+            card = exchange.card(filter, Metric.DELAY, lambda own, other: True)
+            assert card is None or abs(card.difference) >= abs(exchange.difference(Metric.DELAY))
+
+
+@SOME
+@given(cases())
+def test_an_overloaded_broker_goes_on_until_it_is_relieved_or_nobody_takes_more(case: Case) -> None:
+    exchange = case.exchange
+    offload.offload_match(exchange, overloaded=True)
+    ratios = exchange.own.ratios
+    relieved = all(ratio <= 0.9 for resource, ratio in ratios.items() if resource.value != "output")
+    bearable = [exchange.card(each, Metric.DELAY, lambda own, other: True) for each in exchange.left]
+    assert relieved or not any(bearable)
+
+
+@SOME
+@given(cases())
+def test_phase_two_leaves_input_ratios_no_further_apart(case: Case) -> None:
+    exchange = watched(case)
+    offload.offload_output(exchange)
+    for own, other, card in exchange.taken:
+        if not card.covered:
+            before = own.input_ratio - other.input_ratio
+            assert before > case.tuning.balanced
+            assert abs(card.own.input_ratio - card.other.input_ratio) <= before
+
+
+@SOME
+@given(cases(), LOADS)
+def test_report_cards_say_what_covers_and_what_is_reduced(case: Case, load: BrokerLoad) -> None:
+    exchange, naive = case.exchange, Naive(case)
+    for filter in case.held:
+        card = exchange.card(filter, Metric.OUTPUT, exchange.balances(Metric.OUTPUT))
+        assert (card.subscribers if card else 0) == naive.count(filter, exchange.balances(Metric.OUTPUT))
+        if card:
+            assert card.covered == any(other.covers(filter) for other in case.covering)
+            others = naive.matched(other for other in case.held if other != filter)
+            left = len(naive.matched(case.held) - others) if card.subscribers == len(case.held[filter]) else 0
+            assert card.reduced == pytest.approx(left * naive.unit)
+
+
+STOCKS: list[Publication] = [{"class": "STOCK", "volume": float(number)} for number in range(10)]
+
+
+def stock_case(held: dict[str, int], covering: list[str], own: BrokerLoad, other: BrokerLoad) -> Case:
+    """Ten publications in a second, with volumes from 0 to 9."""
+    filters = {parse(text): [f"{text} {number}" for number in range(count)] for text, count in held.items()}
+    css = list(ordered([parse(text) for text in covering]).covering_set())
+    return Case(filters, css, STOCKS, 1.0, own, other, Tuning())
+
+
+def texts(exchange: Exchange) -> list[tuple[str, int]]:
+    return [(str(filter), len(subscribers)) for filter, subscribers in exchange.chosen]
+
+
+def test_phase_one_takes_what_reduces_the_input_first_and_then_what_has_most_traffic() -> None:
+    held = {"volume >= 2": 1, "volume < 2": 1, "volume >= 5": 1, "volume >= 3": 1}
+    own = BrokerLoad(10.0, 0.001, 2300.0, 10_000.0, 4)
+    case = stock_case(held, ["volume exists"], own, BrokerLoad(10.0, 0.001, 0.0, 10_000.0, 4))
+    exchange = case.exchange
+    offload.offload_output(exchange)
+    # Without 'volume >= 2' one publication, of volume 2, comes no more: type I, as is 'volume < 2', with less traffic.
+    assert texts(exchange) == [("volume >= 2", 1), ("volume < 2", 1)]
+
+
+def test_of_what_cannot_go_as_a_whole_some_go_after_all_that_can() -> None:
+    held = {"volume >= 2": 4, "volume < 2": 1}
+    own = BrokerLoad(10.0, 0.001, 3400.0, 10_000.0, 5)
+    case = stock_case(held, ["volume exists"], own, BrokerLoad(10.0, 0.001, 0.0, 10_000.0, 4))
+    exchange = case.exchange
+    offload.offload_output(exchange)
+    assert texts(exchange) == [("volume < 2", 1), ("volume >= 2", 2)]
+
+
+def test_phase_two_ends_when_input_ratios_are_even() -> None:
+    own = BrokerLoad(10.0, 0.01, 5000.0, 10_000.0, 2)
+    even = BrokerLoad(10.0, 0.01, 0.0, 10_000.0, 2)
+    exchange = stock_case({"volume >= 2": 2}, [], own, even).exchange
+    offload.offload_output(exchange)
+    assert exchange.chosen == []
+    overloaded = stock_case({"volume >= 2": 2}, [], own.change(0.0, 4600.0, 0), even).exchange
+    offload.offload_output(overloaded, overloaded=True)
+    assert texts(overloaded) == [("volume >= 2", 1)]
+    assert overloaded.own.output_ratio <= 0.9
+
+
+def test_what_phase_two_covers_anew_goes_in_phase_one() -> None:
+    held = {"volume >= 2": 1, "volume >= 5": 1, "volume < 1": 1}
+    own = BrokerLoad(10.0, 0.02, 5000.0, 10_000.0, 3)
+    case = stock_case(held, [], own, BrokerLoad(0.0, 0.001, 0.0, 10_000.0, 30))
+    exchange = watched(case)
+    offload.offload_output(exchange)
+    assert [(str(card.filter), card.covered) for _, _, card in exchange.taken][:2] == [
+        ("volume >= 2", False),
+        ("volume >= 5", True),
+    ]
+
+
+def test_without_samples_nothing_but_delays_can_be_made_even() -> None:
+    own, other = BrokerLoad(10.0, 0.02, 5000.0, 10_000.0, 20), BrokerLoad(0.0, 0.001, 0.0, 10_000.0, 1)
+    case = stock_case({"volume >= 2": 20}, [], own, other)
+    case.publications = []
+    outcomes = {}
+    for algorithm in Algorithm:
+        exchange = case.exchange
+        offload.offload(algorithm, exchange, overloaded=False)
+        outcomes[algorithm] = sum(len(subscribers) for _, subscribers in exchange.chosen)
+    assert outcomes[Algorithm.OUTPUT] == 0
+    assert outcomes[Algorithm.MATCH] == 10

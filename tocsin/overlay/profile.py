@@ -1,0 +1,84 @@
+"""PRESS at the offloading broker: what its subscriptions match, sampled while a session begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tocsin.content.filter import Filter
+from tocsin.content.poset import Poset
+from tocsin.content.traffic import Samples, added
+from tocsin.content.values import Publication
+from tocsin.overlay.tuning import Tuning
+
+
+class Profile:
+    """Bit vectors of the broker's own filters and of the acceptor's covering set, and the rate of publications.
+
+    The acceptor's covering set is subscribed to locally only: matched here, and asked of nobody.
+
+    Args:
+        now: when sampling begins.
+        covering: the acceptor's covering set.
+    """
+
+    def __init__(self, now: float, covering: Iterable[Filter], tuning: Tuning) -> None:
+        self._begun, self._ends = now, now + tuning.sampling_seconds
+        self._samples: Samples[Filter] = Samples(tuning.samples)
+        self._bytes = 0
+        self.covering = Poset()
+        for filter in covering:
+            self.covering.insert(filter)
+        self.incoming = 0.0
+
+    @property
+    def ends(self) -> float:
+        """When sampling ends at the latest."""
+        return self._ends
+
+    @property
+    def taken(self) -> int:
+        """How many publications were sampled."""
+        return self._samples.taken
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are as many samples as wanted."""
+        return self._samples.complete
+
+    @property
+    def message_bytes(self) -> float:
+        """The average publication."""
+        return self._bytes / self.taken if self.taken else 0.0
+
+    def record(self, now: float, publication: Publication, matched: Iterable[Filter], size: int) -> None:
+        """A publication of so many bytes came, and matched these of the broker's own filters."""
+        if self.complete:
+            return
+        self._samples.record({*matched, *self.covering.matching(publication)})
+        self._bytes += size
+        self.finish(now)
+
+    def finish(self, now: float) -> None:
+        """Sampling is over, or has come so far: i_r is over the time since it began."""
+        self.incoming = self.taken / (now - self._begun) if now > self._begun else 0.0
+
+    def vector(self, filter: Filter) -> int:
+        """Which samples a filter matched."""
+        return self._samples.vector(filter)
+
+    @property
+    def received(self) -> int:
+        """The vector of the acceptor's covering set: what it receives already."""
+        return self._samples.union(self.covering)
+
+    def rate(self, vector: int) -> float:
+        """Equation 2: publications per second."""
+        return self._samples.rate(vector, self.incoming)
+
+    def added_rate(self, filter: Filter, received: int) -> float:
+        """Publications per second that a filter brings to whom already receives these."""
+        return self.rate(added(self.vector(filter), received))
+
+    def bandwidth(self, filter: Filter) -> float:
+        """Bytes per second for each subscriber of a filter."""
+        return self.rate(self.vector(filter)) * self.message_bytes
