@@ -8,12 +8,14 @@ INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test lint type bench docs lock clean java servers peers
+.PHONY: help install demo quick test coverage lint type wheel bench docs lock clean java servers peers
 
 # Which tests: a path, or words as for pytest -k. T=tests/balance, K="drain and not dead"
 T ?=
 K ?=
-PYTEST = $(BIN)/python -m pytest $(if $(K),-k "$(K)") $(T)
+# How many at once. A test that fails is easier to follow with JOBS=0, which runs all in one process.
+JOBS ?= $(shell nproc)
+PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(if $(K),-k "$(K)") $(T)
 QUICK := not (spark or process or postgresql or browser)
 
 help: ## list the targets
@@ -30,12 +32,18 @@ quick: $(INSTALLED) ## run the tests that need no server, no Spark and no browse
 test: java servers $(INSTALLED) ## run all tests; T=PATH and K=WORDS choose
 	@$(PYTEST)
 
+coverage: java servers $(INSTALLED) ## run all tests and show which lines and branches none of them reaches
+	@$(PYTEST) --cov --cov-report=term --cov-report=html:build/coverage
+
 lint: $(INSTALLED) ## check style and format
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 
 type: $(INSTALLED) ## check types
 	@$(BIN)/mypy
+
+wheel: java $(INSTALLED) ## build the wheel, install it into an empty environment, and run the demo with it
+	@scripts/try-wheel $(PYTHON)
 
 bench: java peers $(INSTALLED) ## measure the data cluster, the planners and the brokers
 	@$(BIN)/tocsin bench data
@@ -63,8 +71,10 @@ servers:
 	@scripts/ensure-chromium
 	@scripts/ensure-strace
 
-peers:
+peers: $(INSTALLED)
 	@scripts/ensure-peers
+	@$(BIN)/pip install --quiet --only-binary mtkahypar --editable '.[peer]' || \
+		echo "Not installed: mtkahypar. tocsin bench balance leaves it out."
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@scripts/ensure-python $(PYTHON)

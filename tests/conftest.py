@@ -29,14 +29,20 @@ _STARTED = {"spark": "spark", "browse": "browser", "postgresql": "postgresql"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test by what it starts, unless it says so itself."""
+    """Marks each test by what it starts, unless it says so itself, and by what it is to share a process with."""
     for item in items:
+        item.add_marker(pytest.mark.xdist_group(_company(item)))
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in _STARTED:
                 item.add_marker(_STARTED[fixture])
         # Where a fixture has the server as one of its parameters, it asks for it only when it is that one's turn.
         if "postgresql" in getattr(getattr(item, "callspec", None), "params", {}).values():
             item.add_marker("postgresql")
+
+
+def _company(item: pytest.Item) -> str:
+    """The tests of a file stay together, for its fixtures, and all that run on Spark, for it starts slowly."""
+    return "spark" if "spark" in getattr(item, "fixturenames", ()) else item.nodeid.partition("::")[0]
 
 
 @pytest.fixture(autouse=True)
