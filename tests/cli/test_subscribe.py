@@ -15,16 +15,16 @@ import pytest
 
 from tests.cli.program import Program
 from tests.client.lively import Lively
-from tests.client.town import NOWHERE
+from tocsin.testing.wires import NOWHERE
 
 
 @contextmanager
-def _living(town: Lively) -> Iterator[Lively]:
-    """A town in another thread."""
+def _living(sandbox: Lively) -> Iterator[Lively]:
+    """A sandbox in another thread."""
     ready, over, loop = threading.Event(), asyncio.Event(), asyncio.new_event_loop()
 
     async def live() -> None:
-        async with town:
+        async with sandbox:
             ready.set()
             await over.wait()
 
@@ -32,7 +32,7 @@ def _living(town: Lively) -> Iterator[Lively]:
     thread.start()
     assert ready.wait(10)
     try:
-        yield town
+        yield sandbox
     finally:
         loop.call_soon_threadsafe(over.set)
         thread.join()
@@ -42,9 +42,9 @@ def _living(town: Lively) -> Iterator[Lively]:
 @pytest.fixture
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A coordinator that the environment leads to."""
-    with _living(Lively("a")) as town:
-        monkeypatch.setenv("TOCSIN_COORDINATOR", town.url)
-        yield town.url
+    with _living(Lively("a")) as sandbox:
+        monkeypatch.setenv("TOCSIN_COORDINATOR", sandbox.url)
+        yield sandbox.url
 
 
 def test_notifications_are_printed_for_people(url: str, tocsin: Program) -> None:
@@ -121,8 +121,8 @@ def test_ctrl_c_ends_it_well(url: str) -> None:
 
 
 def test_waiting_for_a_broker_is_said_and_can_be_ended() -> None:
-    with _living(Lively()) as town:
-        command = [sys.executable, "-m", "tocsin", "subscribe", "Fires", "--coordinator", town.url]
+    with _living(Lively()) as sandbox:
+        command = [sys.executable, "-m", "tocsin", "subscribe", "Fires", "--coordinator", sandbox.url]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr
             said = [process.stderr.readline() for _ in range(3)]

@@ -1,4 +1,4 @@
-"""A town to live in, and an end for tests that would wait for ever."""
+"""A sandbox to live in, and an end for tests that would wait for ever."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.client.town import Town
+from tocsin.testing.sandbox import Sandbox
 
 _PATIENCE = 30.0
 
 
 @pytest.fixture
-async def town() -> AsyncIterator[Town]:
+async def sandbox() -> AsyncIterator[Sandbox]:
     """Two brokers and a coordinator."""
     late = asyncio.get_running_loop().call_later(_PATIENCE, _give_up)
-    async with Town("a", "b") as town:
-        yield town
+    async with Sandbox("a", "b") as sandbox:
+        yield sandbox
     late.cancel()
 
 

@@ -1,15 +1,16 @@
-"""A town where something happens without being told to."""
+"""A sandbox where something happens without being told to."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-from tests.client.town import NOWHERE, Town
 from tocsin.model import control
+from tocsin.testing.sandbox import Sandbox
+from tocsin.testing.wires import NOWHERE
 
 
-class Lively(Town):
+class Lively(Sandbox):
     """Every channel is executed twice as soon as somebody wants it."""
 
     def _answer(self, broker: str, request: control.Request) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import tocsin
-from tests.client.town import Town
+from tocsin.testing.sandbox import Sandbox
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 MOST_BYTES = 21_000_000
@@ -75,19 +75,19 @@ def test_it_is_small(environment: Path) -> None:
     assert sum(file.stat().st_size for file in packages.rglob("*") if file.is_file()) < MOST_BYTES
 
 
-async def test_it_subscribes_and_publishes_without_arrow_and_numpy(environment: Path, town: Town) -> None:
+async def test_it_subscribes_and_publishes_without_arrow_and_numpy(environment: Path, sandbox: Sandbox) -> None:
     process = await asyncio.create_subprocess_exec(
         environment / "bin" / "python",
         "-c",
         SCRIPT,
-        town.url,
+        sandbox.url,
         stdout=asyncio.subprocess.PIPE,
         cwd=environment,
         env=_alone(),
     )
     assert process.stdout is not None
     assert await process.stdout.readline() == b"subscribed\n"
-    town.execute("Emergencies")
+    sandbox.execute("Emergencies")
     said, _ = await process.communicate()
     assert said.decode().splitlines() == ['[{"be":1,"n":1}]', ""]
     assert process.returncode == 0

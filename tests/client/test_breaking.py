@@ -7,10 +7,10 @@ from dataclasses import replace
 from random import Random
 
 import tocsin
-from tests.client.town import QUICK, Town
 from tocsin.client.notices import Kind, Notice
 from tocsin.client.subscriber import Subscriber
 from tocsin.client.tray import Tray
+from tocsin.testing.sandbox import QUICK, Sandbox
 
 
 async def until(happened: Tray[Notice], kind: Kind) -> Notice:
@@ -26,87 +26,87 @@ def listen(me: Subscriber) -> Tray[Notice]:
     return happened
 
 
-async def test_a_broken_connection_is_made_again_and_what_was_missed_comes(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_a_broken_connection_is_made_again_and_what_was_missed_comes(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         happened = listen(me)
         fires = await me.subscribe("Fires", v=1)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         assert not (await anext(fires)).recovered
-        town.cut()
+        sandbox.cut()
         await until(happened, Kind.RECONNECTING)
-        town.execute("Fires", 2)
+        sandbox.execute("Fires", 2)
         await until(happened, Kind.CONNECTED)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         notes = [await anext(fires) for _ in range(3)]
         assert [note.execution for note in notes] == [2, 3, 4]
         assert [note.recovered for note in notes][-1] is False
 
 
-async def test_a_move_is_seen_only_by_who_listens(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_a_move_is_seen_only_by_who_listens(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         happened = listen(me)
         fires = await me.subscribe("Fires", v=1)
-        (home,) = town.where()
+        (home,) = sandbox.where()
         before = (await until(happened, Kind.CONNECTED)).url
-        town.execute("Fires", 3)
-        await town.drain(home)
+        sandbox.execute("Fires", 3)
+        await sandbox.drain(home)
         assert (await until(happened, Kind.MOVED)).url != before
-        town.execute("Fires", 3)
+        sandbox.execute("Fires", 3)
         notes = [await anext(fires) for _ in range(6)]
         assert [note.execution for note in notes] == [1, 2, 3, 4, 5, 6]
         assert not any(note.recovered for note in notes)
 
 
-async def test_a_broker_dies_and_the_others_take_over(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_a_broker_dies_and_the_others_take_over(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         fires = await me.subscribe("Fires", v=1)
-        town.execute("Fires", 2)
+        sandbox.execute("Fires", 2)
         assert (await anext(fires)).execution == 1
-        (home,) = town.where()
-        town.kill(home)
-        town.execute("Fires", 2)
+        (home,) = sandbox.where()
+        sandbox.kill(home)
+        sandbox.execute("Fires", 2)
         assert [(await anext(fires)).execution for _ in range(3)] == [2, 3, 4]
-        assert town.where() == [({"a", "b"} - {home}).pop()]
+        assert sandbox.where() == [({"a", "b"} - {home}).pop()]
 
 
-async def test_a_connection_that_says_nothing_any_more_is_given_up(town: Town) -> None:
+async def test_a_connection_that_says_nothing_any_more_is_given_up(sandbox: Sandbox) -> None:
     rules = replace(QUICK, ping_seconds=0.05, pong_seconds=0.05)
-    async with tocsin.connect(town.url, await town.register("ann"), rules=rules) as me:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=rules) as me:
         happened = listen(me)
         fires = await me.subscribe("Fires", v=1)
-        town.freeze()
+        sandbox.freeze()
         await until(happened, Kind.RECONNECTING)
         await until(happened, Kind.CONNECTED)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         assert (await anext(fires)).execution == 1
 
 
-async def test_what_is_asked_while_away_is_answered_when_back(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_what_is_asked_while_away_is_answered_when_back(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         happened = listen(me)
-        town.away = True
-        town.cut()
+        sandbox.calls.away = True
+        sandbox.cut()
         await until(happened, Kind.RECONNECTING)
         asked = asyncio.create_task(me.subscribe("Fires", v=1))
         sent = asyncio.create_task(me.publish("places", [{"x": 1}]))
-        town.away = False
+        sandbox.calls.away = False
         assert (await asked).channel == "Fires"
         assert (await sent).accepted == 1
 
 
-async def test_through_any_trouble_each_note_comes_once_and_in_order(town: Town) -> None:
+async def test_through_any_trouble_each_note_comes_once_and_in_order(sandbox: Sandbox) -> None:
     random = Random(7)
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         fires = await me.subscribe("Fires", v=1)
 
         async def trouble() -> None:
             for _ in range(60):
-                town.execute("Fires")
+                sandbox.execute("Fires")
                 match random.randrange(4):
                     case 0:
-                        town.cut()
+                        sandbox.cut()
                     case 1:
-                        await town.drain(random.choice(["a", "b"]), on=random.random() < 0.5)
+                        await sandbox.drain(random.choice(["a", "b"]), on=random.random() < 0.5)
                 await asyncio.sleep(random.uniform(0, 0.03))
 
         breaking = asyncio.create_task(trouble())

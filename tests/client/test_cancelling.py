@@ -7,37 +7,37 @@ import asyncio
 import pytest
 
 import tocsin
-from tests.client.town import QUICK, Town
 from tocsin.client.tray import Tray
+from tocsin.testing.sandbox import QUICK, Sandbox
 
 
 def running() -> set[str]:
     return {task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("tocsin ")}
 
 
-async def test_entering_is_given_up_and_leaves_nothing_behind(town: Town) -> None:
-    town.mute.update(town.nodes)
-    me = tocsin.connect(town.url, await town.register("ann"), rules=QUICK)
+async def test_entering_is_given_up_and_leaves_nothing_behind(sandbox: Sandbox) -> None:
+    sandbox.mute.update(sandbox.nodes)
+    me = tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await me.__aenter__()
     assert running() == set()
 
 
-async def test_leaving_leaves_nothing_behind(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_leaving_leaves_nothing_behind(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         await me.subscribe("Fires")
         assert running()
     assert running() == set()
 
 
-async def test_waiting_for_a_note_is_given_up_and_the_note_comes_later(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_waiting_for_a_note_is_given_up_and_the_note_comes_later(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         fires = await me.subscribe("Fires", v=1)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
                 await anext(fires)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         assert (await anext(fires)).execution == 1
 
 
@@ -52,38 +52,38 @@ async def test_a_note_that_comes_as_its_reader_is_given_up_is_not_lost() -> None
     assert await anext(tray) == 1
 
 
-async def test_a_subscription_given_up_half_way_is_taken_up_by_the_next_call(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_a_subscription_given_up_half_way_is_taken_up_by_the_next_call(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         asking = asyncio.create_task(me.subscribe("Fires", v=1))
         await asyncio.sleep(0)
         asking.cancel()
         await asyncio.wait([asking])
         floods = await me.subscribe("Floods", v=1)
-        town.execute("Fires")
-        town.execute("Floods")
+        sandbox.execute("Fires")
+        sandbox.execute("Floods")
         await anext(floods)
         fires = await me.subscribe("Fires", v=1)
         assert (await anext(fires)).execution == 1
         await fires.close()
         again = await me.subscribe("Fires", v=1)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         assert (await anext(again)).execution == 2
 
 
-async def test_closing_that_is_given_up_still_closes(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_closing_that_is_given_up_still_closes(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         fires = await me.subscribe("Fires", v=1)
         closing = asyncio.create_task(fires.close())
         await asyncio.sleep(0)
         closing.cancel()
         await asyncio.wait([closing])
         again = await me.subscribe("Fires", v=1)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         assert (await anext(again)).execution == 1
 
 
-async def test_a_publication_given_up_does_not_hold_up_the_next(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_a_publication_given_up_does_not_hold_up_the_next(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         sending = asyncio.create_task(me.publish("places", [{"x": 1}]))
         await asyncio.sleep(0)
         sending.cancel()

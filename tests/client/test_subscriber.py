@@ -9,19 +9,20 @@ import sys
 import pytest
 
 import tocsin
-from tests.client.town import NOWHERE, QUICK, Town
 from tocsin.client import register, unregister
 from tocsin.client.coordinator import UnreachableError
 from tocsin.client.faults import ClosedError, ReplacedError
 from tocsin.client.notices import Kind
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, TocsinError, UnauthorizedError, UnavailableError
+from tocsin.testing.sandbox import QUICK, Sandbox
+from tocsin.testing.wires import NOWHERE
 
 
-async def test_a_subscriber_registers_connects_and_is_told(town: Town) -> None:
-    token = await register(town.url, "ann")
-    async with tocsin.connect(town.url, token) as me:
+async def test_a_subscriber_registers_connects_and_is_told(sandbox: Sandbox) -> None:
+    token = await register(sandbox.url, "ann")
+    async with tocsin.connect(sandbox.url, token) as me:
         floods = await me.subscribe("Emergencies", event="flood")
-        town.execute("Emergencies")
+        sandbox.execute("Emergencies")
         note = await anext(floods)
     assert (note.channel, note.execution, note.subscription) == ("Emergencies", 1, floods.number)
     assert note.rows == [{"be": floods.number, "n": 1}]
@@ -29,55 +30,55 @@ async def test_a_subscriber_registers_connects_and_is_told(town: Town) -> None:
     assert not note.recovered
 
 
-async def test_a_name_is_registered_once(town: Town) -> None:
-    await register(town.url, "ann")
+async def test_a_name_is_registered_once(sandbox: Sandbox) -> None:
+    await register(sandbox.url, "ann")
     with pytest.raises(ConflictError, match="ann"):
-        await register(town.url, "ann")
+        await register(sandbox.url, "ann")
     with pytest.raises(InvalidError):
-        await register(town.url, "no name at all")
+        await register(sandbox.url, "no name at all")
 
 
-async def test_what_is_found_while_no_program_runs_waits_for_the_next(town: Town) -> None:
-    token = await town.register("ann")
-    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+async def test_what_is_found_while_no_program_runs_waits_for_the_next(sandbox: Sandbox) -> None:
+    token = await sandbox.register("ann")
+    async with tocsin.connect(sandbox.url, token, rules=QUICK) as me:
         fires = await me.subscribe("Fires", v=1)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         (await anext(fires)).done()
-    town.execute("Fires", 2)
-    async with tocsin.connect(town.url, token, rules=QUICK) as me:
-        town.execute("Fires")
+    sandbox.execute("Fires", 2)
+    async with tocsin.connect(sandbox.url, token, rules=QUICK) as me:
+        sandbox.execute("Fires")
         fires = await me.subscribe("Fires", v=1)
         notes = [await anext(fires) for _ in range(3)]
     assert [(note.execution, note.recovered) for note in notes] == [(2, True), (3, True), (4, False)]
 
 
-async def test_a_live_subscription_skips_what_was_found_meanwhile(town: Town) -> None:
-    token = await town.register("ann")
-    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+async def test_a_live_subscription_skips_what_was_found_meanwhile(sandbox: Sandbox) -> None:
+    token = await sandbox.register("ann")
+    async with tocsin.connect(sandbox.url, token, rules=QUICK) as me:
         await me.subscribe("Fires", live=True, v=1)
-    town.execute("Fires", 2)
-    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+    sandbox.execute("Fires", 2)
+    async with tocsin.connect(sandbox.url, token, rules=QUICK) as me:
         fires = await me.subscribe("Fires", live=True, v=1)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         assert (await anext(fires)).execution == 3
 
 
-async def test_parameters_may_have_any_name(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_parameters_may_have_any_name(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         sub = await me.subscribe("Fires", parameters={"live": 1, "acknowledge": 2, "not an identifier": 3}, v=4)
         assert sub.parameters == {"live": 1, "acknowledge": 2, "not an identifier": 3, "v": 4}
 
 
-async def test_a_token_that_is_not_valid_ends_at_once(town: Town) -> None:
+async def test_a_token_that_is_not_valid_ends_at_once(sandbox: Sandbox) -> None:
     with pytest.raises(UnauthorizedError, match="ask the coordinator"):
-        async with tocsin.connect(town.url, "forged"):
+        async with tocsin.connect(sandbox.url, "forged"):
             pytest.fail("nobody is let in with a forged token")
 
 
-async def test_a_place_where_nothing_listens_is_said_at_once(town: Town) -> None:
-    await town.__aexit__(None, None, None)
+async def test_a_place_where_nothing_listens_is_said_at_once(sandbox: Sandbox) -> None:
+    await sandbox.__aexit__(None, None, None)
     with pytest.raises(UnreachableError, match="is 'tocsin coordinator' or 'tocsin up' running there"):
-        async with tocsin.connect(town.url, "any"):
+        async with tocsin.connect(sandbox.url, "any"):
             pytest.fail("nobody is there")
 
 
@@ -92,12 +93,12 @@ def test_a_token_that_was_forgotten_is_said_before_anything_is_tried() -> None:
         tocsin.connect("http://localhost:8700", "")
 
 
-async def test_who_connects_again_elsewhere_replaces_the_first(town: Town) -> None:
-    token = await town.register("ann")
-    async with tocsin.connect(town.url, token, rules=QUICK) as first:
+async def test_who_connects_again_elsewhere_replaces_the_first(sandbox: Sandbox) -> None:
+    token = await sandbox.register("ann")
+    async with tocsin.connect(sandbox.url, token, rules=QUICK) as first:
         fires = await first.subscribe("Fires", v=1)
         happened = first.events()
-        async with tocsin.connect(town.url, token, rules=QUICK):
+        async with tocsin.connect(sandbox.url, token, rules=QUICK):
             with pytest.raises(ReplacedError, match="stop one of them"):
                 await anext(fires)
             with pytest.raises(ReplacedError):
@@ -108,8 +109,8 @@ async def test_who_connects_again_elsewhere_replaces_the_first(town: Town) -> No
                 [notice async for notice in happened]
 
 
-async def test_a_channel_that_does_not_exist_is_said_where_it_was_asked_for(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_a_channel_that_does_not_exist_is_said_where_it_was_asked_for(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         with pytest.raises(NotFoundError, match="no channel Nowhere"):
             await me.subscribe(NOWHERE)
         with pytest.raises(NotFoundError):
@@ -117,16 +118,16 @@ async def test_a_channel_that_does_not_exist_is_said_where_it_was_asked_for(town
         assert (await me.subscribe("Fires")).channel == "Fires"
 
 
-async def test_what_cannot_be_written_as_json_is_no_parameter(town: Town) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_what_cannot_be_written_as_json_is_no_parameter(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         with pytest.raises(InvalidError, match="a parameter of Fires"):
             await me.subscribe("Fires", what=object())
         with pytest.raises(TocsinError, match="at most"):
             await me.subscribe("Fires", what="x" * QUICK.message_bytes)
 
 
-async def test_it_is_used_within_its_async_with(town: Town) -> None:
-    me = tocsin.connect(town.url, await town.register("ann"), rules=QUICK)
+async def test_it_is_used_within_its_async_with(sandbox: Sandbox) -> None:
+    me = tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK)
     with pytest.raises(ClosedError, match="async with"):
         await me.subscribe("Fires")
     async with me:
@@ -142,12 +143,12 @@ async def test_it_is_used_within_its_async_with(town: Town) -> None:
             pytest.fail("entered again")
 
 
-async def test_leaving_ends_what_still_waits_for_an_answer(town: Town) -> None:
-    town.mute.update(["a", "b"])
-    me = tocsin.connect(town.url, await town.register("ann"), rules=QUICK)
-    town.mute.clear()
+async def test_leaving_ends_what_still_waits_for_an_answer(sandbox: Sandbox) -> None:
+    sandbox.mute.update(["a", "b"])
+    me = tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK)
+    sandbox.mute.clear()
     async with me:
-        town.mute.update(["a", "b"])
+        sandbox.mute.update(["a", "b"])
         calls = [asyncio.create_task(me.subscribe("Fires")), asyncio.create_task(me.publish("places", [{"x": 1}]))]
         await asyncio.sleep(0)
     for call in calls:
@@ -156,28 +157,28 @@ async def test_leaving_ends_what_still_waits_for_an_answer(town: Town) -> None:
 
 
 async def test_a_coordinator_without_a_broker_is_asked_until_there_is_one() -> None:
-    async with asyncio.timeout(30), Town() as town:
-        me = tocsin.connect(town.url, await town.register("ann"), rules=QUICK)
+    async with asyncio.timeout(30), Sandbox() as sandbox:
+        me = tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK)
         entering = asyncio.create_task(me.__aenter__())
         happened = me.events()
         while (await anext(happened)).kind is not Kind.RECONNECTING:
             pass
-        await town.start("late")
+        await sandbox.start("late")
         await entering
         assert (await me.subscribe("Fires")).channel == "Fires"
         await me.__aexit__(None, None, None)
 
 
-async def test_a_server_that_is_no_coordinator_is_told_apart(town: Town) -> None:
+async def test_a_server_that_is_no_coordinator_is_told_apart(sandbox: Sandbox) -> None:
     with pytest.raises(TocsinError, match="no call GET /elsewhere/broker"):
-        async with tocsin.connect(f"{town.url}/elsewhere", await town.register("ann")):
+        async with tocsin.connect(f"{sandbox.url}/elsewhere", await sandbox.register("ann")):
             pytest.fail("there is no coordinator")
     assert issubclass(UnreachableError, UnavailableError)
 
 
-async def test_whoever_unregisters_is_gone_for_good(town: Town) -> None:
-    token = await town.register("ann")
-    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+async def test_whoever_unregisters_is_gone_for_good(sandbox: Sandbox) -> None:
+    token = await sandbox.register("ann")
+    async with tocsin.connect(sandbox.url, token, rules=QUICK) as me:
         fires = await me.subscribe("Fires", v=1)
         await me.unregister()
         assert [note async for note in fires] == []
@@ -186,41 +187,41 @@ async def test_whoever_unregisters_is_gone_for_good(town: Town) -> None:
         with pytest.raises(ClosedError, match="unregistered"):
             await me.unregister()
     with pytest.raises(UnauthorizedError, match="removed"):
-        async with tocsin.connect(town.url, token, rules=QUICK):
+        async with tocsin.connect(sandbox.url, token, rules=QUICK):
             pass
-    assert town.held("ann") == []
-    await unregister(town.url, token)
+    assert sandbox.held("ann") == []
+    await unregister(sandbox.url, token)
 
 
-async def test_who_comes_under_the_name_of_somebody_who_has_left_gets_nothing_of_theirs(town: Town) -> None:
-    old = await register(town.url, "ann")
-    async with tocsin.connect(town.url, old, rules=QUICK) as me:
+async def test_who_comes_under_the_name_of_somebody_who_has_left_gets_nothing_of_theirs(sandbox: Sandbox) -> None:
+    old = await register(sandbox.url, "ann")
+    async with tocsin.connect(sandbox.url, old, rules=QUICK) as me:
         await me.subscribe("Fires", v=1)
         await me.unregister()
-    town.execute("Fires", 2)
-    async with tocsin.connect(town.url, await register(town.url, "ann"), rules=QUICK) as me:
+    sandbox.execute("Fires", 2)
+    async with tocsin.connect(sandbox.url, await register(sandbox.url, "ann"), rules=QUICK) as me:
         fires = await me.subscribe("Fires", v=1)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         assert (await anext(fires)).execution == 3
-        await unregister(town.url, old)
-        town.execute("Fires")
+        await unregister(sandbox.url, old)
+        sandbox.execute("Fires")
         assert (await anext(fires)).execution == 4
 
 
-async def test_who_cannot_unregister_now_stays(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+async def test_who_cannot_unregister_now_stays(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         monkeypatch.setattr(me._coordinator, "url", NOWHERE)
         with pytest.raises(UnavailableError):
             await me.unregister()
         fires = await me.subscribe("Fires", v=1)
-        town.execute("Fires")
+        sandbox.execute("Fires")
         assert (await anext(fires)).execution == 1
 
 
 async def test_a_broker_that_lets_go_before_the_coordinator_has_answered_is_no_fault(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with tocsin.connect(town.url, await town.register("ann"), rules=QUICK) as me:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
         fires, gone = await me.subscribe("Fires", v=1), asyncio.Event()
         leave, failed = me._coordinator.unregister, me._fail
 

@@ -13,10 +13,10 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.protocol import Event, State
 
-from tests.serving import serving
 from tests.waiting import until_async
 from tocsin.client import websocket
 from tocsin.client.websocket import WebSocket, framed, measure
+from tocsin.testing.serving import serving
 
 SIZES = [0, 1, 125, 126, 300, 65_535, 65_536, 200_000]
 

@@ -1,4 +1,4 @@
-"""A town for the people to live in, without a data cluster."""
+"""A sandbox for the people to live in, without a data cluster."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.client.town import Town
+from tocsin.testing.sandbox import Sandbox
 
 
 @pytest.fixture
-async def town() -> AsyncIterator[Town]:
+async def sandbox() -> AsyncIterator[Sandbox]:
     """Two brokers and a coordinator. Tests wait with deadlines of their own: processes take their time to start."""
-    async with Town("a", "b") as town:
-        yield town
+    async with Sandbox("a", "b") as sandbox:
+        yield sandbox

@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.client.town import Town
-from tests.serving import serving
 from tests.waiting import until_async
 from tocsin.crowd.crowd import Crowd, Member, crowd
 from tocsin.crowd.messages import Heard, Moved, Trouble
@@ -23,6 +21,8 @@ from tocsin.crowd.plan import PER_PROCESS, Plan, Share, processes
 from tocsin.crowd.timetable import Kind, timetable
 from tocsin.errors import InvalidError, UnavailableError
 from tocsin.local.journal import Journal
+from tocsin.testing.sandbox import Sandbox
+from tocsin.testing.serving import serving
 
 NOWHERE = "http://127.0.0.1:1"
 PEOPLE = 7
@@ -72,11 +72,11 @@ def process_of(share: int) -> psutil.Process:
     return next(child for child in children if f'{{"number":{share},"of":2}}' in child.cmdline())
 
 
-async def execute(town: Town, times: int = 1) -> dict[int, list[int]]:
+async def execute(sandbox: Sandbox, times: int = 1) -> dict[int, list[int]]:
     """Runs all channels; what was found, by BE subscription."""
-    for channel in set(town.data.channels.values()):
-        town.execute(channel, times)
-    return {be: list(found) for be, found in town.data.found.items()}
+    for channel in set(sandbox.data.channels.values()):
+        sandbox.execute(channel, times)
+    return {be: list(found) for be, found in sandbox.data.found.items()}
 
 
 async def delivered(people: Crowd, found: dict[int, list[int]]) -> int:
@@ -91,17 +91,17 @@ async def delivered(people: Crowd, found: dict[int, list[int]]) -> int:
 
 
 @pytest.mark.process
-async def test_people_of_several_processes_are_counted_together(town: Town, tmp_path: Path) -> None:
+async def test_people_of_several_processes_are_counted_together(sandbox: Sandbox, tmp_path: Path) -> None:
     audience = Audience()
-    async with data() as url, living(Plan(town.url, url, PEOPLE, 7), tmp_path, audience) as people:
+    async with data() as url, living(Plan(sandbox.url, url, PEOPLE, 7), tmp_path, audience) as people:
         gathered = await people.gathered()
-        held = {number: name for name in (f"p{n}" for n in range(PEOPLE)) for _, number in town.held(name)}
+        held = {number: name for name in (f"p{n}" for n in range(PEOPLE)) for _, number in sandbox.held(name)}
         assert gathered.people == PEOPLE
-        assert set(held) <= set(gathered.subscriptions) == set(town.data.channels)
+        assert set(held) <= set(gathered.subscriptions) == set(sandbox.data.channels)
         people.begin()
         await until_async(lambda: people.figures.published.get("locations", 0) > PEOPLE, "locations")
         await until_async(lambda: people.figures.published.get("reports", 0) > 1, "reports")
-        found = await execute(town, 3)
+        found = await execute(sandbox, 3)
         assert await delivered(people, found) == 3 * len(gathered.subscriptions)
         await until_async(lambda: audience.heard, "note that is told of")
         people.hush()
@@ -114,16 +114,18 @@ async def test_people_of_several_processes_are_counted_together(town: Town, tmp_
 
 
 @pytest.mark.process
-async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(town: Town, tmp_path: Path) -> None:
+async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     audience = Audience()
-    async with data() as url, living(Plan(town.url, url, PEOPLE, 7), tmp_path, audience) as people:
+    async with data() as url, living(Plan(sandbox.url, url, PEOPLE, 7), tmp_path, audience) as people:
         everybody = await people.gathered()
         people.begin()
         process_of(1).kill()
         await until_async(lambda: people.missing, "death")
         assert people.missing == PEOPLE // 2
         assert audience.troubles == [f"{PEOPLE // 2} people are gone with the process that played them: status -9"]
-        found = await execute(town)
+        found = await execute(sandbox)
         # Nothing is owed to those who are gone, and all is to the others.
         assert 0 < await delivered(people, found) < len(everybody.subscriptions)
         before = people.figures.published["locations"] if people.figures.published else 0
@@ -141,10 +143,10 @@ async def test_half_a_line_of_a_process_that_is_killed_while_speaking_is_not_tak
 
 @pytest.mark.process
 async def test_a_process_that_does_not_answer_is_ended_and_its_people_are_gone(
-    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audience = Audience()
-    async with living(Plan(town.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
+    async with living(Plan(sandbox.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
         await people.gathered()
         assert (await people.compare({})).subscriptions
         process_of(0).suspend()
@@ -155,10 +157,10 @@ async def test_a_process_that_does_not_answer_is_ended_and_its_people_are_gone(
 
 
 @pytest.mark.process
-async def test_whoever_gets_no_answer_does_not_come_and_is_told_of(town: Town, tmp_path: Path) -> None:
+async def test_whoever_gets_no_answer_does_not_come_and_is_told_of(sandbox: Sandbox, tmp_path: Path) -> None:
     audience = Audience()
-    town.away = True
-    async with living(Plan(town.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
+    sandbox.calls.away = True
+    async with living(Plan(sandbox.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
         assert (await people.gathered()).people == 0
         assert len(audience.troubles) == PEOPLE
         assert all("could not come: no answer from the coordinator" in trouble for trouble in audience.troubles)
@@ -172,9 +174,11 @@ async def test_people_who_find_no_coordinator_say_so_and_are_gone(tmp_path: Path
 
 
 @pytest.mark.process
-async def test_reports_that_cannot_be_published_are_told_and_nobody_waits_for_them(town: Town, tmp_path: Path) -> None:
+async def test_reports_that_cannot_be_published_are_told_and_nobody_waits_for_them(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     audience = Audience()
-    async with living(Plan(town.url, NOWHERE, 2, 7), tmp_path, audience, 1) as people:
+    async with living(Plan(sandbox.url, NOWHERE, 2, 7), tmp_path, audience, 1) as people:
         await people.gathered()
         people.begin()
         await until_async(lambda: audience.troubles, "trouble")
@@ -183,16 +187,16 @@ async def test_reports_that_cannot_be_published_are_told_and_nobody_waits_for_th
 
 
 @pytest.mark.process
-async def test_people_come_go_come_back_and_give_up_by_the_timetable(town: Town, tmp_path: Path) -> None:
+async def test_people_come_go_come_back_and_give_up_by_the_timetable(sandbox: Sandbox, tmp_path: Path) -> None:
     """A whole run of the paper's 30 minutes in four seconds, with executions all along."""
     audience = Audience()
     async with data() as url:
-        plan = Plan(town.url, url, 30, 7, seconds=1800, speed=450)
+        plan = Plan(sandbox.url, url, 30, 7, seconds=1800, speed=450)
         async with living(plan, tmp_path, audience) as people:
             await people.gathered()
             assert people.figures.held == 0
             people.begin()
-            executing = asyncio.create_task(_keep_executing(town))
+            executing = asyncio.create_task(_keep_executing(sandbox))
             world = plan.world(datetime.now(UTC))
             steps = timetable(world.subscribers, world.interests(), 1800, 7).values()
             planned = Counter(step.kind for theirs in steps for step in theirs)
@@ -200,17 +204,17 @@ async def test_people_come_go_come_back_and_give_up_by_the_timetable(town: Town,
             await until_async(lambda: people.figures.logouts == planned[Kind.LOGOUT] > 0, "logouts")
             await until_async(lambda: people.figures.unsubscribed == planned[Kind.UNSUBSCRIBE] > 0, "giving up")
             # Whoever was away is back, and gets what was found meanwhile.
-            await until_async(lambda: len(town.logins) >= planned[Kind.LOGIN], "return")
+            await until_async(lambda: len(sandbox.logins) >= planned[Kind.LOGIN], "return")
             executing.cancel()
-            found = {be: list(executions) for be, executions in town.data.found.items()}
+            found = {be: list(executions) for be, executions in sandbox.data.found.items()}
             assert await delivered(people, found)
             assert (people.figures.duplicates, people.figures.disordered) == (0, 0)
     assert audience.troubles == []
 
 
-async def _keep_executing(town: Town) -> None:
+async def _keep_executing(sandbox: Sandbox) -> None:
     while True:
-        await execute(town)
+        await execute(sandbox)
         await asyncio.sleep(0.05)
 
 

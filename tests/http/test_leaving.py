@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.certificate import certificate
-from tests.client.town import Town
 from tests.http.places import PLACES, Place, data
 from tests.network.proxy import proxy
-from tests.serving import serving
 from tests.waiting import until_async
 from tests.web.browser import Browser
+from tocsin.testing.sandbox import Sandbox
+from tocsin.testing.serving import serving
 
 HEAD: Final = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 UPGRADE: Final = (
@@ -45,8 +45,8 @@ RESET: Final = struct.pack("ii", 1, 0)
 
 
 @asynccontextmanager
-async def town(_: Path) -> AsyncIterator[int]:
-    async with Town("a") as made:
+async def sandbox(_: Path) -> AsyncIterator[int]:
+    async with Sandbox("a") as made:
         yield urlsplit(made.url).port or 0
 
 
@@ -62,7 +62,7 @@ async def between(directory: Path) -> AsyncIterator[int]:
         yield made.port
 
 
-OF_TESTS: Final[dict[str, Place]] = {"town": town, "page": page, "proxy": between}
+OF_TESTS: Final[dict[str, Place]] = {"sandbox": sandbox, "page": page, "proxy": between}
 
 
 class Traces:

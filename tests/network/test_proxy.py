@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.network.proxy import Conditions, Hold, Proxy, proxy
-from tests.serving import serving
+from tocsin.testing.serving import serving
 
 HEAD = b"GET / HTTP/1.1\r\n\r\n"
 

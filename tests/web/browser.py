@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from tests.serving import serving
+from tocsin.testing.serving import serving
 from tocsin.web import client
 
 FLAGS: Final = [

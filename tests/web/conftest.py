@@ -1,4 +1,4 @@
-"""A town of brokers' cores, and a browser on a page of the test's own."""
+"""A sandbox of brokers' cores, and a browser on a page of the test's own."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.town import Town
 from tests.web.browser import Browser
+from tocsin.testing.sandbox import Sandbox
 
 Open = Callable[..., Browser]
 
 
 @pytest.fixture
-async def town() -> AsyncIterator[Town]:
-    async with Town("a", "b") as town:
-        yield town
+async def sandbox() -> AsyncIterator[Sandbox]:
+    async with Sandbox("a", "b") as sandbox:
+        yield sandbox
 
 
 @pytest.fixture

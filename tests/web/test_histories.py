@@ -8,22 +8,22 @@ from collections.abc import AsyncIterator
 import pytest
 
 import tocsin
-from tests.client.town import QUICK, Town
 from tests.web.conftest import Open
+from tocsin.testing.sandbox import QUICK, Sandbox
 
 pytestmark = pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium: scripts/ensure-chromium installs it")
 
 
 @pytest.fixture
-async def town() -> AsyncIterator[Town]:
+async def sandbox() -> AsyncIterator[Sandbox]:
     """One broker, and a channel that was created."""
-    async with Town("a") as town:
-        town.data.absent.add("Fires")
-        town.data.create("Fires")
-        yield town
+    async with Sandbox("a") as sandbox:
+        sandbox.data.absent.add("Fires")
+        sandbox.data.create("Fires")
+        yield sandbox
 
 
-async def test_a_page_is_told_where_notes_are_not_kept_any_more(town: Town, browse: Open) -> None:
+async def test_a_page_is_told_where_notes_are_not_kept_any_more(sandbox: Sandbox, browse: Open) -> None:
     script = """
         const me = await tocsin.connect(url, {token, rules});
         const told = heard(me, "gap");
@@ -34,21 +34,21 @@ async def test_a_page_is_told_where_notes_are_not_kept_any_more(town: Town, brow
         await report(seen);
         await report((await told).detail.message);
     """
-    token = await town.register("ann")
-    async with tocsin.connect(town.url, token, rules=QUICK) as me:
+    token = await sandbox.register("ann")
+    async with tocsin.connect(sandbox.url, token, rules=QUICK) as me:
         number = (await me.subscribe("Fires", v=1)).number
-    town.data.kept = 3
-    town.execute("Fires", 12)
+    sandbox.data.kept = 3
+    sandbox.execute("Fires", 12)
     # It still had all of them in its memory.
-    town.kill("a")
-    await town.start("a")
-    async with browse(script, url=town.url, token=token) as browser:
+    sandbox.kill("a")
+    await sandbox.start("a")
+    async with browse(script, url=sandbox.url, token=token) as browser:
         assert await browser.report() == [["Fires", number, 1, 9], 10, 11, 12]
         assert await browser.report() == "what executions 1 to 9 of Fires found is not kept any more"
 
 
 async def test_what_an_older_copy_of_the_data_finds_comes_though_the_numbers_were_used_before(
-    town: Town, browse: Open
+    sandbox: Sandbox, browse: Open
 ) -> None:
     script = """
         const me = await tocsin.connect(url, {token, rules});
@@ -57,19 +57,19 @@ async def test_what_an_older_copy_of_the_data_finds_comes_though_the_numbers_wer
         await report(executions(await taken(fires, 5)));
         await report(executions(await taken(fires, 3)));
     """
-    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+    async with browse(script, url=sandbox.url, token=await sandbox.register("ann")) as browser:
         assert await browser.report() == "ready"
-        town.execute("Fires", 3)
-        copy = town.data.copy()
-        town.execute("Fires", 2)
+        sandbox.execute("Fires", 3)
+        copy = sandbox.data.copy()
+        sandbox.execute("Fires", 2)
         assert await browser.report() == [1, 2, 3, 4, 5]
-        town.restart_data(copy)
-        town.execute("Fires", 3)
+        sandbox.restart_data(copy)
+        sandbox.execute("Fires", 3)
         assert await browser.report() == [4, 5, 6]
 
 
 async def test_after_two_restored_copies_only_what_is_new_since_what_all_have_in_common_comes_again(
-    town: Town, browse: Open
+    sandbox: Sandbox, browse: Open
 ) -> None:
     # Nothing is acknowledged, so that the broker begins anew each time.
     script = """
@@ -81,21 +81,21 @@ async def test_after_two_restored_copies_only_what_is_new_since_what_all_have_in
         await told(2);
         await told(3);
     """
-    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+    async with browse(script, url=sandbox.url, token=await sandbox.register("ann")) as browser:
         assert await browser.report() == "ready"
-        town.execute("Fires", 3)
-        copy = town.data.copy()
-        town.execute("Fires", 2)
+        sandbox.execute("Fires", 3)
+        copy = sandbox.data.copy()
+        sandbox.execute("Fires", 2)
         assert await browser.report() == [[number, "creation 1"] for number in range(1, 6)]
-        town.restart_data()
-        town.execute("Fires", 2)
+        sandbox.restart_data()
+        sandbox.execute("Fires", 2)
         assert await browser.report() == [[6, "life 2"], [7, "life 2"]]
-        town.restart_data(copy)
-        town.execute("Fires", 3)
+        sandbox.restart_data(copy)
+        sandbox.execute("Fires", 3)
         assert await browser.report() == [[number, "life 3"] for number in range(4, 7)]
 
 
-async def test_what_was_lost_and_is_restored_does_not_come_again(town: Town, browse: Open) -> None:
+async def test_what_was_lost_and_is_restored_does_not_come_again(sandbox: Sandbox, browse: Open) -> None:
     # Nothing is acknowledged, so that the broker begins anew each time.
     script = """
         const me = await tocsin.connect(url, {token, rules: {...rules, ack: 1000}});
@@ -106,22 +106,24 @@ async def test_what_was_lost_and_is_restored_does_not_come_again(town: Town, bro
         await told(2);
         await told(2);
     """
-    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+    async with browse(script, url=sandbox.url, token=await sandbox.register("ann")) as browser:
         assert await browser.report() == "ready"
-        town.execute("Fires", 3)
+        sandbox.execute("Fires", 3)
         assert await browser.report() == [[number, "creation 1"] for number in range(1, 4)]
-        copy = town.data.copy()
-        town.data.lose()
-        town.data.create("Fires")
-        town.restart_data()
-        town.execute("Fires", 2)
+        copy = sandbox.data.copy()
+        sandbox.data.lose()
+        sandbox.data.create("Fires")
+        sandbox.restart_data()
+        sandbox.execute("Fires", 2)
         assert [number for number, _ in await browser.report()] == [1, 2]
-        town.restart_data(copy)
-        town.execute("Fires", 2)
+        sandbox.restart_data(copy)
+        sandbox.execute("Fires", 2)
         assert [number for number, _ in await browser.report()] == [4, 5]
 
 
-async def test_a_subscription_goes_on_under_another_number_when_all_data_were_lost(town: Town, browse: Open) -> None:
+async def test_a_subscription_goes_on_under_another_number_when_all_data_were_lost(
+    sandbox: Sandbox, browse: Open
+) -> None:
     script = """
         const me = await tocsin.connect(url, {token, rules});
         const fires = await me.subscribe("Fires", {v: 1});
@@ -130,21 +132,21 @@ async def test_a_subscription_goes_on_under_another_number_when_all_data_were_lo
         const [note] = await taken(fires, 1);
         await report([note.execution, note.subscription, fires.number]);
     """
-    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+    async with browse(script, url=sandbox.url, token=await sandbox.register("ann")) as browser:
         before = await browser.report()
-        town.execute("Fires", 2)
+        sandbox.execute("Fires", 2)
         assert await browser.report() == [1, 2]
-        town.data.lose()
-        town.data.create("Fires")
-        town.restart_data()
-        town.execute("Fires")
-        now = town.data.be("Fires", {"v": 1})
+        sandbox.data.lose()
+        sandbox.data.create("Fires")
+        sandbox.restart_data()
+        sandbox.execute("Fires")
+        now = sandbox.data.be("Fires", {"v": 1})
         assert now != before
         assert await browser.report() == [1, now, now]
 
 
 async def test_a_dropped_channel_ends_the_loop_with_the_reason_and_the_next_of_its_name_is_another(
-    town: Town, browse: Open
+    sandbox: Sandbox, browse: Open
 ) -> None:
     script = """
         const me = await tocsin.connect(url, {token, rules});
@@ -157,22 +159,22 @@ async def test_a_dropped_channel_ends_the_loop_with_the_reason_and_the_next_of_i
         await report("again");
         await report(executions(await taken(again, 1)));
     """
-    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+    async with browse(script, url=sandbox.url, token=await sandbox.register("ann")) as browser:
         assert await browser.report() == "ready"
-        town.execute("Fires")
-        town.drop("Fires")
+        sandbox.execute("Fires")
+        sandbox.drop("Fires")
         code, message = await browser.report()
         assert (code, "Fires was dropped" in message) == ("gone", True)
         assert await browser.report() == "gone"
-        town.data.create("Fires")
+        sandbox.data.create("Fires")
         browser.ask()
         assert await browser.report() == "again"
-        town.execute("Fires")
+        sandbox.execute("Fires")
         assert await browser.report() == [1]
 
 
 async def test_what_was_given_up_without_a_connection_and_has_another_number_by_then_is_given_up(
-    town: Town, browse: Open
+    sandbox: Sandbox, browse: Open
 ) -> None:
     script = """
         const me = await tocsin.connect(url, {token, rules});
@@ -185,19 +187,19 @@ async def test_what_was_given_up_without_a_connection_and_has_another_number_by_
         await closed;
         await report("closed");
     """
-    async with browse(script, url=town.url, token=await town.register("ann")) as browser:
+    async with browse(script, url=sandbox.url, token=await sandbox.register("ann")) as browser:
         assert await browser.report() == "ready"
-        ((_, before),) = town.held("ann")
-        town.away = True
-        town.kill("a")
+        ((_, before),) = sandbox.held("ann")
+        sandbox.calls.away = True
+        sandbox.kill("a")
         assert await browser.report() == "closing"
-        town.data.lose()
-        town.data.create("Fires")
+        sandbox.data.lose()
+        sandbox.data.create("Fires")
         # The first learns the number, and the second does not know that there was another.
-        await town.start("a")
-        town.kill("a")
-        await town.start("a")
-        assert town.held("ann") == [("Fires", before + 1)]
-        town.away = False
+        await sandbox.start("a")
+        sandbox.kill("a")
+        await sandbox.start("a")
+        assert sandbox.held("ann") == [("Fires", before + 1)]
+        sandbox.calls.away = False
         assert await browser.report() == "closed"
-        assert town.held("ann") == []
+        assert sandbox.held("ann") == []
