@@ -11,19 +11,19 @@ import msgspec
 
 from tests.broker.world import NOTES, DataCluster, verify
 from tocsin.broker import actions, events
-from tocsin.broker.core import Broker
-from tocsin.broker.limits import Limits
+from tocsin.broker.core import BrokerCore
+from tocsin.broker.limits import BrokerLimits
 from tocsin.model import coordination, subscriber
 from tocsin.model.subscriber import Held
 
-LIMITS = Limits(
+LIMITS = BrokerLimits(
     waiting_bytes=300,
     cache_bytes=2000,
     linger_seconds=1.0,
     request_seconds=5.0,
     stranger_seconds=50.0,
     pull_executions=4,
-    pull_lines=2,
+    pull_backends=2,
     pull_bytes=100,
     message_burst=10_000.0,
 )
@@ -34,7 +34,7 @@ class Node:
     """A broker with its links: queues towards it and from it, per peer."""
 
     name: str
-    core: Broker
+    core: BrokerCore
     up: dict[str, bool] = field(default_factory=lambda: {"data": False, "coordinator": False})
     inward: dict[str, deque[Any]] = field(default_factory=dict)
     outward: dict[str, deque[Any]] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Network:
         self.moved = 0
 
     def _node(self, name: str) -> Node:
-        node = Node(name, Broker(name, name, verify, limits=LIMITS))
+        node = Node(name, BrokerCore(name, name, verify, limits=LIMITS))
         for peer in ("answers", "notices", "coordinator"):
             node.inward[peer] = deque()
         for peer in ("data", "coordinator"):
@@ -123,12 +123,12 @@ class Network:
                     assert node.up["coordinator"]
                     node.outward["coordinator"].append(message)
 
-    def connect(self, node: Node, link: events.Link) -> None:
+    def connect(self, node: Node, link: events.LinkName) -> None:
         if not node.up[link]:
             node.up[link] = True
             self.give(node, events.Connected(link))
 
-    def lose(self, node: Node, link: events.Link) -> None:
+    def lose(self, node: Node, link: events.LinkName) -> None:
         if node.up[link]:
             node.up[link] = False
             node.outward[link].clear()
@@ -144,7 +144,7 @@ class Network:
         for queue in [*node.inward.values(), *node.outward.values()]:
             queue.clear()
         node.up = {"data": False, "coordinator": False}
-        node.core = Broker(node.name, node.name, verify, limits=LIMITS)
+        node.core = BrokerCore(node.name, node.name, verify, limits=LIMITS)
 
     def execute(self) -> None:
         channel = self.random.choice(["c", "d"])

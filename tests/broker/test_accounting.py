@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.broker.accounting import Changes, DataRate, Meter, Traffic
+from tocsin.broker.accounting import DataRate, Meter, RateChanges, Traffic
 from tocsin.data.rates import Rates
 
 SPAN = 60.0
@@ -108,27 +108,27 @@ def test_what_an_execution_found_nothing_for_fades_as_the_data_cluster_has_it() 
 
 
 def test_a_rate_is_said_again_only_when_it_has_changed_by_much() -> None:
-    changes = Changes(tolerance=0.1)
+    changes = RateChanges(tolerance=0.1)
     assert changes.take({1: 100.0, 2: 50.0}, {1, 2}) == {1: 100.0, 2: 50.0}
     assert changes.take({1: 105.0, 2: 60.0}, {1, 2}) == {2: 60.0}
 
 
 def test_a_rate_that_has_faded_is_said_to_be_none_once() -> None:
-    changes = Changes()
+    changes = RateChanges()
     changes.take({1: 100.0}, {1})
     assert changes.take({}, {1}) == {1: 0.0}
     assert changes.take({}, {1}) == {}
 
 
 def test_of_what_is_no_longer_held_nothing_is_said_since_others_may_hold_it() -> None:
-    changes = Changes()
+    changes = RateChanges()
     changes.take({1: 100.0}, {1})
     assert changes.take({}, set()) == {}
     assert changes.take({1: 100.0}, {1}) == {1: 100.0}
 
 
 def test_whoever_may_know_nothing_is_told_everything() -> None:
-    changes = Changes()
+    changes = RateChanges()
     changes.take({1: 10.0, 2: 0.0}, {1, 2})
     changes.forget()
     assert changes.take({1: 10.0, 2: 0.0}, {1, 2}) == {1: 10.0}

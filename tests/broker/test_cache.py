@@ -5,23 +5,23 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.broker.cache import OVERHEAD, Cache, LeastRecentlyUsed, LeastSubscribed, Policy, TimeToLive
+from tocsin.broker.cache import OVERHEAD, EvictionPolicy, LeastRecentlyUsed, LeastSubscribed, ResultCache, TimeToLive
 
 SIZE = OVERHEAD + 10
 
 
-def policies() -> list[Policy]:
+def policies() -> list[EvictionPolicy]:
     return [LeastRecentlyUsed(), TimeToLive(5.0), LeastSubscribed(lambda be: be)]
 
 
-def fill(cache: Cache, bes: list[int], now: float = 0.0) -> None:
+def fill(cache: ResultCache, bes: list[int], now: float = 0.0) -> None:
     for be in bes:
         cache.open(be, 0)
         cache.put(now, be, 1, b"x" * 10)
 
 
 def test_the_line_not_used_for_the_longest_time_loses_its_oldest() -> None:
-    cache = Cache(2 * SIZE, LeastRecentlyUsed())
+    cache = ResultCache(2 * SIZE, LeastRecentlyUsed())
     fill(cache, [1, 2])
     cache.after(1, 0)
     fill(cache, [3])
@@ -32,13 +32,13 @@ def test_the_line_not_used_for_the_longest_time_loses_its_oldest() -> None:
 
 def test_the_least_subscribed_line_loses_its_oldest() -> None:
     subscribers = {1: 5, 2: 1, 3: 3}
-    cache = Cache(2 * SIZE, LeastSubscribed(subscribers.__getitem__))
+    cache = ResultCache(2 * SIZE, LeastSubscribed(subscribers.__getitem__))
     fill(cache, [1, 2, 3])
     assert [cache.after(be, 0) is None for be in (1, 2, 3)] == [False, True, False]
 
 
 def test_results_leave_when_their_time_has_passed() -> None:
-    cache = Cache(10 * SIZE, TimeToLive(5.0))
+    cache = ResultCache(10 * SIZE, TimeToLive(5.0))
     fill(cache, [1])
     fill(cache, [2], now=5.0)
     assert cache.after(1, 0) is None
@@ -53,7 +53,7 @@ def test_results_leave_when_their_time_has_passed() -> None:
 def test_an_answer_is_complete_or_none_and_the_bound_is_kept(
     which: int, room: int, steps: list[tuple[str, int, int]]
 ) -> None:
-    cache = Cache(room * SIZE, policies()[which])
+    cache = ResultCache(room * SIZE, policies()[which])
     there: dict[int, list[int]] = {}
     for turn, (what, be, number) in enumerate(steps):
         if what == "open" and be not in there:

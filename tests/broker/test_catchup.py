@@ -6,17 +6,17 @@ import pytest
 
 from tests.broker.world import Bench, notes, sent, told
 from tocsin.broker import actions, events
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.model import control, coordination, subscriber
 from tocsin.model.subscriber import Gap, Held
 
-LITTLE = Limits(cache_bytes=0, pull_executions=5, pull_lines=1)
+LITTLE = BrokerLimits(cache_bytes=0, pull_executions=5, pull_backends=1)
 
 
-def executed(bench: Bench, times: int, *lines: Held) -> None:
+def executed(bench: Bench, times: int, *subscriptions: Held) -> None:
     """A channel has run so often while nobody here was connected."""
-    for line in lines:
-        bench.cluster.attached[line.subscription].add("a")
+    for held in subscriptions:
+        bench.cluster.attached[held.subscription].add("a")
     for _ in range(times):
         bench.cluster.execute("c", lambda _: True)
 
@@ -28,9 +28,9 @@ def gaps(did: list[actions.Action], session: int) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("span", [1, 5])
 def test_somebody_who_logs_in_with_cursor_0_again_and_again_starves_nobody(span: int) -> None:
-    bench = Bench(Limits(cache_bytes=0, pull_executions=span, pull_lines=1))
+    bench = Bench(BrokerLimits(cache_bytes=0, pull_executions=span, pull_backends=1))
     bench.connect()
-    greedy, honest = bench.line(1), bench.line(2, cursor=90)
+    greedy, honest = bench.held(1), bench.held(2, cursor=90)
     executed(bench, 100, greedy, honest)
     bench.serve("eve", 1, greedy)
     bench.serve("ann", 2, honest)
@@ -57,9 +57,9 @@ def test_somebody_who_logs_in_with_cursor_0_again_and_again_starves_nobody(span:
 
 
 def test_one_with_many_subscriptions_behind_has_one_turn_like_everybody() -> None:
-    bench = Bench(Limits(cache_bytes=0, pull_executions=2, pull_lines=1))
+    bench = Bench(BrokerLimits(cache_bytes=0, pull_executions=2, pull_backends=1))
     bench.connect()
-    many, one = [bench.line(value) for value in range(1, 21)], bench.line(50)
+    many, one = [bench.held(value) for value in range(1, 21)], bench.held(50)
     executed(bench, 40, *many, one)
     bench.serve("eve", 1, *many)
     bench.serve("ann", 2, one)
@@ -84,19 +84,19 @@ def test_what_was_missed_comes_in_parts_without_a_hole(part: int | None) -> None
     bench = Bench(LITTLE)
     bench.connect()
     bench.cluster.part = part
-    line = bench.line(1)
-    executed(bench, 23, line)
-    bench.serve("ann", 1, line)
+    held = bench.held(1)
+    executed(bench, 23, held)
+    bench.serve("ann", 1, held)
     bench.do(events.Closed(1))
     assert notes(bench.login("ann", 2, {1: 4}), 2) == [(1, execution) for execution in range(5, 24)]
 
 
 def test_a_connection_that_was_cut_short_in_one_part_is_not_given_the_next() -> None:
-    bench = Bench(Limits(cache_bytes=0, waiting_bytes=200))
+    bench = Bench(BrokerLimits(cache_bytes=0, waiting_bytes=200))
     bench.connect()
-    line = bench.line(1)
-    executed(bench, 12, line)
-    bench.tell(coordination.Prepare("ann", 1, [line]))
+    held = bench.held(1)
+    executed(bench, 12, held)
+    bench.tell(coordination.Prepare("ann", 1, [held]))
     bench.answer_data()
     bench.do(events.Opened(1))
     did = bench.say(1, subscriber.Login("token-ann")) + bench.do(events.Drained(1, 0))
@@ -122,10 +122,10 @@ def test_a_connection_that_was_cut_short_in_one_part_is_not_given_the_next() -> 
 def test_results_expired_while_somebody_was_away_are_told_as_a_gap() -> None:
     bench = Bench(LITTLE)
     bench.connect()
-    line = bench.line(1)
-    executed(bench, 100, line)
+    held = bench.held(1)
+    executed(bench, 100, held)
     bench.cluster.kept = 10
-    bench.serve("ann", 1, line)
+    bench.serve("ann", 1, held)
     bench.do(events.Closed(1))
     did = bench.login("ann", 2, {1: 4})
     assert gaps(did, 2) == [(1, 5, 90)]
@@ -136,7 +136,7 @@ def test_results_expired_while_somebody_was_away_are_told_as_a_gap() -> None:
 def test_nobody_is_told_of_a_gap_in_which_nothing_was_found_for_them() -> None:
     bench = Bench(LITTLE)
     bench.connect()
-    rare, often = bench.line(1), bench.line(2)
+    rare, often = bench.held(1), bench.held(2)
     executed(bench, 3, rare, often)
     for _ in range(97):
         bench.cluster.execute("c", lambda be: be == often.subscription)
@@ -150,10 +150,10 @@ def test_nobody_is_told_of_a_gap_in_which_nothing_was_found_for_them() -> None:
 def test_what_is_gone_is_not_walked_through() -> None:
     bench = Bench(LITTLE)
     bench.connect()
-    line = bench.line(1)
-    executed(bench, 10_000, line)
+    held = bench.held(1)
+    executed(bench, 10_000, held)
     bench.cluster.kept = 10
-    bench.serve("ann", 1, line)
+    bench.serve("ann", 1, held)
     bench.do(events.Closed(1))
     bench.do(events.Opened(2))
     did = bench.say(2, subscriber.Login("token-ann", cursors={1: 0}))
@@ -165,10 +165,10 @@ def test_what_is_gone_is_not_walked_through() -> None:
 
 
 def test_those_who_are_current_are_told_of_a_gap_when_the_data_cluster_was_out_of_reach_for_too_long() -> None:
-    bench = Bench(Limits())
+    bench = Bench(BrokerLimits())
     bench.connect()
-    line = bench.line(1)
-    bench.serve("ann", 1, line)
+    held = bench.held(1)
+    bench.serve("ann", 1, held)
     assert notes(bench.execute(), 1) == [(1, 1)]
     bench.do(events.Lost("data"))
     for _ in range(50):
@@ -185,18 +185,18 @@ def test_those_who_are_current_are_told_of_a_gap_when_the_data_cluster_was_out_o
 def test_a_live_subscription_has_no_gaps() -> None:
     bench = Bench(LITTLE)
     bench.connect()
-    line = bench.line(1, live=True)
-    executed(bench, 100, line)
+    held = bench.held(1, live=True)
+    executed(bench, 100, held)
     bench.cluster.kept = 10
-    bench.serve("ann", 1, line)
+    bench.serve("ann", 1, held)
     assert gaps(bench.did, 1) == []
 
 
 def test_with_very_many_lines_a_pull_names_none_and_means_all() -> None:
-    bench = Bench(Limits(pull_ids=1))
+    bench = Bench(BrokerLimits(pull_ids=1))
     bench.connect()
-    lines = [bench.line(1), bench.line(2)]
-    bench.serve("ann", 1, *lines)
+    subscriptions = [bench.held(1), bench.held(2)]
+    bench.serve("ann", 1, *subscriptions)
     for notice in bench.cluster.execute("c", lambda _: True).values():
         [pull] = told(bench.tell(notice), control.Pull)
         assert pull.bes is None

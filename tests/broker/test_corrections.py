@@ -6,7 +6,7 @@ import pytest
 
 from tests.broker.world import Bench, told
 from tocsin.broker import events
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.model.control import Dropped
 from tocsin.model.coordination import Keep, Kept, Prepare, Refused
 from tocsin.model.subscriber import Held, Subscribe, Unsubscribe
@@ -153,7 +153,7 @@ def test_what_has_ended_and_is_subscribed_to_again_stays(ended: Bench) -> None:
 
 
 def test_what_is_given_up_while_the_coordinator_speaks_of_it_does_not_come_back_under_another_number() -> None:
-    bench = Bench(Limits(linger_seconds=0.1))
+    bench = Bench(BrokerLimits(linger_seconds=0.1))
     bench.cluster.absent.add("c")
     bench.cluster.create("c")
     bench.connect()

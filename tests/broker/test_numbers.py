@@ -20,7 +20,7 @@ def restart(bench: Bench) -> None:
 def test_a_subscription_that_has_its_first_number_again_can_be_given_up_under_any(number: int) -> None:
     bench = Bench()
     bench.connect()
-    bench.serve("ann", 1, bench.line())
+    bench.serve("ann", 1, bench.held())
     copy = bench.cluster.copy()
     bench.cluster.lose()
     bench.cluster.create("c")

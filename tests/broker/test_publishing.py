@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from tests.broker.world import Bench, sent
 from tocsin.broker import actions, events
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.model.messages import Refusal
 from tocsin.model.subscriber import Error, Publish, Published
 
@@ -16,7 +16,7 @@ RECORD = Raw(b'{"x":1}')
 
 @pytest.fixture
 def bench() -> Bench:
-    bench = Bench(Limits(publish_bytes=100, publishing_bytes=200))
+    bench = Bench(BrokerLimits(publish_bytes=100, publishing_bytes=200))
     bench.connect()
     bench.serve("ann", 1)
     bench.serve("bob", 2)

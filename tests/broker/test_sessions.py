@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.broker.world import Bench, closed, notes, sent, told
 from tocsin.broker import events
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.model import coordination, subscriber
 from tocsin.model.subscriber import Code
 
@@ -22,7 +22,7 @@ def bench() -> Bench:
 
 
 def test_a_login_is_welcomed_with_what_is_held_and_the_coordinator_is_told(bench: Bench) -> None:
-    bench.tell(coordination.Prepare("ann", 3, [bench.line()]))
+    bench.tell(coordination.Prepare("ann", 3, [bench.held()]))
     assert told(bench.answer_data(), coordination.Prepared) == [coordination.Prepared("ann", 3)]
     did = bench.login("ann", 1)
     [welcome] = sent(did, 1)
@@ -32,7 +32,7 @@ def test_a_login_is_welcomed_with_what_is_held_and_the_coordinator_is_told(bench
 
 
 def test_a_welcome_says_what_is_newest_in_each_channel_that_is_held(bench: Bench) -> None:
-    bench.serve("ann", 1, bench.line(1), bench.line(2, channel="d"))
+    bench.serve("ann", 1, bench.held(1), bench.held(2, channel="d"))
     bench.execute("c")
     bench.execute("c")
     bench.do(events.Closed(1))
@@ -60,16 +60,16 @@ def test_a_subscriber_of_another_broker_is_sent_away(bench: Bench) -> None:
 
 
 def test_a_second_connection_replaces_the_first(bench: Bench) -> None:
-    bench.serve("ann", 1, bench.line())
+    bench.serve("ann", 1, bench.held())
     assert closed(bench.login("ann", 2)) == [(1, Code.REPLACED)]
     assert notes(bench.execute(), 2) == [(1, 1)]
 
 
 def test_a_flood_closes_only_its_own_connection() -> None:
-    bench = Bench(Limits(message_burst=3.0, messages_per_second=1.0))
+    bench = Bench(BrokerLimits(message_burst=3.0, messages_per_second=1.0))
     bench.connect()
-    bench.serve("ann", 1, bench.line())
-    bench.serve("bob", 2, bench.line())
+    bench.serve("ann", 1, bench.held())
+    bench.serve("bob", 2, bench.held())
     for _ in range(2):
         assert not closed(bench.say(1, subscriber.Acknowledge({})))
     assert closed(bench.say(1, subscriber.Acknowledge({}))) == [(1, Code.FLOOD)]
@@ -77,7 +77,7 @@ def test_a_flood_closes_only_its_own_connection() -> None:
 
 
 def test_a_message_that_is_too_large_closes_its_connection() -> None:
-    bench = Bench(Limits(message_bytes=100))
+    bench = Bench(BrokerLimits(message_bytes=100))
     bench.connect()
     bench.serve("ann", 1)
     assert closed(bench.do(events.Received(1, b" " * 101))) == [(1, 1009)]
@@ -94,7 +94,7 @@ def test_whoever_is_not_logged_in_may_not_ask(bench: Bench) -> None:
 
 
 def test_a_wrong_request_with_an_id_is_answered_and_the_connection_stays(bench: Bench) -> None:
-    bench.serve("ann", 1, bench.line())
+    bench.serve("ann", 1, bench.held())
     did = bench.do(events.Received(1, b'{"type":"subscribe","id":7,"channel":5}'))
     [error] = sent(did, 1)
     assert isinstance(error, subscriber.Error)
@@ -104,7 +104,7 @@ def test_a_wrong_request_with_an_id_is_answered_and_the_connection_stays(bench: 
 
 
 def test_logging_out_keeps_the_subscriptions(bench: Bench) -> None:
-    bench.serve("ann", 1, bench.line())
+    bench.serve("ann", 1, bench.held())
     assert closed(bench.say(1, subscriber.Logout())) == [(1, Code.LOGOUT)]
     bench.execute()
     assert notes(bench.login("ann", 2), 2) == [(1, 1)]
@@ -135,9 +135,9 @@ def test_logging_out_keeps_the_subscriptions(bench: Bench) -> None:
 def test_garbage_is_answered_and_hurts_nobody(data: bytes, logged_in: bool) -> None:
     bench = Bench()
     bench.connect()
-    bench.serve("ann", 1, bench.line())
+    bench.serve("ann", 1, bench.held())
     if logged_in:
-        bench.serve("eve", 2, bench.line())
+        bench.serve("eve", 2, bench.held())
     else:
         bench.do(events.Opened(2))
     did = bench.do(events.Received(2, data))

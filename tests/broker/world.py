@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from tocsin.broker import actions, events
-from tocsin.broker.core import Broker
+from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import Bearer
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.errors import UnauthorizedError
 from tocsin.model import coordination, subscriber
 from tocsin.model.subscriber import Held
@@ -39,8 +39,8 @@ def verify(token: str) -> Bearer:
 class Bench:
     """One broker's core with a clock, and what it did last: for specifications of single rules."""
 
-    def __init__(self, limits: Limits | None = None, **options: Any) -> None:
-        self.core = Broker("a", "ws://a", verify, limits=limits, **options)
+    def __init__(self, limits: BrokerLimits | None = None, **options: Any) -> None:
+        self.core = BrokerCore("a", "ws://a", verify, limits=limits, **options)
         self.now = 0.0
         self.cluster = DataCluster(now=lambda: self.now)
         self.did: list[actions.Action] = []
@@ -100,7 +100,7 @@ class Bench:
             self.answer_data(self.tell(notice))
         return self.did
 
-    def line(self, value: int = 1, cursor: int = 0, channel: str = "c", live: bool = False) -> Held:
+    def held(self, value: int = 1, cursor: int = 0, channel: str = "c", live: bool = False) -> Held:
         parameters = {"v": value}
         return Held(self.cluster.be(channel, parameters), channel, parameters, cursor, live)
 

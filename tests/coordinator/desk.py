@@ -19,7 +19,7 @@ from tocsin.coordinator.rounds import Planners
 from tocsin.coordinator.store import Store
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.store.records import Place
-from tocsin.model.coordination import Arrived, FromBroker, FromCoordinator, Hello, Keep, Prepare, Prepared, Stay
+from tocsin.model.coordination import Arrived, FromBroker, FromCoordinator, Hello, Keep, Prepare, Prepared, StayId
 from tocsin.model.subscriber import Held
 
 T = TypeVar("T")
@@ -86,7 +86,9 @@ class Desk:
         self.now = end
         return done
 
-    def hello(self, name: str, serving: list[Stay] | None = None, prepared: list[Stay] | None = None) -> list[Action]:
+    def hello(
+        self, name: str, serving: list[StayId] | None = None, prepared: list[StayId] | None = None
+    ) -> list[Action]:
         """A broker connects, on a link of its own."""
         self.handles += 1
         self.links[name] = self.handles

@@ -12,7 +12,7 @@ from tocsin.coordinator.events import Drain, Lost, RegisterUser, RequestBroker
 from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.store.records import Broker as Record
 from tocsin.coordinator.store.records import Place, PutBroker, PutHeld, PutPlace
-from tocsin.model.coordination import Absent, Arrived, Handover, Keep, Load, Prepare, Prepared, Presence, Stay
+from tocsin.model.coordination import Absent, Arrived, Handover, Keep, Load, Prepare, Prepared, Presence, StayId
 
 GRACE = Limits().presence
 DAY = 86_400.0
@@ -93,7 +93,7 @@ def test_a_reconnection_in_time_changes_nothing(desk: Desk, monkeypatch: pytest.
 def test_a_lost_link_makes_nobody_weightless_at_once(desk: Desk) -> None:
     desk.handle(Lost(desk.links.pop("a")))
     desk.wait(1)
-    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.hello("a", serving=[StayId("ann", 1)])
     desk.wait(GRACE - 2)
     assert loads(desk) == [200.0, 0.0]
     desk.say("a", Presence(["ann"]))
@@ -104,8 +104,8 @@ def test_a_lost_link_makes_nobody_weightless_at_once(desk: Desk) -> None:
 def test_after_a_start_everybody_weighs_until_the_time_of_grace_is_over(desk: Desk) -> None:
     desk.settle("bob", 1)
     desk.restart()
-    desk.hello("a", serving=[Stay("ann", 1)])
-    desk.hello("b", serving=[Stay("bob", 1)])
+    desk.hello("a", serving=[StayId("ann", 1)])
+    desk.hello("b", serving=[StayId("bob", 1)])
     desk.say("a", Load(0.0, 0.0, {1: 100.0}))
     desk.say("a", Presence(["ann"]))
     assert loads(desk) == [200.0, 200.0]
@@ -183,7 +183,7 @@ def test_a_hundred_thousand_who_do_not_come_are_dealt_with_bit_by_bit(monkeypatc
     desk.store.write([PutPlace(place) for place in people])
     desk.store.write([PutHeld(place.subscriber, held(n)) for n, place in enumerate(people)])
     desk.restart()
-    desk.hello("a", serving=[Stay(place.subscriber, 1) for place in people])
+    desk.hello("a", serving=[StayId(place.subscriber, 1) for place in people])
     sizes: list[int] = []
     rooms = desk.core._rooms
     suspend = rooms.loads.suspend
@@ -226,7 +226,7 @@ def test_a_start_removes_nobody_who_is_connected_though_it_was_long_stored(stric
     strict.store.write([PutPlace(Place("ann", "a", 1, None, 1, START)), PutPlace(Place("bob", "a", 1, None, 1, START))])
     strict.now += 20 * DAY
     strict.restart()
-    strict.hello("a", serving=[Stay("ann", 1), Stay("bob", 1)])
+    strict.hello("a", serving=[StayId("ann", 1), StayId("bob", 1)])
     strict.say("a", Presence(["ann"]))
     strict.wait(GRACE + 10)
     assert not strict.record("ann").gone
@@ -237,7 +237,7 @@ def test_of_whom_nothing_is_known_the_time_begins_now(strict: Desk) -> None:
     strict.store.write([PutPlace(Place("old", "a", 1, None, 1))])
     strict.now += 20 * DAY
     strict.restart()
-    strict.hello("a", serving=[Stay("old", 1)])
+    strict.hello("a", serving=[StayId("old", 1)])
     strict.wait(9 * DAY)
     assert not strict.record("old").gone
     strict.wait(2 * DAY)

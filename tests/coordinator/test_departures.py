@@ -32,7 +32,7 @@ from tocsin.model.coordination import (
     Progress,
     Release,
     Released,
-    Stay,
+    StayId,
 )
 
 DAY = 86_400.0
@@ -159,18 +159,18 @@ def test_the_name_may_be_had_by_another_who_gets_nothing_of_the_first(desk: Desk
 def test_a_broker_that_comes_back_with_a_stay_of_before_is_told_to_release_it(desk: Desk) -> None:
     desk.handle(Lost(desk.links.pop("a")))
     assert desk.sent(desk.handle(RemoveUser(0, "ann")), Release) == []
-    assert desk.sole(desk.hello("a", serving=[Stay("ann", 1)]), Release) == ("a", Release("ann", 1))
+    assert desk.sole(desk.hello("a", serving=[StayId("ann", 1)]), Release) == ("a", Release("ann", 1))
     assert nowhere(desk, "ann")
     desk.token("ann")
     desk.handle(Lost(desk.links.pop("a")))
-    assert desk.sole(desk.hello("a", serving=[Stay("ann", 1)]), Release) == ("a", Release("ann", 1))
+    assert desk.sole(desk.hello("a", serving=[StayId("ann", 1)]), Release) == ("a", Release("ann", 1))
     assert desk.place("ann").broker is None
 
 
 def test_a_stay_that_is_newer_than_the_removal_is_not_believed(desk: Desk) -> None:
     desk.handle(RemoveUser(0, "ann"))
     desk.handle(Lost(desk.links.pop("a")))
-    assert desk.sole(desk.hello("a", serving=[Stay("ann", 9)]), Release) == ("a", Release("ann", 9))
+    assert desk.sole(desk.hello("a", serving=[StayId("ann", 9)]), Release) == ("a", Release("ann", 9))
     assert nowhere(desk, "ann")
     assert desk.record("ann").coming == 9
 
@@ -223,7 +223,7 @@ def test_what_the_first_had_read_is_not_counted_to_the_second(desk: Desk) -> Non
     desk.handle(RemoveUser(0, "ann"))
     stay = desk.settle("ann", 1)
     assert stay.broker == "b"
-    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.hello("a", serving=[StayId("ann", 1)])
     desk.say("a", Progress({"ann": {1: 50}}))
     desk.say("a", Released("ann", 1, {1: 50}))
     assert [each.cursor for each in desk.store.read().held["ann"].values()] == [0]
@@ -237,12 +237,12 @@ def test_a_crash_before_it_is_stored_leaves_everything_and_after_it_nothing(desk
     assert len(actions) == 1, "nothing is said before it is stored"
     desk.restart()
     assert "ann" in desk.core._rooms.places
-    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.hello("a", serving=[StayId("ann", 1)])
     (store,) = desk.core.handle(desk.now, Unregister(0, token))
     desk.store.write(store.changes)  # type: ignore[union-attr]
     desk.restart()
     assert nowhere(desk, "ann")
-    assert desk.sole(desk.hello("a", serving=[Stay("ann", 1)]), Release) == ("a", Release("ann", 1))
+    assert desk.sole(desk.hello("a", serving=[StayId("ann", 1)]), Release) == ("a", Release("ann", 1))
 
 
 def test_a_name_that_is_read_from_the_store_late_does_not_come_back(desk: Desk) -> None:

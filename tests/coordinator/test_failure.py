@@ -18,7 +18,7 @@ from tocsin.model.coordination import (
     Progress,
     Refused,
     Release,
-    Stay,
+    StayId,
     Unprepared,
 )
 
@@ -51,7 +51,7 @@ def test_a_broker_that_returns_in_time_keeps_everybody() -> None:
     desk = pair()
     desk.handle(Lost(desk.links["a"]))
     desk.wait(desk.limits.grace / 2)
-    assert desk.messages(desk.hello("a", serving=[Stay("ann", 1)])) == [Accepted(desk.store.keyring().trust)]
+    assert desk.messages(desk.hello("a", serving=[StayId("ann", 1)])) == [Accepted(desk.store.keyring().trust)]
     assert desk.wait(10) == []
 
 
@@ -69,7 +69,7 @@ def test_whoever_was_on_a_broker_that_returns_from_the_dead_counts_again() -> No
     desk.settle("ann", 7)
     desk.handle(Lost(desk.links.pop("a")))
     desk.wait(desk.limits.grace + 1)
-    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.hello("a", serving=[StayId("ann", 1)])
     desk.say("a", Load(100.0, 100.0, {7: 100.0}))
     status = desk.answer(desk.handle(AskStatus(1)))
     assert isinstance(status, Status)
@@ -81,14 +81,14 @@ def test_a_broker_taken_for_dead_is_told_to_release_when_it_returns() -> None:
     desk.handle(Lost(desk.links.pop("a")))
     desk.wait(desk.limits.grace)
     desk.say("b", Prepared("ann", 2))
-    assert desk.sole(desk.hello("a", serving=[Stay("ann", 1)]), Release) == ("a", Release("ann", 1))
+    assert desk.sole(desk.hello("a", serving=[StayId("ann", 1)]), Release) == ("a", Release("ann", 1))
 
 
 def test_a_broker_that_returns_before_its_subscribers_have_gone_tells_them() -> None:
     desk = pair()
     desk.handle(Lost(desk.links.pop("a")))
     desk.wait(desk.limits.grace)
-    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.hello("a", serving=[StayId("ann", 1)])
     desk.say("b", Prepared("ann", 2))
     assert desk.place("ann").broker == "a"
 
@@ -163,7 +163,7 @@ def test_the_homeless_are_spread_and_not_heaped() -> None:
 def test_a_broker_that_comes_twice_is_heard_on_the_newer_link() -> None:
     desk = pair()
     old = desk.links["a"]
-    assert Close(old) in desk.hello("a", serving=[Stay("ann", 1)])
+    assert Close(old) in desk.hello("a", serving=[StayId("ann", 1)])
     assert Close(old) in desk.handle(Received(old, Load(1.0, 1.0)))
     desk.handle(Lost(old))
     assert desk.wait(10) == []

@@ -24,7 +24,7 @@ from tocsin.model.coordination import (
     Refused,
     Release,
     Released,
-    Stay,
+    StayId,
     Unprepared,
 )
 
@@ -157,14 +157,14 @@ def test_a_destination_that_returns_is_asked_again(desk: Desk) -> None:
 def test_a_destination_that_returns_with_the_subscriber_has_it(desk: Desk) -> None:
     told(desk)
     desk.handle(Lost(desk.links["b"]))
-    desk.hello("b", serving=[Stay("ann", 2)])
+    desk.hello("b", serving=[StayId("ann", 2)])
     assert desk.place("ann").broker == "b"
 
 
 def test_a_source_that_returns_tells_again(desk: Desk) -> None:
     told(desk)
     desk.handle(Lost(desk.links["a"]))
-    assert desk.sole(desk.hello("a", serving=[Stay("ann", 1)]), Handover)[1].stay == 1
+    assert desk.sole(desk.hello("a", serving=[StayId("ann", 1)]), Handover)[1].stay == 1
 
 
 def test_cursors_of_the_source_count_when_it_lets_go(desk: Desk) -> None:
@@ -179,7 +179,7 @@ def test_a_broker_that_comes_back_from_the_dead_says_how_far_those_are_who_have_
     desk.wait(5)
     desk.say("b", Prepared("ann", 2))
     assert desk.place("ann").broker == "b"
-    desk.hello("a", serving=[Stay("ann", 1)])
+    desk.hello("a", serving=[StayId("ann", 1)])
     desk.say("a", Released("ann", 1, {7: 12}))
     assert desk.store.read().held["ann"] == {7: held(7, 12)}
 
@@ -266,7 +266,7 @@ def test_whoever_arrives_early_gets_what_the_destination_does_not_know_yet(desk:
     said = desk.messages(desk.say("b", Arrived("ann", 2)))
     assert said == [Prepare("ann", 2, [held(7), held(8)]), Kept(3), Release("ann", 1)]
     desk.handle(Lost(desk.links["b"]))
-    assert Prepare("ann", 2, [held(7), held(8)]) in desk.messages(desk.hello("b", serving=[Stay("ann", 2)]))
+    assert Prepare("ann", 2, [held(7), held(8)]) in desk.messages(desk.hello("b", serving=[StayId("ann", 2)]))
 
 
 def test_whoever_subscribes_at_the_destination_has_arrived(desk: Desk) -> None:

@@ -47,7 +47,7 @@ from tocsin.model.coordination import (
     Refused,
     Release,
     Released,
-    Stay,
+    StayId,
     Unprepared,
 )
 from tocsin.model.subscriber import Held
@@ -160,8 +160,8 @@ class World:
         served = {
             (person.name, person.at[1]) for person in self.people.values() if person.at and self._on(person) is station
         }
-        serving = [Stay(*stay) for stay in station.stays if stay in served]
-        prepared = [Stay(*stay) for stay in station.stays if stay not in served]
+        serving = [StayId(*stay) for stay in station.stays if stay in served]
+        prepared = [StayId(*stay) for stay in station.stays if stay not in served]
         station.outbox.append(Hello(station.name, f"ws://{station.name}", serving, prepared))
         station.outbox.append(Load(0.0, 0.0, {n: 10.0 * n for n in range(1, 5)}))
         station.outbox.extend(station.pending.values())

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.balance.thresholds import Thresholds
-from tocsin.broker.cache import Cache, LeastRecentlyUsed
-from tocsin.broker.limits import Limits
+from tocsin.broker.cache import LeastRecentlyUsed, ResultCache
+from tocsin.broker.limits import BrokerLimits
 from tocsin.simulate.kept import Kept, Weight
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.record import Record
@@ -45,7 +45,7 @@ def coming_and_going(seed: int) -> Scenario:
 
 
 def played(level: Level, policy: Policy, cache_bytes: int = AMPLE, seed: int = 4) -> Record:
-    limits = Limits(report_seconds=5.0, cache_bytes=cache_bytes)
+    limits = BrokerLimits(report_seconds=5.0, cache_bytes=cache_bytes)
     return Simulation(coming_and_going(seed), seed, policy, level, brokers=limits).run()
 
 
@@ -97,7 +97,7 @@ Steps = st.lists(st.tuples(st.sampled_from(["put", "put", "put", "ask", "close",
 
 @given(Steps, st.integers(0, 3000))
 def test_a_cache_that_only_writes_down_knows_what_the_real_one_has(steps: list[tuple[str, int]], limit: int) -> None:
-    kept, cache = Kept(limit), Cache(limit, LeastRecentlyUsed())
+    kept, cache = Kept(limit), ResultCache(limit, LeastRecentlyUsed())
     for execution, (step, be) in enumerate(steps):
         match step:
             case "put":

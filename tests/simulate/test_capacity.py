@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.client.actions import Deliver
 from tocsin.coordinator.events import Drain
 from tocsin.simulate import inspection
@@ -85,9 +85,11 @@ def test_a_subscriber_gets_it_as_late_as_is_recorded(share: float) -> None:
 CALM: Final = Conditions(latency=0.001, spread=0.0)
 
 
-def loaded(limits: Limits | None = None) -> System:
+def loaded(limits: BrokerLimits | None = None) -> System:
     """A broker that takes 60 s for what one execution finds for everybody, one that takes no time, and ten people."""
-    system = System([], 1, Setup(CALM, limits or Limits(), store_seconds=0.0, answer_seconds=0.0, decide_seconds=0.0))
+    system = System(
+        [], 1, Setup(CALM, limits or BrokerLimits(), store_seconds=0.0, answer_seconds=0.0, decide_seconds=0.0)
+    )
     system.cluster.size = lambda be, execution: 600_000
     system.start_broker("narrow", queue=Queue(100_000.0))
     system.advance(1.0)
@@ -187,7 +189,7 @@ def test_a_move_waits_behind_what_was_sent_before() -> None:
 
 
 def test_whoever_has_too_much_waiting_is_slow_and_gets_everything_in_the_end() -> None:
-    system = loaded(Limits(waiting_bytes=700_000))
+    system = loaded(BrokerLimits(waiting_bytes=700_000))
     for _ in range(3):
         system.advance(5.0)
         system.execute("news")

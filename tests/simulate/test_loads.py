@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.coordinator.events import Balance, Drain
 from tocsin.model.weight import AROUND
 from tocsin.simulate import inspection
@@ -15,8 +15,8 @@ PERIOD, TRUE = 10.0, 600.0
 BROKERS = ("a", "b", "x")
 
 
-def system(limits: Limits | None = None) -> System:
-    setup = Setup(conditions=Conditions(latency=0.001, spread=0.0), brokers=limits or Limits())
+def system(limits: BrokerLimits | None = None) -> System:
+    setup = Setup(conditions=Conditions(latency=0.001, spread=0.0), brokers=limits or BrokerLimits())
     made = System(list(BROKERS), 1, setup)
     made.cluster.size = lambda be, execution: int(TRUE * PERIOD) - AROUND
     made.advance(1.0)

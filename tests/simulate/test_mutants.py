@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tocsin.broker import accounting, attendance, cache, catchup, delivery, reports, sessions, stays, subscriptions
+from tocsin.broker import accounting, attachments, cache, catchup, delivery, demand, migration, reports, sessions
 from tocsin.client import inbox
 from tocsin.client import subscriptions as wishes
 from tocsin.coordinator import arrivals, ledger, loads, moves, places, placing, reminders
@@ -40,7 +40,7 @@ def goes_on_from_where_it_was(subscription: Any, cursor: int | None) -> None:
     """Believes that everything sent has arrived."""
 
 
-def says_all_is_here(self: cache.Cache, be: int, execution: int) -> list[tuple[int, bytes]]:
+def says_all_is_here(self: cache.ResultCache, be: int, execution: int) -> list[tuple[int, bytes]]:
     return _after(self, be, execution) or []
 
 
@@ -91,7 +91,7 @@ def thinks_of_the_broker_alone(self: placing.Placing, subscriber: str) -> bool:
 
 
 _hand = catchup.Catchup._hand
-_flush, _after, _advance = ledger.Ledger.flush, cache.Cache.after, places.Places.advance
+_flush, _after, _advance = ledger.Ledger.flush, cache.ResultCache.after, places.Places.advance
 
 RARE = (104, 113, 119, 138, 159, 210, 243, 280, 338, 360, 414, 533, 636, 717)
 """Schedules that catch what few others do."""
@@ -100,21 +100,21 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a subscriber's core takes notes twice": (inbox.Inbox, "_takes", takes_anything),
     "the coordinator speaks before it has stored": (ledger.Ledger, "flush", flushed_at_once),
     "a broker goes on from what it sent, not from what arrived": (sessions, "_rewind", goes_on_from_where_it_was),
-    "the cache says it has everything": (cache.Cache, "after", says_all_is_here),
+    "the cache says it has everything": (cache.ResultCache, "after", says_all_is_here),
     "the coordinator stores cursors that are too far": (places.Places, "advance", ahead_of_its_time),
     "a broker acknowledges what was never had": (reports.Reports, "acknowledged", too_far),
     "a subscriber's core does not ask again": (wishes.Subscriptions, "welcomed", asks_for_nothing),
     "a broker waits for ever for what was lost with its link": (delivery.Delivery, "lost", nothing),
-    "a broker never detaches": (subscriptions.Attachments, "_detach", nothing),
+    "a broker never detaches": (attachments.Attachments, "_detach", nothing),
     "the coordinator does not remind brokers": (reminders.Reminders, "remind", nothing),
     "a destination is not told of a subscription made meanwhile": (moves.Moves, "changed", nothing),
-    "a stay is never ended": (stays.Stays, "_end", nothing),
+    "a stay is never ended": (migration.Migration, "_end", nothing),
     "what is given up still counts": (loads.Loads, "drop", nothing),
     "whoever is on a broker that returns counts nowhere": (arrivals, "_seat", nothing),
     "a broker meters rates by itself, from nothing on": (accounting.DataRate, "hear", begins_at_nothing),
     "whoever is away weighs as before": (loads.Loads, "suspend", nothing),
     "whoever is back weighs nothing": (loads.Loads, "resume", nothing),
-    "nothing is pulled for whoever is back": (attendance.Attendance, "attend", nothing),
+    "nothing is pulled for whoever is back": (demand.Demand, "resume", nothing),
     "that somebody was removed is forgotten at once": (places.Places, "remove", forgets_at_once),
     "a destination keeps somebody who was removed": (moves.Moves, "abandon", nothing),
     "somebody who was removed is placed again": (placing.Placing, "_homeless", thinks_of_the_broker_alone),

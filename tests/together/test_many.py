@@ -13,7 +13,7 @@ from tests.broker.world import DataCluster, verify
 from tests.coordinator.desk import START, planners
 from tocsin.balance.registry import placement
 from tocsin.broker import actions, events
-from tocsin.broker.core import Broker
+from tocsin.broker.core import BrokerCore
 from tocsin.coordinator import actions as doings
 from tocsin.coordinator.core import Coordinator
 from tocsin.coordinator.events import Received, Stored
@@ -34,7 +34,7 @@ class Pair:
 
     def __init__(self, store: MemoryStore) -> None:
         self.store, self.cluster = store, DataCluster()
-        self.broker = Broker("a", "ws://a", verify)
+        self.broker = BrokerCore("a", "ws://a", verify)
         self.now, self.link = START, 0
         self.largest = self.waiting = self.most_waiting = 0
         self.sizes: dict[str, list[int]] = {}

@@ -107,7 +107,7 @@ class Traffic:
         return meters[channel]
 
 
-class Changes:
+class RateChanges:
     """Which rates differ enough from what was last said of them to be said again."""
 
     def __init__(self, tolerance: float = TOLERANCE) -> None:
@@ -120,7 +120,7 @@ class Changes:
         for be in [be for be in self._said if be not in held]:
             del self._said[be]
         faded = {be: 0.0 for be in self._said if be not in rates}
-        changed = faded | {be: self._rounded(rate) for be, rate in rates.items() if self._differs(be, rate)}
+        changed = faded | {be: self._round(rate) for be, rate in rates.items() if self._differs(be, rate)}
         for be, rate in changed.items():
             if rate:
                 self._said[be] = rate
@@ -132,9 +132,9 @@ class Changes:
         """Everything is to be said again."""
         self._said.clear()
 
-    def _rounded(self, rate: float) -> float:
+    def _round(self, rate: float) -> float:
         return rate if rate >= LEAST else 0.0
 
     def _differs(self, be: int, rate: float) -> bool:
         said = self._said.get(be, 0.0)
-        return abs(self._rounded(rate) - said) > self._tolerance * said
+        return abs(self._round(rate) - said) > self._tolerance * said

@@ -1,7 +1,8 @@
 """The newest results of each BE subscription, for those who come back or come late.
 
-A line's shelf has everything that was found for it after ``since`` up to its channel's level: results come in order,
-as they are pulled, and the oldest leave first. Which line loses one when space is short is the policy's choice.
+Of a BE subscription it has everything that was found after ``since`` up to its channel's level: results come in order,
+as they are pulled, and the oldest leave first. Which BE subscription loses one when space is short is the policy's
+choice.
 """
 
 from __future__ import annotations
@@ -16,32 +17,33 @@ from typing import Final, Protocol
 OVERHEAD: Final = 100  # what a kept result takes beyond its bytes, about
 
 
-class Policy(Protocol):
-    """Chooses what leaves. It is told of every result put, and chooses among lines that have one."""
+class EvictionPolicy(Protocol):
+    """Chooses what leaves. It is told of every result put, and chooses among BE subscriptions that have one."""
 
     def put(self, now: float, be: int) -> None:
-        """A result was put on the line's shelf."""
+        """A result was kept for the BE subscription."""
         ...
 
     def used(self, be: int) -> None:
-        """Somebody was served from the line's shelf."""
+        """Somebody was served with what is kept for the BE subscription."""
         ...
 
     def victim(self) -> int | None:
-        """The line to lose its oldest result; it is asked again if that line has none any more."""
+        """The BE subscription to lose its oldest result; it is asked again if that BE subscription has none any
+        more."""
         ...
 
-    def expired(self, now: float) -> int | None:
-        """A line whose oldest result is to leave even though there is space."""
+    def overdue(self, now: float) -> int | None:
+        """A BE subscription whose oldest result is to leave even though there is space."""
         ...
 
     def closed(self, be: int) -> None:
-        """The line's shelf is gone."""
+        """Nothing is kept for the BE subscription any more."""
         ...
 
 
 class LeastRecentlyUsed:
-    """Takes from the line that nobody has been given anything of for the longest time."""
+    """Takes from the BE subscription that nobody has been given anything of for the longest time."""
 
     def __init__(self) -> None:
         self._order: OrderedDict[int, int] = OrderedDict()
@@ -62,7 +64,7 @@ class LeastRecentlyUsed:
             del self._order[be]
         return be
 
-    def expired(self, now: float) -> int | None:  # noqa: ARG002
+    def overdue(self, now: float) -> int | None:  # noqa: ARG002
         return None
 
     def closed(self, be: int) -> None:
@@ -85,15 +87,17 @@ class TimeToLive:
     def victim(self) -> int | None:
         return self._order.popleft()[1] if self._order else None
 
-    def expired(self, now: float) -> int | None:
+    def overdue(self, now: float) -> int | None:
         return self.victim() if self._order and self._order[0][0] <= now else None
 
     def closed(self, be: int) -> None:
-        """Its results' times pass all the same; till then they may cost a line opened anew some of its results."""
+        """Its results' times pass all the same; till then they may cost a BE subscription opened anew some of its
+        results."""
 
 
 class LeastSubscribed:
-    """Takes from the line that the fewest subscribe to, as ``subscribers`` counted them when it was last looked at."""
+    """Takes from the BE subscription that the fewest subscribe to, as ``subscribers`` counted them when it was last
+    looked at."""
 
     def __init__(self, subscribers: Callable[[int], int]) -> None:
         self._subscribers = subscribers
@@ -120,7 +124,7 @@ class LeastSubscribed:
                 return self._take(be)
         return None
 
-    def expired(self, now: float) -> int | None:  # noqa: ARG002
+    def overdue(self, now: float) -> int | None:  # noqa: ARG002
         return None
 
     def closed(self, be: int) -> None:
@@ -138,8 +142,8 @@ class LeastSubscribed:
 
 
 @dataclass(slots=True)
-class Shelf:
-    """What is kept of one line: all after ``since``."""
+class CachedResults:
+    """What is kept of one BE subscription: all after ``since``."""
 
     since: int
     executions: list[int] = field(default_factory=list)
@@ -147,7 +151,7 @@ class Shelf:
 
 
 @dataclass(slots=True)
-class Figures:
+class CacheFigures:
     """How the cache does: questions it answered, questions it could not, and results that left for want of space."""
 
     hits: int = 0
@@ -155,64 +159,66 @@ class Figures:
     evicted: int = 0
 
 
-class Cache:
-    """Bounded in bytes; holds shelves for the lines it was told to ``open``."""
+class ResultCache:
+    """Bounded in bytes; keeps results for the BE subscriptions it was told to ``open``."""
 
-    def __init__(self, limit: int, policy: Policy) -> None:
+    def __init__(self, limit: int, policy: EvictionPolicy) -> None:
         self._limit, self._policy = limit, policy
-        self._shelves: dict[int, Shelf] = {}
+        self._results: dict[int, CachedResults] = {}
         self.bytes = 0
-        self.figures = Figures()
+        self.figures = CacheFigures()
 
     def open(self, be: int, since: int) -> None:
-        """From now on every result of the line after ``since`` is put here, or the line is closed."""
-        self._shelves[be] = Shelf(since)
+        """From now on every result of the BE subscription after ``since`` is put here, or the BE subscription is
+        closed."""
+        self._results[be] = CachedResults(since)
 
     def close(self, be: int) -> None:
-        """Forgets a line."""
-        shelf = self._shelves.pop(be, None)
+        """Forgets a BE subscription."""
+        results = self._results.pop(be, None)
         self._policy.closed(be)
-        self.bytes -= sum(len(note) + OVERHEAD for note in shelf.notes) if shelf else 0
+        self.bytes -= sum(len(note) + OVERHEAD for note in results.notes) if results else 0
 
     def cut(self, be: int, execution: int) -> None:
-        """Forgets what is later than an execution, which is no longer what the line's results go on after."""
-        if shelf := self._shelves.get(be):
-            shelf.since = min(shelf.since, execution)
-            while shelf.executions and shelf.executions[-1] > execution:
-                shelf.executions.pop()
-                self.bytes -= len(shelf.notes.pop()) + OVERHEAD
+        """Forgets what is later than an execution, which is no longer what the BE subscription's results go on
+        after."""
+        if results := self._results.get(be):
+            results.since = min(results.since, execution)
+            while results.executions and results.executions[-1] > execution:
+                results.executions.pop()
+                self.bytes -= len(results.notes.pop()) + OVERHEAD
 
     def put(self, now: float, be: int, execution: int, note: bytes) -> None:
-        """Keeps the line's newest result; one that is already here, or too old, is left alone."""
-        shelf = self._shelves.get(be)
-        if shelf is None or execution <= (shelf.executions[-1] if shelf.executions else shelf.since):
+        """Keeps the BE subscription's newest result; one that is already here, or too old, is left alone."""
+        results = self._results.get(be)
+        if results is None or execution <= (results.executions[-1] if results.executions else results.since):
             return
-        shelf.executions.append(execution)
-        shelf.notes.append(note)
+        results.executions.append(execution)
+        results.notes.append(note)
         self.bytes += len(note) + OVERHEAD
         self._policy.put(now, be)
         self._make_space(now)
 
     def after(self, be: int, execution: int) -> list[tuple[int, bytes]] | None:
-        """All results of the line after an execution, or None when some of them are not here any more."""
-        shelf = self._shelves.get(be)
-        if shelf is None or execution < shelf.since:
+        """All results of the BE subscription after an execution, or None when some of them are not here any more."""
+        results = self._results.get(be)
+        if results is None or execution < results.since:
             self.figures.misses += 1
             return None
         self.figures.hits += 1
         self._policy.used(be)
-        start = bisect_right(shelf.executions, execution)
-        return list(zip(shelf.executions[start:], shelf.notes[start:], strict=True))
+        start = bisect_right(results.executions, execution)
+        return list(zip(results.executions[start:], results.notes[start:], strict=True))
 
     def _make_space(self, now: float) -> None:
-        while (be := self._policy.expired(now)) is not None:
+        while (be := self._policy.overdue(now)) is not None:
             self._drop_oldest(be)
         while self.bytes > self._limit and (be := self._policy.victim()) is not None:
             self._drop_oldest(be)
 
     def _drop_oldest(self, be: int) -> None:
-        shelf = self._shelves.get(be)
-        if shelf and shelf.notes:
-            shelf.since = shelf.executions.pop(0)
-            self.bytes -= len(shelf.notes.pop(0)) + OVERHEAD
+        results = self._results.get(be)
+        if results and results.notes:
+            results.since = results.executions.pop(0)
+            self.bytes -= len(results.notes.pop(0)) + OVERHEAD
             self.figures.evicted += 1

@@ -1,4 +1,4 @@
-"""The front door: takes an event to the room that knows what to do, and gives back what all rooms want done."""
+"""The front door: takes an event to the part that knows what to do, and gives back what all parts want done."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import msgspec
 from tocsin.broker import events
 from tocsin.broker.accounting import Traffic
 from tocsin.broker.actions import Action, TrustLearned
-from tocsin.broker.attendance import Attendance
-from tocsin.broker.cache import Cache, Figures, LeastRecentlyUsed, Policy
+from tocsin.broker.attachments import Attachments
+from tocsin.broker.cache import CacheFigures, EvictionPolicy, LeastRecentlyUsed, ResultCache
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.corrections import Corrections
 from tocsin.broker.delivery import Delivery
-from tocsin.broker.holdings import Channel, Holdings, Session, Stay
-from tocsin.broker.limits import Limits
-from tocsin.broker.outbox import CoordinatorLink, DataLink, Outbox
+from tocsin.broker.demand import Demand
+from tocsin.broker.holdings import HeldChannel, Holdings, Session, Stay
+from tocsin.broker.limits import BrokerLimits
+from tocsin.broker.migration import Migration
+from tocsin.broker.outbox import CoordinatorMessages, DataRequests, Outbox
 from tocsin.broker.publishing import Publishing
 from tocsin.broker.renewals import Renewals
-from tocsin.broker.reports import Rates, Reports
-from tocsin.broker.requests import Requests
+from tocsin.broker.reports import DataRates, Reports
 from tocsin.broker.sessions import Sessions, Verify
-from tocsin.broker.stays import Stays
-from tocsin.broker.subscriptions import Attachments
+from tocsin.broker.subscriptions import SubscriptionRequests
 from tocsin.model import control, coordination, subscriber
 from tocsin.model.parts import parts, with_more
 from tocsin.model.subscriber import Code
@@ -37,7 +37,7 @@ _NUMBER_BYTES: Final = 32
 _REQUEST: Final[msgspec.json.Decoder[subscriber.Request]] = msgspec.json.Decoder(subscriber.Request)
 
 
-class Room(Protocol):
+class TimedPart(Protocol):
     """A part of the core that does something when its time has come; it is infinite while there is nothing to do."""
 
     def due(self, now: float) -> None: ...
@@ -49,11 +49,11 @@ class _OnlyId(msgspec.Struct):
     id: subscriber.RequestId
 
 
-class Broker:
+class BrokerCore:
     """A broker without its sockets and its clock.
 
     ``verify`` gives the subscriber a token was made for, or raises UnauthorizedError. Sessions are numbered
-    by the driver. Times are seconds of any clock that never goes back. What can go wrong is told by each room; a
+    by the driver. Times are seconds of any clock that never goes back. What can go wrong is told by each part; a
     message of a subscriber that cannot be read is answered with an Error, and closes its connection unless it has an
     ``id`` that can be.
     """
@@ -64,33 +64,33 @@ class Broker:
         url: str,
         verify: Verify,
         *,
-        limits: Limits | None = None,
-        policy: Callable[[Callable[[int], int]], Policy] | None = None,
+        limits: BrokerLimits | None = None,
+        policy: Callable[[Callable[[int], int]], EvictionPolicy] | None = None,
         capacity: float = 1.0,
         place: tuple[float, float] | None = None,
     ) -> None:
         """``policy`` makes the cache's policy, given a function that counts a BE subscription's subscribers."""
-        self._limits = limits = limits or Limits()
+        self._limits = limits = limits or BrokerLimits()
         self._hello = coordination.Hello(name, url, [], [], capacity, place)
         self._holdings, self._outbox = Holdings(), Outbox(limits.waiting_bytes)
-        self._data, self._coordinator = DataLink(self._outbox), CoordinatorLink(self._outbox)
+        self._data, self._coordinator = DataRequests(self._outbox), CoordinatorMessages(self._outbox)
         self._traffic = Traffic(limits.rate_seconds)
-        self._cache = Cache(limits.cache_bytes, policy(self._subscribers) if policy else LeastRecentlyUsed())
+        self._cache = ResultCache(limits.cache_bytes, policy(self._subscribers) if policy else LeastRecentlyUsed())
         h, o, d, c = self._holdings, self._outbox, self._data, self._coordinator
         self._reports = Reports(h, o, c, self._traffic, self._rates(), limits)
-        self._attendance = Attendance(o, self._cache)
-        self._catchup = Catchup(h, o, d, self._cache, self._traffic, limits, self._attendance)
+        self._demand = Demand(o, self._cache)
+        self._catchup = Catchup(h, o, d, self._cache, self._traffic, limits, self._demand)
         self._corrections = Corrections(o, c, limits)
         self._renewals = Renewals(h, o, self._cache, self._catchup, self._corrections)
         self._attachments = Attachments(h, o, d, self._cache, limits, self._renewals, self._heard)
         self._delivery = Delivery(
-            h, o, d, self._cache, self._catchup, self._traffic, limits, self._attendance, self._attachments.reattach
+            h, o, d, self._cache, self._catchup, self._traffic, limits, self._demand, self._attachments.reattach
         )
-        self._requests = Requests(h, o, c, self._attachments, self._corrections, self._catchup, limits)
+        self._requests = SubscriptionRequests(h, o, c, self._attachments, self._corrections, self._catchup, limits)
         self._sessions = Sessions(
-            name, h, o, c, self._attachments, self._catchup, self._reports, self._attendance, verify, limits
+            name, h, o, c, self._attachments, self._catchup, self._reports, self._demand, verify, limits
         )
-        self._stays = Stays(
+        self._migration = Migration(
             h,
             o,
             c,
@@ -100,10 +100,10 @@ class Broker:
             self._catchup,
             self._sessions,
             self._reports,
-            self._attendance,
+            self._demand,
         )
         self._publishing = Publishing(o, limits)
-        self._rooms: tuple[Room, ...] = (
+        self._timed: tuple[TimedPart, ...] = (
             self._sessions,
             self._attachments,
             self._requests,
@@ -120,10 +120,10 @@ class Broker:
         self._outbox.now = now
         self._dispatch(event)
         self._wake = self._soonest()
-        # Most events leave every room with nothing to do, and asking them all takes longer than the event itself.
+        # Most events leave every part with nothing to do, and asking them all takes longer than the event itself.
         if self._wake <= now:
-            for room in self._rooms:
-                room.due(now)
+            for part in self._timed:
+                part.due(now)
             self._wake = self._soonest()
         for session in self._outbox.send_notes():
             self._sessions.check(session)
@@ -134,7 +134,7 @@ class Broker:
         return self._wake if self._wake < inf else None
 
     @property
-    def cached(self) -> Figures:
+    def cache_figures(self) -> CacheFigures:
         """How the cache has done so far."""
         return self._cache.figures
 
@@ -162,18 +162,18 @@ class Broker:
         """All that came in and went out; only to be looked at."""
         return self._traffic
 
-    def _heard(self, channel: Channel) -> None:
+    def _heard(self, channel: HeldChannel) -> None:
         self._delivery.pull(channel)
 
-    def _rates(self) -> Rates:
-        return Rates(self._holdings, self._data)
+    def _rates(self) -> DataRates:
+        return DataRates(self._holdings, self._data)
 
     def _soonest(self) -> float:
-        return min([room.wake() for room in self._rooms])
+        return min([part.wake() for part in self._timed])
 
     def _subscribers(self, be: int) -> int:
-        line = self._holdings.lines.get(be)
-        return len(line.subscriptions) if line else 0
+        backend = self._holdings.backends.get(be)
+        return len(backend.subscriptions) if backend else 0
 
     def _dispatch(self, event: events.Event) -> None:
         match event:
@@ -197,7 +197,7 @@ class Broker:
             case events.BatchFailed():
                 self._publishing.failed(event)
 
-    def _connected(self, link: events.Link) -> None:
+    def _connected(self, link: events.LinkName) -> None:
         if link == "data":
             self._data.connected()
             self._traffic.begin(self._outbox.now)
@@ -205,7 +205,7 @@ class Broker:
             self._catchup.connected()
             return
         self._coordinator.up = True
-        self._stays.connected()
+        self._migration.connected()
         self._greet()
         # What subscribers have asked for since counts, so it comes last.
         self._corrections.connected()
@@ -215,12 +215,12 @@ class Broker:
     def _greet(self) -> None:
         stays = parts(self._holdings.stays.values(), lambda stay: len(stay.subscriber) + _NUMBER_BYTES)
         for part, more in with_more(stays):
-            serving = [coordination.Stay(stay.subscriber, stay.number) for stay in part if stay.arrived]
-            prepared = [coordination.Stay(stay.subscriber, stay.number) for stay in part if not stay.arrived]
+            serving = [coordination.StayId(stay.subscriber, stay.number) for stay in part if stay.arrived]
+            prepared = [coordination.StayId(stay.subscriber, stay.number) for stay in part if not stay.arrived]
             hello = msgspec.structs.replace(self._hello, serving=serving, prepared=prepared, more=more)
             self._coordinator.tell(hello)
 
-    def _lost(self, link: events.Link) -> None:
+    def _lost(self, link: events.LinkName) -> None:
         if link == "coordinator":
             self._coordinator.up = False
             return
@@ -247,11 +247,11 @@ class Broker:
             case control.Attached() | control.Detached() | control.Results() | control.Error():
                 self._data.answered(message)
             case coordination.Prepare():
-                self._stays.prepare(message)
+                self._migration.prepare(message)
             case coordination.Handover():
-                self._stays.handover(message)
+                self._migration.handover(message)
             case coordination.Release():
-                self._stays.release(message)
+                self._migration.release(message)
             case coordination.Kept(ref):
                 self._requests.kept(ref)
                 self._corrections.kept(ref)
@@ -259,7 +259,7 @@ class Broker:
                 self._requests.refused(details.get("ref", 0), code, text)
                 self._corrections.refused(details.get("ref", 0), code)
             case coordination.Accepted(trust, seconds):
-                self._attendance.away_seconds = seconds
+                self._demand.away_seconds = seconds
                 self._learn(trust)
             case coordination.Trusted(trust):
                 self._learn(trust)
@@ -272,7 +272,7 @@ class Broker:
         if len(data) > self._limits.message_bytes:
             message = f"a message of {len(data)} bytes; at most {self._limits.message_bytes} are taken"
             self._sessions.fail(session, TOO_LARGE, "too-large", message)
-        elif self._sessions.flooded(session):
+        elif self._sessions.exceeds_rate(session):
             rate = self._limits.messages_per_second
             self._sessions.fail(session, Code.FLOOD, "flood", f"more than {rate:g} messages per second; send fewer")
         else:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from tocsin.broker.deadlines import Deadlines
 from tocsin.broker.holdings import Stay
-from tocsin.broker.limits import Limits
-from tocsin.broker.outbox import CoordinatorLink, Outbox
+from tocsin.broker.limits import BrokerLimits
+from tocsin.broker.outbox import CoordinatorMessages, Outbox
 from tocsin.model.coordination import Keep
 from tocsin.model.subscriber import Held, is_same
 
@@ -35,7 +35,7 @@ class Corrections:
     finds the same, and says so), the subscriber changes it itself meanwhile (that counts).
     """
 
-    def __init__(self, outbox: Outbox, coordinator: CoordinatorLink, limits: Limits) -> None:
+    def __init__(self, outbox: Outbox, coordinator: CoordinatorMessages, limits: BrokerLimits) -> None:
         self._outbox, self._coordinator = outbox, coordinator
         self._corrections: dict[int, Correction] = {}
         self._stays: dict[Stay, dict[int, Correction]] = {}

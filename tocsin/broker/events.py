@@ -9,7 +9,7 @@ import msgspec
 from tocsin.model import control, coordination
 from tocsin.model.messages import Refusal
 
-Link = Literal["data", "coordinator"]
+LinkName = Literal["data", "coordinator"]
 FromData = (
     control.Welcome
     | control.Attached
@@ -58,13 +58,13 @@ class Closed(Event, frozen=True):
 class Connected(Event, frozen=True):
     """A link is there (again)."""
 
-    link: Link
+    link: LinkName
 
 
 class Lost(Event, frozen=True):
     """A link is gone, with whatever was on it."""
 
-    link: Link
+    link: LinkName
 
 
 class Told(Event, frozen=True):

@@ -1,4 +1,4 @@
-"""What a broker holds: channels, their BE subscriptions (lines), the subscribers staying here and what each wants.
+"""What a broker holds: channels, their BE subscriptions, the subscribers staying here and what each wants.
 
 Sets are dictionaries without values here: they keep their order, so that a schedule replays exactly.
 """
@@ -37,16 +37,16 @@ class Bearer(Asker, frozen=True):
 
 
 @dataclass(slots=True, eq=False)
-class Channel:
+class HeldChannel:
     """A channel that somebody here wants something of.
 
     Its name is as the data cluster spells it, and all numbers count under the last incarnation of its ``history``.
     ``terms`` say who may use it, once the data cluster has told. ``seen`` is the last execution heard of. Everything up
-    to ``level`` has been pulled for every line and given to those who are current. ``pulling`` is the last execution of
-    the pull under way, 0 without one, and ``pulls`` how many there were: only the last one's answer counts. What was
-    found before ``oldest`` is not kept any more. Of those ``behind``, whoever has waited longest for a pull comes
-    first; one for them is under way as ``catching_up``. It was ``executed`` last, as far as was heard, ``interval``
-    seconds after the time before. It is ``doubted`` while a subscription of it may be in doubt.
+    to ``level`` has been pulled for every BE subscription and given to those who are current. ``pulling`` is the last
+    execution of the pull under way, 0 without one, and ``pulls`` how many there were: only the last one's answer
+    counts. What was found before ``oldest`` is not kept any more. Of those ``behind``, whoever has waited longest for a
+    pull comes first; one for them is under way as ``catching_up``. It was ``executed`` last, as far as was heard,
+    ``interval`` seconds after the time before. It is ``doubted`` while a subscription of it may be in doubt.
     """
 
     name: str
@@ -56,10 +56,10 @@ class Channel:
     level: int = 0
     pulling: int = 0
     pulls: int = 0
-    lines: dict[int, Line] = field(default_factory=dict)
-    wanted: dict[Line, None] = field(default_factory=dict)
-    behind: dict[Subscription, None] = field(default_factory=dict)
-    catching_up: Fetch | None = None
+    backends: dict[int, BackendSubscription] = field(default_factory=dict)
+    wanted: dict[BackendSubscription, None] = field(default_factory=dict)
+    behind: dict[FrontendSubscription, None] = field(default_factory=dict)
+    catching_up: CatchupPull | None = None
     oldest: int = 1
     executed: float = -inf
     interval: float = 0.0
@@ -76,23 +76,23 @@ class Channel:
 
 
 @dataclass(slots=True, eq=False)
-class Fetch:
+class CatchupPull:
     """A pull for those behind, of executions ``first`` to ``last`` of an incarnation, begun for ``head``.
 
-    ``lines`` are by the numbers that were asked for. ``takers`` are those who have had all of it so far, by the same;
-    they are known with the first part.
+    ``backends`` are by the numbers that were asked for. ``takers`` are those who have had all of it so far, by the
+    same; they are known with the first part.
     """
 
     incarnation: str
-    head: Subscription
-    lines: dict[int, Line]
+    head: FrontendSubscription
+    backends: dict[int, BackendSubscription]
     first: int
     last: int
-    takers: dict[int, dict[Subscription, None]] | None = None
+    takers: dict[int, dict[FrontendSubscription, None]] | None = None
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class BackendSubscription:
     """A BE subscription, held as long as it has subscriptions or is claimed by requests under way.
 
     Of what was executed up to ``attached`` the broker hears nothing. Whatever is pulled next goes to the connections of
@@ -103,23 +103,23 @@ class Line:
     """
 
     be: int
-    channel: Channel
+    channel: HeldChannel
     parameters: dict[str, Any]
     rate: DataRate
     attached: int
     keys: list[bytes] = field(default_factory=list)
-    subscriptions: dict[Subscription, None] = field(default_factory=dict)
-    current: dict[Subscription, Session] = field(default_factory=dict)
-    ahead: dict[Subscription, Session] = field(default_factory=dict)
+    subscriptions: dict[FrontendSubscription, None] = field(default_factory=dict)
+    current: dict[FrontendSubscription, Session] = field(default_factory=dict)
+    ahead: dict[FrontendSubscription, Session] = field(default_factory=dict)
     claims: int = 0
     missing: bool = False
     idle: bool = False
     ended: str = ""
-    heir: Line | None = None
+    heir: BackendSubscription | None = None
 
     @property
-    def present(self) -> Line:
-        """What this line is now."""
+    def present(self) -> BackendSubscription:
+        """What this BE subscription is now."""
         return self.heir.present if self.heir else self
 
     def data_rate(self, now: float) -> float:
@@ -138,7 +138,7 @@ class Line:
 
 
 @dataclass(slots=True, eq=False)
-class Subscription:
+class FrontendSubscription:
     """An FE subscription: everything up to ``sent`` went to the connection, unless it is current: then more did.
 
     With a ``doubt``, that is how far the subscriber is, counted under an incarnation that this broker has not heard of:
@@ -146,7 +146,7 @@ class Subscription:
     """
 
     stay: Stay
-    line: Line
+    backend: BackendSubscription
     live: bool
     acknowledged: int
     sent: int = 0
@@ -155,18 +155,20 @@ class Subscription:
     @property
     def cursor(self) -> Cursor:
         """How far the subscriber is known to be."""
-        return self.doubt or self.line.channel.cursor(self.acknowledged)
+        return self.doubt or self.backend.channel.cursor(self.acknowledged)
 
     @property
     def newest(self) -> int:
         """The last execution that can have been acknowledged: beyond it no cursor can be meant."""
-        return max(self.line.channel.seen, self.line.attached, self.acknowledged)
+        return max(self.backend.channel.seen, self.backend.attached, self.acknowledged)
 
     @property
     def held(self) -> Held:
         """As subscriber and coordinator know it."""
-        line, cursor = self.line, self.cursor
-        return Held(line.be, line.channel.name, line.parameters, cursor.execution, self.live, cursor.incarnation)
+        backend, cursor = self.backend, self.cursor
+        return Held(
+            backend.be, backend.channel.name, backend.parameters, cursor.execution, self.live, cursor.incarnation
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -181,7 +183,7 @@ class Stay:
     subscriber: str
     number: int
     arrived: bool = False
-    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    subscriptions: dict[int, FrontendSubscription] = field(default_factory=dict)
     renumbered: dict[int, int] = field(default_factory=dict)
     told: dict[int, Cursor] = field(default_factory=dict)
     session: Session | None = None
@@ -220,34 +222,35 @@ class Session:
 
 @dataclass(slots=True)
 class Holdings:
-    """All of it. Those lines that are ``active`` have a data rate, as far as they are still held.
+    """All of it. Those BE subscriptions that are ``active`` have a data rate, as far as they are still held.
 
     ``setbacks`` are sentences for operators, by channel: that the data cluster has other data than before.
     """
 
-    channels: dict[str, Channel] = field(default_factory=dict)
-    lines: dict[int, Line] = field(default_factory=dict)
-    active: dict[int, Line] = field(default_factory=dict)
-    keys: dict[bytes, Line] = field(default_factory=dict)
+    channels: dict[str, HeldChannel] = field(default_factory=dict)
+    backends: dict[int, BackendSubscription] = field(default_factory=dict)
+    active: dict[int, BackendSubscription] = field(default_factory=dict)
+    keys: dict[bytes, BackendSubscription] = field(default_factory=dict)
     stays: dict[str, Stay] = field(default_factory=dict)
     setbacks: dict[str, str] = field(default_factory=dict)
 
     @property
     def missing(self) -> list[str]:
         """The channels of which something is held, and which the data cluster does not know at present."""
-        lines = (line for line in self.lines.values() if line.missing)
-        return sorted({line.channel.name for line in lines})
+        backends = (backend for backend in self.backends.values() if backend.missing)
+        return sorted({backend.channel.name for backend in backends})
 
-    def channel(self, name: str) -> Channel:
+    def channel(self, name: str) -> HeldChannel:
         """The channel of this name, known from now on."""
-        return self.channels.setdefault(name, Channel(name))
+        return self.channels.setdefault(name, HeldChannel(name))
 
     def hear_rates(self, now: float, bes: Sequence[int], rates: Sequence[float | None], seconds: float) -> None:
-        """The data cluster says λ of lines, for so many seconds. It may not know, or not say: then nothing changes."""
+        """The data cluster says λ of BE subscriptions, for so many seconds. It may not know, or not say: then nothing
+        changes."""
         for be, rate in zip(bes, rates, strict=False):
-            if rate is not None and (line := self.lines.get(be)):
-                line.rate.hear(now, rate, seconds)
-                self.active[be] = line
+            if rate is not None and (backend := self.backends.get(be)):
+                backend.rate.hear(now, rate, seconds)
+                self.active[be] = backend
 
 
 def key(channel: str, parameters: dict[str, Any]) -> bytes:

@@ -9,7 +9,7 @@ from tocsin.model.bounds import PARAMETER_BYTES
 KIB, MIB = 1 << 10, 1 << 20
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """All bounds of the broker's core. Times are in seconds."""
 
     login_seconds: float = 10.0
@@ -42,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of results after which a pull begins no further execution."""
     pull_ids: int = 10_000
     """With more BE subscriptions than this, a pull for all who are current names none, and so means all."""
-    pull_lines: int = 256
+    pull_backends: int = 256
     """BE subscriptions that one pull for those behind asks for at most."""
     cache_bytes: int = 64 * MIB
     """Results kept for those who come back; 0 keeps none."""

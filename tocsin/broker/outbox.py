@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.broker import frames
+from tocsin.broker import encoding
 from tocsin.broker.actions import Action, Close, Send, SendMany, ToCoordinator, ToData
 from tocsin.broker.holdings import Session
 from tocsin.model import control, coordination, subscriber
@@ -84,7 +84,7 @@ class Outbox:
                 groups[notes] = group = []
             group.append(session)
         for notes, sessions in groups.items():
-            self._send(sessions, frames.join(notes))
+            self._send(sessions, encoding.join(notes))
         full = list(self._full)
         self._noted, self._full = [], {}
         return full
@@ -104,8 +104,8 @@ class Outbox:
         self.add(SendMany([session.id for session in sessions], frame))
 
 
-class DataLink:
-    """Requests to the data cluster. What is asked while the link is down is not kept: its room asks again."""
+class DataRequests:
+    """Requests to the data cluster. What is asked while the link is down is not kept: its part asks again."""
 
     def __init__(self, outbox: Outbox) -> None:
         self.up = False
@@ -140,7 +140,7 @@ def to_be_repeated(error: control.Error) -> bool:
     return error.code not in FINAL
 
 
-class CoordinatorLink:
+class CoordinatorMessages:
     """Messages to the coordinator; nothing is said while the link is down."""
 
     def __init__(self, outbox: Outbox) -> None:

@@ -11,7 +11,7 @@ from tocsin.broker.actions import PublishBatch
 from tocsin.broker.deadlines import Deadlines
 from tocsin.broker.events import BatchFailed, BatchPublished
 from tocsin.broker.holdings import Session
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.broker.outbox import Outbox
 from tocsin.model.bounds import DEPTH, too_deep
 from tocsin.model.messages import Refusal, Share
@@ -22,7 +22,7 @@ _REFUSED: Final = frozenset({"invalid", "too-large", "refused"})
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchEntry:
     """A request's part of a batch: ``count`` records from ``first`` on."""
 
     session: Session
@@ -32,12 +32,12 @@ class Part:
 
 
 @dataclass(eq=False)
-class Batch:
+class FeedBatch:
     """Records of one feed: a share and a part for each request, the one to pass on and the other to answer by."""
 
     feed: str
     shares: list[Share] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[BatchEntry] = field(default_factory=list)
     records: int = 0
     bytes: int = 0
 
@@ -51,11 +51,11 @@ class Publishing:
     published twice is two records).
     """
 
-    def __init__(self, outbox: Outbox, limits: Limits) -> None:
+    def __init__(self, outbox: Outbox, limits: BrokerLimits) -> None:
         self._outbox, self._limits = outbox, limits
-        self._open: dict[str, Batch] = {}
+        self._open: dict[str, FeedBatch] = {}
         self._deadlines: Deadlines[str] = Deadlines(limits.publish_seconds)
-        self._sent: dict[int, Batch] = {}
+        self._sent: dict[int, FeedBatch] = {}
         self._last = 0
         self._bytes = 0
 
@@ -107,11 +107,11 @@ class Publishing:
 
     def _add(self, session: Session, request: Publish, size: int) -> None:
         if request.feed not in self._open:
-            self._open[request.feed] = Batch(request.feed)
+            self._open[request.feed] = FeedBatch(request.feed)
             self._deadlines.set(self._outbox.now, request.feed)
         batch, bearer = self._open[request.feed], session.bearer
         assert bearer, "whoever publishes has logged in"
-        batch.parts.append(Part(session, request.id, batch.records, len(request.records)))
+        batch.parts.append(BatchEntry(session, request.id, batch.records, len(request.records)))
         # A copy, because a Raw keeps the whole message it came in.
         batch.shares.append(Share(bearer.name, [record.copy() for record in request.records], bearer.groups))
         batch.records += len(request.records)
@@ -126,18 +126,18 @@ class Publishing:
         batch = self._sent[self._last] = self._open.pop(feed)
         self._outbox.add(PublishBatch(self._last, feed, batch.shares))
 
-    def _send_apart(self, number: int, batch: Batch) -> None:
+    def _send_apart(self, number: int, batch: FeedBatch) -> None:
         del self._sent[number]
         self._bytes -= batch.bytes
         for part, share in zip(batch.parts, batch.shares, strict=True):
             size = sum(len(memoryview(record)) for record in share.records)
             self._last += 1
-            alone = Batch(batch.feed, [share], [replace(part, first=0)], part.count, size)
+            alone = FeedBatch(batch.feed, [share], [replace(part, first=0)], part.count, size)
             self._sent[self._last] = alone
             self._bytes += size
             self._outbox.add(PublishBatch(self._last, batch.feed, alone.shares))
 
-    def _take(self, number: int) -> list[Part]:
+    def _take(self, number: int) -> list[BatchEntry]:
         batch = self._sent.pop(number, None)
         if batch is None:
             return []

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from tocsin.broker.accounting import LEAST, Changes, Traffic
-from tocsin.broker.holdings import Holdings, Stay, Subscription
-from tocsin.broker.limits import Limits
-from tocsin.broker.outbox import CoordinatorLink, DataLink, Outbox
+from tocsin.broker.accounting import LEAST, RateChanges, Traffic
+from tocsin.broker.holdings import FrontendSubscription, Holdings, Stay
+from tocsin.broker.limits import BrokerLimits
+from tocsin.broker.outbox import CoordinatorMessages, DataRequests, Outbox
 from tocsin.model.coordination import Load, Presence, Progress
 from tocsin.model.histories import Cursor, knows, meant, resolve, said
 from tocsin.model.parts import parts, with_more
@@ -18,27 +18,28 @@ from tocsin.model.subscriber import Cursors
 _NUMBER_BYTES: Final = 32
 
 
-class Rates:
-    """λ of each line, in bytes per second, as the data cluster says it to every broker that has the line."""
+class DataRates:
+    """λ of each BE subscription, in bytes per second, as the data cluster says it to every broker that has the BE
+    subscription."""
 
-    def __init__(self, holdings: Holdings, data: DataLink) -> None:
-        self._holdings, self._data, self._changes = holdings, data, Changes()
+    def __init__(self, holdings: Holdings, data: DataRequests) -> None:
+        self._holdings, self._data, self._changes = holdings, data, RateChanges()
 
     def changes(self, now: float) -> dict[int, float]:
         """Those that differ from what was last said of them; none while the data cluster cannot be heard: brokers that
         hear it know better."""
-        return self._changes.take(self._now(now), self._holdings.lines) if self._data.up else {}
+        return self._changes.take(self._now(now), self._holdings.backends) if self._data.up else {}
 
     def forget(self) -> None:
         """Everything is to be said again."""
         self._changes.forget()
 
     def _now(self, now: float) -> dict[int, float]:
-        """Of the lines that have any; most have none, so the others are remembered until they have faded."""
+        """Of the BE subscriptions that have any; most have none, so the others are remembered until they have faded."""
         rates, active = {}, self._holdings.active
-        for be, line in list(active.items()):
-            rate = line.data_rate(now)
-            if rate < LEAST or self._holdings.lines.get(be) is not line:
+        for be, backend in list(active.items()):
+            rate = backend.data_rate(now)
+            if rate < LEAST or self._holdings.backends.get(be) is not backend:
                 del active[be]
             else:
                 rates[be] = rate
@@ -52,10 +53,10 @@ class Reports:
         self,
         holdings: Holdings,
         outbox: Outbox,
-        coordinator: CoordinatorLink,
+        coordinator: CoordinatorMessages,
         traffic: Traffic,
-        rates: Rates,
-        limits: Limits,
+        rates: DataRates,
+        limits: BrokerLimits,
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
         self._traffic, self._rates, self._limits = traffic, rates, limits
@@ -69,13 +70,13 @@ class Reports:
         for be, cursor in cursors.items():
             subscription = stay.subscriptions.get(stay.renumbered.get(be, be))
             if subscription and self._advances(subscription, meant(cursor, subscription.cursor.incarnation)):
-                self._progress.setdefault(stay.subscriber, {})[subscription.line.be] = said(subscription.cursor)
+                self._progress.setdefault(stay.subscriber, {})[subscription.backend.be] = said(subscription.cursor)
         if self._progress and self._progress_at == inf:
             self._progress_at = self._outbox.now + self._limits.acknowledge_seconds
 
-    def _advances(self, subscription: Subscription, cursor: Cursor) -> bool:
+    def _advances(self, subscription: FrontendSubscription, cursor: Cursor) -> bool:
         """Whether a subscriber is further than was known. What is counted under an unknown incarnation says nothing."""
-        history = subscription.line.channel.history
+        history = subscription.backend.channel.history
         if subscription.doubt or not knows(history, cursor.incarnation):
             return False
         before = subscription.acknowledged

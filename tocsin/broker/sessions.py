@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tocsin.broker.attendance import Attendance
+from tocsin.broker.attachments import Attachments
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.deadlines import Appointments, Deadlines
-from tocsin.broker.holdings import Bearer, Holdings, Session, Stay, Subscription
-from tocsin.broker.limits import Limits
-from tocsin.broker.outbox import CoordinatorLink, Outbox
+from tocsin.broker.demand import Demand
+from tocsin.broker.holdings import Bearer, FrontendSubscription, Holdings, Session, Stay
+from tocsin.broker.limits import BrokerLimits
+from tocsin.broker.outbox import CoordinatorMessages, Outbox
 from tocsin.broker.reports import Reports
-from tocsin.broker.subscriptions import Attachments
 from tocsin.errors import UnauthorizedError
 from tocsin.model.coordination import Arrived
 from tocsin.model.histories import Cursor, Era, knows, meant, resolve, since
@@ -36,17 +36,17 @@ class Sessions:
         name: str,
         holdings: Holdings,
         outbox: Outbox,
-        coordinator: CoordinatorLink,
+        coordinator: CoordinatorMessages,
         attachments: Attachments,
         catchup: Catchup,
         reports: Reports,
-        attendance: Attendance,
+        demand: Demand,
         verify: Verify,
-        limits: Limits,
+        limits: BrokerLimits,
     ) -> None:
         self._name, self._holdings, self._outbox, self._coordinator = name, holdings, outbox, coordinator
         self._attachments, self._catchup, self._reports = attachments, catchup, reports
-        self._attendance, self._verify, self._limits = attendance, verify, limits
+        self._demand, self._verify, self._limits = demand, verify, limits
         self._sessions: dict[int, Session] = {}
         self._logins: Deadlines[int] = Deadlines(limits.login_seconds)
         self._ends: Appointments[int] = Appointments()
@@ -79,7 +79,7 @@ class Sessions:
         self._outbox.refuse(session, code, message)
         self.end(session, close, code)
 
-    def flooded(self, session: Session) -> bool:
+    def exceeds_rate(self, session: Session) -> bool:
         """Counts a message; whether there were too many."""
         now, most = self._outbox.now, self._limits.message_burst
         earned = (now - session.credited_at) * self._limits.messages_per_second
@@ -174,16 +174,16 @@ class Sessions:
             rest = ({}, {}) if more else (_newest(stay), histories)
             self._outbox.reply(session, Welcome(stay.subscriber, self._name, VERSION, part, *rest, more=more))
 
-    def _judge(self, subscription: Subscription, cursor: Cursor | None) -> None:
+    def _judge(self, subscription: FrontendSubscription, cursor: Cursor | None) -> None:
         """Where a subscription goes on; what its subscriber knows and this broker does not is asked for first."""
-        channel = subscription.line.channel
+        channel = subscription.backend.channel
         if cursor is None or knows(channel.history, cursor.incarnation):
             subscription.doubt = None
             _rewind(subscription, None if cursor is None else max(0, resolve(channel.history, cursor)))
             return
         subscription.doubt, subscription.sent = cursor, subscription.acknowledged
         channel.doubted = True
-        self._attachments.reattach(channel, [subscription.line])
+        self._attachments.reattach(channel, [subscription.backend])
 
     def _start(self, session: Session) -> None:
         for subscription in list(session.stay.subscriptions.values()) if session.stay else []:
@@ -202,7 +202,7 @@ class Sessions:
         if stay and stay.session is session:
             self._stop(session)
             stay.session = None
-            self._attendance.expect(stay)
+            self._demand.expect(stay)
             self._reports.present(stay.subscriber, False)
 
 
@@ -210,7 +210,7 @@ def _newest(stay: Stay) -> dict[str, int]:
     """Per channel of a subscriber's subscriptions, the last execution this broker knows of."""
     newest: dict[str, int] = {}
     for subscription in stay.subscriptions.values():
-        channel = subscription.line.channel.name
+        channel = subscription.backend.channel.name
         newest[channel] = max(newest.get(channel, 0), subscription.newest)
     return newest
 
@@ -219,14 +219,14 @@ def _histories(stay: Stay, cursors: Cursors) -> dict[str, list[Era]]:
     """The histories of those channels whose incarnation is another than that of the subscriber's cursors."""
     histories: dict[str, list[Era]] = {}
     for be, subscription in stay.subscriptions.items():
-        channel, cursor = subscription.line.channel, cursors.get(be)
+        channel, cursor = subscription.backend.channel, cursors.get(be)
         if isinstance(cursor, Cursor) and not subscription.doubt and cursor.incarnation != channel.incarnation:
             history = since(channel.history, cursor.incarnation)
             histories[channel.name] = max(history, histories.get(channel.name, []), key=len)
     return histories
 
 
-def _rewind(subscription: Subscription, cursor: int | None) -> None:
+def _rewind(subscription: FrontendSubscription, cursor: int | None) -> None:
     """Where a subscription goes on: from what the subscriber knows, or else from what it has acknowledged.
 
     A live one goes on from now; but a subscriber that has just been moved here was not away, and says what it knows.

@@ -1,441 +1,292 @@
-"""Many FE subscriptions, one BE subscription: attached with the first, detached a while after the last.
+"""Subscribing and unsubscribing: done when the coordinator has stored it, so that it outlives this broker.
 
-A line is held while somebody subscribes to it or claims it: whoever got it from :meth:`Attachments.attach` has a claim
-and must release it.
+A subscription is attached first and then kept; until then nothing of it is delivered, and until giving it up is kept
+everything is. What was asked while the coordinator was away is asked when it is back, if that is in time.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
 
-from tocsin.broker.accounting import DataRate
-from tocsin.broker.cache import Cache
+from tocsin.broker.attachments import Attachments, ClaimedBackends
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.corrections import Corrections
 from tocsin.broker.deadlines import Deadlines
-from tocsin.broker.holdings import Channel, Holdings, Line, key
-from tocsin.broker.limits import Limits
-from tocsin.broker.outbox import DataLink, Outbox, Reply, to_be_repeated
-from tocsin.broker.renewals import GONE, Renewals
-from tocsin.errors import ForbiddenError
-from tocsin.model import control
-from tocsin.model.histories import Cursor, knows
-from tocsin.model.parts import parts, size
+from tocsin.broker.holdings import BackendSubscription, FrontendSubscription, Holdings, Session, Stay, key
+from tocsin.broker.limits import BrokerLimits
+from tocsin.broker.outbox import CoordinatorMessages, Outbox
+from tocsin.broker.renewals import GONE, is_gone, is_outdated
+from tocsin.errors import InvalidError
+from tocsin.model import control, coordination, subscriber
+from tocsin.model.bounds import check_parameters
+from tocsin.model.histories import Cursor, resolve, since
 from tocsin.model.subscriber import Held
-from tocsin.model.terms import Asker, admit, fill_in
-
-# What a line adds to a message beyond its parameters, at most; so there are never more than 8,000 in one.
-_NUMBER_BYTES: Final = 32
-MOST_WORDS: Final = 8
-MOST_NAMES: Final = 1000
-MOST_DROPPED: Final = 100
-# A data cluster that is being set up does not know its channels yet, or one is just being created anew.
-_UNCERTAIN: Final = frozenset({"not-found", "conflict"})
-
-
-@dataclass(frozen=True)
-class Attachment:
-    """Claimed lines, in the order asked for; what executions after ``execution`` find is for whoever asked."""
-
-    lines: list[Line]
-    execution: int
-
-
-Then = Callable[[Attachment | control.Error], None]
 
 
 @dataclass(eq=False)
-class Wish:
-    """An Attach that is not answered yet."""
+class PendingChange:
+    """A change on its way into the coordinator's store. Its BE subscription is claimed; ``said`` once it was sent, with
+    the other numbers under which the coordinator may have had it."""
 
-    channel: str
-    parameters: list[dict[str, Any]]
-    then: Then
-    asker: Asker | None = None
-    had: Cursor | None = None
+    stay: Stay
+    backend: BackendSubscription
+    held: Held
+    gone: bool
+    waiters: list[tuple[Session, int]] = field(default_factory=list)
+    said: bool = False
+    was: tuple[int, ...] = ()
 
 
-class Attachments:
-    """Which lines are held.
+class SubscriptionRequests:
+    """Subscribe and Unsubscribe, from request to answer.
 
-    What can go wrong: the link is lost (everything held is attached again, every wish asked again), the data cluster
-    refuses or does not answer in time (the wish is told the error), it still counts lines to this broker that nobody
-    wants (they are detached), it has other data than before (see :class:`Renewals`), it does not know a channel of
-    which something is held (it is asked again until it does: it may be empty for the moment, and nobody is to lose a
-    subscription for that), it will not have a line again (its subscriptions end).
-
-    Only the data cluster knows how a channel is spelled. What is asked for in other words is asked of it; a few of the
-    words that lead to a line are remembered.
+    What can go wrong: too many subscriptions (``too-many``), the data cluster refuses (its code), data cluster or
+    coordinator do not answer in time (``unavailable``: what the coordinator was told already is still done when it
+    answers, so that both always know the same; asking again does no harm), unsubscribing from what is not held
+    (``not-found``), the stay ends (the connection is closed), the channel is dropped meanwhile (``gone``).
     """
 
     def __init__(
         self,
         holdings: Holdings,
         outbox: Outbox,
-        data: DataLink,
-        cache: Cache,
-        limits: Limits,
-        renewals: Renewals,
-        heard: Callable[[Channel], None],
+        coordinator: CoordinatorMessages,
+        attachments: Attachments,
+        corrections: Corrections,
+        catchup: Catchup,
+        limits: BrokerLimits,
     ) -> None:
-        self._holdings, self._outbox, self._data = holdings, outbox, data
-        self._cache, self._limits, self._heard, self._renewals = cache, limits, heard, renewals
-        self._names: dict[str, str] = {}
-        self._asking: dict[Channel, None] = {}
-        self._dropped: deque[tuple[str, str]] = deque(maxlen=MOST_DROPPED)
-        self._wishes: Deadlines[Wish] = Deadlines(limits.request_seconds)
-        self._waiting: dict[Wish, None] = {}
-        self._lingering: Deadlines[Line] = Deadlines(limits.linger_seconds)
-        self._leaving: dict[int, None] = {}
-        self._retries: list[tuple[float, Channel, list[Line]]] = []
-        self._strange: dict[int, str] = {}
-        self._strangers: Deadlines[int] = Deadlines(limits.stranger_seconds)
+        self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
+        self._corrections = corrections
+        self._attachments, self._catchup, self._limits = attachments, catchup, limits
+        self._changes: dict[int, PendingChange] = {}
+        self._deadlines: Deadlines[int] = Deadlines(limits.request_seconds)
+        self._last = 0
+        # What is being attached for a stay, in its words.
+        self._asked: dict[Stay, Counter[bytes]] = {}
 
-    def attach(
-        self,
-        channel: str,
-        parameters: list[dict[str, Any]],
-        then: Then,
-        asker: Asker | None = None,
-        known: Iterable[str] = (),
-        had: Cursor | None = None,
-    ) -> None:
-        """Gets lines, at once if all are held and the channel's history knows these incarnations.
+    def subscribe(self, session: Session, stay: Stay, request: subscriber.Subscribe) -> None:
+        """Answered with Subscribed.
 
-        ``asker`` must be one who may use the channel, and has bound parameters filled in; without, the broker itself
-        asks for what somebody holds already. ``had`` is an execution that somebody has had of the channel, of which the
-        data cluster is told.
+        One that is held already is kept once more: a broker the subscriber came from may have had it given up.
         """
-        try:
-            held = self._held(channel, parameters, asker)
-        except ForbiddenError as error:
-            then(control.Error(error.code, str(error)))
+        if fault := self._fault(stay, request):
+            self._outbox.refuse(session, *fault, request.id)
             return
-        lines = [line for line in held if line and not line.missing]
-        if len(lines) == len(held) and all(knows(lines[0].channel.history, one) for one in known if one):
-            for line in lines:
-                self.claim(line)
-            then(Attachment(lines, lines[0].channel.seen))
+        self._asked.setdefault(stay, Counter())[key(request.channel, request.parameters)] += 1
+        then = partial(self._attached, session, stay, request)
+        known = [request.incarnation]
+        self._attachments.attach(request.channel, [request.parameters], then, session.bearer, known)
+
+    def unsubscribe(self, session: Session, stay: Stay, request: subscriber.Unsubscribe) -> None:
+        """Answered with Unsubscribed."""
+        number = stay.renumbered.get(request.subscription, request.subscription)
+        subscription = stay.subscriptions.get(number)
+        if subscription is None:
+            message = f"subscription {request.subscription} is not held; Welcome lists those that are"
+            self._outbox.refuse(session, "not-found", message, request.id)
             return
-        wish = Wish(channel, parameters, then, asker, had)
-        self._waiting[wish] = None
-        self._wishes.set(self._outbox.now, wish)
-        self._ask(wish)
+        self._attachments.claim(subscription.backend)
+        self._keep(PendingChange(stay, subscription.backend, subscription.held, True, [(session, request.id)]))
 
-    def claim(self, line: Line) -> None:
-        """Keeps a line held until it is released as often as it was claimed."""
-        line.claims += 1
-        self._lingering.drop(line)
+    def add(self, stay: Stay, backend: BackendSubscription, live: bool, cursor: int) -> FrontendSubscription:
+        """Makes an FE subscription that has had everything up to ``cursor``."""
+        subscription = FrontendSubscription(stay, backend, live, cursor, cursor)
+        stay.subscriptions[backend.be] = subscription
+        backend.subscriptions[subscription] = None
+        return subscription
 
-    def release(self, line: Line) -> None:
-        """Takes a claim back."""
-        line.claims -= 1
-        self.unused(line)
+    def remove(self, subscription: FrontendSubscription) -> None:
+        """Ends an FE subscription."""
+        self._catchup.stop(subscription)
+        subscription.stay.told.pop(subscription.backend.be, None)
+        del subscription.stay.subscriptions[subscription.backend.be], subscription.backend.subscriptions[subscription]
+        self._attachments.unused(subscription.backend)
 
-    def unused(self, line: Line) -> None:
-        """Lets a line go after a while, if nobody wants it."""
-        if not line.claims and not line.subscriptions:
-            self._lingering.set(self._outbox.now, line)
+    def changing(self, stay: Stay) -> set[BackendSubscription]:
+        """The BE subscriptions that are being subscribed to or given up."""
+        return {change.backend for change in self._changes.values() if change.stay is stay}
 
-    def reattach(self, channel: Channel, lines: list[Line] | None = None) -> None:
-        """Asks for these lines once more, or for all: the data cluster may have another history than is known here."""
-        wanted = list(channel.lines.values()) if lines is None else lines
-        if channel not in self._asking:
-            for part in parts(wanted, _weight):
-                self._attach_again(channel, part)
+    def kept(self, ref: int) -> None:
+        """The coordinator has stored a change."""
+        change = self._changes.pop(ref, None)
+        if change is None:
+            return
+        self._deadlines.drop(ref)
+        self._corrections.overtaken(change.stay, change.held.subscription, change.was, change.gone)
+        if change.gone:
+            self._end(change)
+        else:
+            self._begin(change)
+        self._attachments.release(change.backend)
 
-    def hold_missing(self, held: Held) -> Line:
-        """A line that was held elsewhere, of a channel that the data cluster does not know at present; claimed."""
-        channel = self._holdings.channel(held.channel)
-        line = self._holdings.lines.get(held.subscription)
-        if line is None:
-            line = self._new_line(channel, held.parameters, held.subscription, 0)
-            line.missing = True
-            self._remember(line, key(held.channel, held.parameters))
-            self._retries.append((self._outbox.now + self._limits.missing_seconds, channel, [line]))
-        self.claim(line)
-        return line
-
-    def expect(self, channel: str) -> None:
-        """Something was executed: that may be what is being asked for, in whatever words."""
-        if self._waiting:
-            self._holdings.channel(channel)
-
-    def dropped(self, notice: control.Dropped) -> None:
-        """A channel is gone; one that was created anew since is another."""
-        self._dropped.append((notice.channel, notice.incarnation))
-        channel = self._holdings.channels.get(notice.channel)
-        if channel and channel.incarnation == notice.incarnation:
-            for line in list(channel.lines.values()):
-                self._renewals.end(line, GONE, f"channel {notice.channel} was dropped")
-            self._tidy()
-
-    def changed(self, notice: control.Changed) -> None:
-        """A channel has other terms now; who has subscribed by those of before keeps the subscription."""
-        if channel := self._holdings.channels.get(notice.channel):
-            channel.terms = notice.terms
-
-    def strangers(self, channel: str, bes: list[int]) -> None:
-        """Takes note of what the data cluster counts to this broker though nobody here wants it, after a crash say.
-
-        It is not detached soon: those who wanted it may be about to come back, and must not miss what is found.
-        """
-        for be in bes:
-            if be not in self._holdings.lines and be not in self._leaving and be not in self._strange:
-                self._strange[be] = channel
-                self._strangers.set(self._outbox.now, be)
+    def refused(self, ref: int, code: str, message: str) -> None:
+        """The coordinator will not store a change."""
+        if change := self._changes.pop(ref, None):
+            self._deadlines.drop(ref)
+            self._refuse(change, code, message)
+            self._attachments.release(change.backend)
 
     def connected(self) -> None:
-        """Asks for everything again; in this order, because what is to leave may have been wanted again since."""
-        self._retries.clear()
-        leaving, self._leaving = list(self._leaving), {}
-        self._detach([be for be in leaving if be not in self._holdings.lines])
-        for channel in list(self._holdings.channels.values()):
-            self.reattach(channel)
-        for wish in self._waiting:
-            self._ask(wish)
+        """Says everything again that is not known to be stored."""
+        for ref, change in self._changes.items():
+            self._say(ref, change)
 
-    def lost(self) -> None:
-        """Whatever was asked is not being answered."""
-        self._asking.clear()
+    def forget(self, stay: Stay) -> None:
+        """The stay is over, and so is what was asked during it."""
+        for ref in [ref for ref, change in self._changes.items() if change.stay is stay]:
+            self._deadlines.drop(ref)
+            self._attachments.release(self._changes.pop(ref).backend)
+        self._corrections.leave(stay)
 
     def due(self, now: float) -> None:
-        """Refuses what was not answered in time, and detaches what nobody wants."""
-        for wish in self._wishes.due(now):
-            self._end(wish, control.Error("unavailable", "the data cluster did not answer in time; try again later"))
-        self._detach([line.be for line in list(self._lingering.due(now)) if self._forgotten(line)])
-        self._detach([be for be in list(self._strangers.due(now)) if self._unknown(be)])
-        retries, self._retries = self._retries, []
-        for at, channel, lines in retries:
-            if at <= now:
-                self._attach_again(channel, [line for line in lines if channel.lines.get(line.be) is line])
-            else:
-                self._retries.append((at, channel, lines))
+        """Refuses what was not stored in time."""
+        for ref in self._deadlines.due(now):
+            change = self._changes[ref]
+            if not change.said:
+                del self._changes[ref]
+                self._attachments.release(change.backend)
+            self._refuse(change, "unavailable", "the coordinator did not answer in time; ask again later")
 
     def wake(self) -> float:
         """When something is due."""
-        soonest = min(self._wishes.soonest, self._lingering.soonest, self._strangers.soonest)
-        return min(soonest, *(at for at, _, _ in self._retries)) if self._retries else soonest
+        return self._deadlines.soonest
 
-    def _held(self, channel: str, parameters: list[dict[str, Any]], asker: Asker | None) -> list[Line | None]:
-        """The lines for these parameters, as far as they are held; ForbiddenError when it is known who may not."""
-        known = self._holdings.channels.get(self._names.get(channel, channel))
-        if known is None or known.terms is None:
-            return [None] * len(parameters)
-        if asker is not None:
-            admit(known.terms, asker, f"channel {known.name}")
-            parameters = [fill_in(known.terms, asker.name, one) for one in parameters]
-        return [self._holdings.keys.get(key(channel, one)) for one in parameters]
-
-    def _ask(self, wish: Wish) -> None:
-        name, groups = (wish.asker.name, wish.asker.groups) if wish.asker else (None, ())
-        self._data.ask(
-            lambda id: control.Attach(id, wish.channel, wish.parameters, name, groups, wish.had),
-            partial(self._answered, wish),
-        )
-
-    def _answered(self, wish: Wish, answer: Reply) -> None:
-        answer = self._overtaken(answer)
-        if wish not in self._waiting:
-            if isinstance(answer, control.Attached):
-                self.strangers(answer.channel, answer.bes)
+    def _attached(
+        self, session: Session, stay: Stay, request: subscriber.Subscribe, outcome: ClaimedBackends | control.Error
+    ) -> None:
+        self._no_longer_asked(stay, key(request.channel, request.parameters))
+        if isinstance(outcome, control.Error):
+            waiting = _missing(stay, request) if outcome.code == "not-found" else None
+            if waiting:
+                # Held from before, of a channel that the data cluster does not know just now: it goes on when it does.
+                self._attachments.claim(waiting.backend)
+                self._keep(PendingChange(stay, waiting.backend, waiting.held, False, [(session, request.id)]))
+                return
+            self._outbox.refuse(session, outcome.code, outcome.message, request.id, outcome.retry_after)
             return
-        if isinstance(answer, control.Attached):
-            channel, asked = self._learn(answer, self._renumbered(answer)), wish.parameters
-            self._spelled(wish.channel, channel.name)
-            if wish.asker:
-                asked = [fill_in(answer.terms, wish.asker.name, one) for one in asked]
-            each = zip(answer.bes, asked, answer.parameters, strict=True)
-            lines = [self._line(channel, wish.channel, *one, answer.execution) for one in each]
-            for line in lines:
-                self.claim(line)
-            self._hear_rates(answer)
-            self._end(wish, Attachment(lines, answer.execution))
-        elif isinstance(answer, control.Error):
-            self._end(wish, answer)
-
-    def _overtaken(self, answer: Reply) -> Reply:
-        """An answer, unless the notice that its channel was dropped has come before it."""
-        if isinstance(answer, control.Attached) and (answer.channel, answer.incarnation) in self._dropped:
-            return control.Error(GONE, f"channel {answer.channel} was dropped", answer.id)
-        return answer
-
-    def _end(self, wish: Wish, outcome: Attachment | control.Error) -> None:
-        self._waiting.pop(wish, None)
-        self._wishes.drop(wish)
-        wish.then(outcome)
-        self._tidy()
-
-    def _renumbered(self, answer: control.Attached) -> dict[Line, int]:
-        """What is held under other numbers than the answer has for it."""
-        words = [key(answer.channel, parameters) for parameters in answer.parameters]
-        known = [(self._holdings.keys.get(each), be) for each, be in zip(words, answer.bes, strict=True)]
-        return {line: be for line, be in known if line and line.be != be}
-
-    def _learn(self, answer: control.Attached, numbers: dict[Line, int]) -> Channel:
-        """The channel that an answer is about, with the history it has now."""
-        channel = self._holdings.channel(answer.channel)
-        channel.terms = answer.terms
-        self._renewals.renew(channel, list(answer.history), numbers)
-        return channel
-
-    def _hear_rates(self, answer: control.Attached) -> None:
-        self._holdings.hear_rates(self._outbox.now, answer.bes, answer.rates, answer.seconds)
-
-    def _spelled(self, words: str, name: str) -> None:
-        if len(self._names) >= MOST_NAMES:
-            self._names.clear()
-        self._names[words] = name
-
-    def _line(
-        self,
-        channel: Channel,
-        name: str,
-        be: int,
-        asked: dict[str, Any],
-        parameters: dict[str, Any],
-        execution: int,
-    ) -> Line:
-        line = self._holdings.lines.get(be) or self._new_line(channel, parameters, be, execution)
-        line.missing = False
-        self._remember(line, key(channel.name, parameters))
-        self._remember(line, key(name, asked))
-        return line
-
-    def _remember(self, line: Line, words: bytes) -> None:
-        """Whoever asks in these words gets this line at once."""
-        if words not in self._holdings.keys and len(line.keys) < MOST_WORDS:
-            self._holdings.keys[words] = line
-            line.keys.append(words)
-
-    def _new_line(self, channel: Channel, parameters: dict[str, Any], be: int, execution: int) -> Line:
-        if not channel.lines:
-            channel.seen = max(channel.seen, execution)
-            channel.level = channel.seen
-        line = Line(be, channel, parameters, DataRate(self._limits.rate_seconds), execution)
-        # What was executed but not yet asked for was not for this line when it was heard of.
-        if channel.seen > max(channel.level, channel.pulling):
-            channel.wanted[line] = None
-        self._holdings.lines[be] = channel.lines[be] = line
-        self._leaving.pop(be, None)
-        self._cache.open(be, line.horizon)
-        return line
-
-    def _attach_again(self, channel: Channel, lines: list[Line]) -> None:
-        parameters = [line.parameters for line in lines]
-        if not lines or not self._data.up:
+        [backend] = outcome.backends
+        if is_gone(backend.channel, [request.incarnation]):
+            message = f"channel {backend.channel.name} was dropped, and what is there now is another of that name"
+            self._outbox.refuse(session, GONE, message, request.id)
+            self._attachments.release(backend)
             return
-        self._asking[channel] = None
-        known = channel.cursor(channel.seen) if channel.incarnation else None
-        self._data.ask(
-            lambda id: control.Attach(id, channel.name, parameters, known=known),
-            partial(self._attached_again, channel, lines),
-        )
+        held = stay.subscriptions.get(backend.be)
+        if self._holdings.stays.get(stay.subscriber) is not stay:
+            self._attachments.release(backend)
+        else:
+            cursor = held.cursor if held else self._first(session, stay, backend, outcome.execution)
+            name, parameters = backend.channel.name, backend.parameters
+            wanted = Held(backend.be, name, parameters, cursor.execution, request.live, cursor.incarnation)
+            self._keep(PendingChange(stay, backend, wanted, False, [(session, request.id)]))
 
-    def _attached_again(self, channel: Channel, lines: list[Line], answer: Reply) -> None:
-        self._asking.pop(channel, None)
-        answer = self._overtaken(answer)
-        if isinstance(answer, control.Attached):
-            self._again(channel, lines, answer)
-        elif isinstance(answer, control.Error) and answer.code == GONE:
-            for line in lines:
-                self._renewals.end(line, GONE, answer.message)
-            self._tidy()
-        elif isinstance(answer, control.Error) and (to_be_repeated(answer) or answer.code in _UNCERTAIN):
-            self._later(channel, lines, answer)
-        elif len(lines) > 1:
-            # One that is refused must not keep the others away.
-            middle = len(lines) // 2
-            self._attach_again(channel, lines[:middle])
-            self._attach_again(channel, lines[middle:])
-        elif isinstance(answer, control.Error):
-            self._renewals.end(lines[0], answer.code, answer.message)
-            self._tidy()
+    def _first(self, session: Session, stay: Stay, backend: BackendSubscription, execution: int) -> Cursor:
+        """Where a new subscription begins: the same however often it is asked for before it is stored."""
+        making = [each.held for each in self._changes.values() if each.stay is stay and each.backend is backend]
+        said = [Cursor(held.cursor, held.incarnation) for held in making]
+        said += [known[backend.be] for known in (session.cursors, stay.told) if backend.be in known]
+        begun = [max(0, resolve(backend.channel.history, cursor)) for cursor in said]
+        return backend.channel.cursor(min([execution, *begun]))
 
-    def _again(self, channel: Channel, lines: list[Line], answer: control.Attached) -> None:
-        """These lines are held, though perhaps not as they were."""
-        held = {line: be for line, be in zip(lines, answer.bes, strict=True) if channel.lines.get(line.be) is line}
-        for line, parameters in zip(lines, answer.parameters, strict=True):
-            line.missing, line.parameters = False, parameters
-        if channel.name != answer.channel:
-            self._rename(channel, answer.channel)
-        channel = self._learn(answer, held)
-        self._hear_rates(answer)
-        # Also for lines attached since: notices up to this execution may still be on their way, and come too late.
-        channel.wanted.update((line, None) for line in channel.lines.values() if not line.idle)
-        channel.seen = max(channel.seen, answer.execution)
-        self._heard(channel)
-        self.strangers(channel.name, answer.bes)
-        self._tidy()
+    def _fault(self, stay: Stay, request: subscriber.Subscribe) -> tuple[str, str] | None:
+        """Why a subscription cannot be, as far as that is known before anything is asked: a code and a sentence."""
+        try:
+            check_parameters(request.parameters, self._limits.parameter_bytes)
+        except InvalidError as error:
+            return error.code, str(error)
+        making = [change.backend for change in self._changes.values() if change.stay is stay and not change.gone]
+        backends = {backend.be: backend for backend in making} | {
+            be: held.backend for be, held in stay.subscriptions.items()
+        }
+        asked = self._asked.get(stay, Counter()).keys() - {key(request.channel, request.parameters)}
+        if len(backends) + len(asked) < self._limits.subscriptions or any(
+            _same(one, request) for one in backends.values()
+        ):
+            return None
+        return "too-many", f"at most {self._limits.subscriptions} subscriptions are allowed; give some up first"
 
-    def _rename(self, channel: Channel, name: str) -> None:
-        """A channel was known in a spelling that is not the data cluster's."""
-        del self._holdings.channels[channel.name]
-        channel.name = name
-        other = self._holdings.channels.setdefault(name, channel)
-        if other is not channel:
-            for line in channel.lines.values():
-                line.channel = other
-            other.lines.update(channel.lines)
-            channel.lines.clear()
+    def _no_longer_asked(self, stay: Stay, words: bytes) -> None:
+        asked = self._asked[stay]
+        asked[words] -= 1
+        if not asked[words]:
+            del asked[words]
+        if not asked:
+            del self._asked[stay]
 
-    def _later(self, channel: Channel, lines: list[Line], error: control.Error) -> None:
-        wait = error.retry_after or self._limits.retry_seconds
-        if error.code in _UNCERTAIN:
-            wait = self._limits.missing_seconds
-            for line in lines:
-                line.missing = True
-        self._retries.append((self._outbox.now + wait, channel, lines))
+    def _keep(self, change: PendingChange) -> None:
+        self._last += 1
+        self._changes[self._last] = change
+        self._deadlines.set(self._outbox.now, self._last)
+        self._say(self._last, change)
 
-    def _forgotten(self, line: Line) -> bool:
-        """Lets a line go, unless it is wanted or may be the answer to a wish in other words."""
-        if line.claims or line.subscriptions:
-            return False
-        if self._wished(line.channel.name):
-            self._lingering.set(self._outbox.now, line)
-            return False
-        known = self._holdings.lines.get(line.be) is line
-        self._forget(line)
-        return known
+    def _say(self, ref: int, change: PendingChange) -> None:
+        change.said = change.said or self._coordinator.up
+        change.was = self._others(change)
+        stay, held = change.stay, change.held
+        keep = coordination.Keep(ref, stay.subscriber, stay.number, held, change.gone, was=change.was)
+        self._coordinator.tell(keep)
 
-    def _unknown(self, be: int) -> bool:
-        """Whether a stranger still is one; should it be the answer to a wish, it will be known or noticed again."""
-        return not self._wished(self._strange.pop(be)) and be not in self._holdings.lines
+    def _others(self, change: PendingChange) -> tuple[int, ...]:
+        """The other numbers under which the coordinator may have what is made or given up."""
+        asked, present = change.held.subscription, change.backend.present.be
+        known = self._corrections.numbers(change.stay, present)
+        return tuple(number for number in (*known, present) if number != asked) if change.gone else known
 
-    def _wished(self, channel: str) -> bool:
-        """Whether a wish may be for this channel: one in words never heard before may be for any."""
-        return any(self._names.get(wish.channel, channel) == channel for wish in self._waiting)
-
-    def _forget(self, line: Line) -> None:
-        if self._holdings.lines.get(line.be) is not line:
+    def _begin(self, change: PendingChange) -> None:
+        held, stay, backend = change.held, change.stay, change.backend.present
+        if backend.ended:
+            self._refuse(change, GONE, backend.ended)
+            self._corrections.replace(stay, held, None)
             return
-        del self._holdings.lines[line.be], line.channel.lines[line.be]
-        for words in line.keys:
-            del self._holdings.keys[words]
-        line.channel.wanted.pop(line, None)
-        self._cache.close(line.be)
-        self._tidy()
+        subscription = stay.subscriptions.get(backend.be)
+        if subscription is None:
+            asked = Cursor(held.cursor, held.incarnation)
+            known = min(resolve(backend.channel.history, each) for each in (asked, stay.told.get(backend.be, asked)))
+            subscription = self.add(stay, backend, held.live, max(0, known))
+        subscription.live = held.live
+        if is_outdated(backend.channel.history, held, subscription.held):
+            self._corrections.replace(stay, held, subscription.held)
+        self._answer(subscription, change.waiters)
 
-    def _tidy(self) -> None:
-        idle = [name for name, channel in self._holdings.channels.items() if not channel.lines]
-        for name in idle:
-            if not self._wished(name):
-                del self._holdings.channels[name]
+    def _answer(self, subscription: FrontendSubscription, waiters: list[tuple[Session, int]]) -> None:
+        """Says where the subscription goes on, and goes on there.
 
-    def _detach(self, bes: list[int]) -> None:
-        self._leaving.update(dict.fromkeys(bes))
-        for part in parts(bes, lambda _: _NUMBER_BYTES):
-            self._ask_to_detach(part)
+        What was sent before may have been ignored, if the answer to an earlier request had been lost.
+        """
+        self._catchup.stop(subscription)
+        subscription.sent = subscription.acknowledged
+        held, history = subscription.held, subscription.backend.channel.history
+        for session, id in waiters:
+            said = session.cursors.get(held.subscription)
+            told = since(history, said.incarnation) if said and said.incarnation != held.incarnation else []
+            self._outbox.reply(session, subscriber.Subscribed(id, held, told))
+        self._catchup.start(subscription)
 
-    def _ask_to_detach(self, bes: list[int]) -> None:
-        self._data.ask(lambda id: control.Detach(id, bes), partial(self._detached, bes))
+    def _end(self, change: PendingChange) -> None:
+        be = change.held.subscription
+        if subscription := change.stay.subscriptions.get(change.backend.present.be):
+            held = subscription.held
+            self.remove(subscription)
+            if held.subscription != be:
+                self._corrections.replace(change.stay, held, None)
+        for session, id in change.waiters:
+            self._outbox.reply(session, subscriber.Unsubscribed(id, be))
 
-    def _detached(self, bes: list[int], answer: Reply) -> None:  # noqa: ARG002
-        for be in bes:
-            self._leaving.pop(be, None)
+    def _refuse(self, change: PendingChange, code: str, message: str) -> None:
+        for session, id in change.waiters:
+            self._outbox.refuse(session, code, message, id)
+        change.waiters.clear()
 
 
-def _weight(line: Line) -> int:
-    return size(line.parameters) + _NUMBER_BYTES
+def _missing(stay: Stay, request: subscriber.Subscribe) -> FrontendSubscription | None:
+    """What is asked for, if it is held already though its channel is missing."""
+    held = [each for each in stay.subscriptions.values() if each.backend.missing and _same(each.backend, request)]
+    return held[0] if held else None
+
+
+def _same(backend: BackendSubscription, request: subscriber.Subscribe) -> bool:
+    """Whether a subscription that is held is asked for, in the words of the welcome."""
+    same_name = backend.channel.name.casefold() == request.channel.casefold()
+    return same_name and backend.parameters == request.parameters

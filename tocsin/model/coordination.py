@@ -25,7 +25,7 @@ class Message(msgspec.Struct, frozen=True, tag_field="type"):
     """Base of all messages."""
 
 
-class Stay(msgspec.Struct, frozen=True, array_like=True):
+class StayId(msgspec.Struct, frozen=True, array_like=True):
     """A subscriber on a broker, for the ``stay``-th time anywhere."""
 
     subscriber: SubscriberName
@@ -40,8 +40,8 @@ class Hello(Message, frozen=True, tag="hello"):
 
     broker: str
     url: str
-    serving: list[Stay] = []
-    prepared: list[Stay] = []
+    serving: list[StayId] = []
+    prepared: list[StayId] = []
     capacity: float = 1.0
     place: tuple[float, float] | None = None
     more: bool = False

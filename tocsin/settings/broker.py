@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.settings.section import Origins, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 CachePolicy = Literal["least-recently-used", "least-subscribed", "time-to-live"]
-_LIMITS = Limits()
+_LIMITS = BrokerLimits()
 
 
 class Broker(Section, frozen=True, kw_only=True):

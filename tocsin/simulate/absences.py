@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from tocsin.broker.holdings import Stay, Subscription
+from tocsin.broker.holdings import FrontendSubscription, Stay
 from tocsin.model.weight import weight
 from tocsin.simulate.cluster import DataCluster
 from tocsin.simulate.kept import Kept
@@ -23,8 +23,8 @@ class Delivered(NamedTuple):
 class Absences:
     """Who is away from all brokers of a system, and what each had been given of what it holds.
 
-    Of a live subscription nothing is missed. What a broker's cache has lost it pulls: first of one line, and then of
-    all others of the channel together, from where the one that is furthest behind goes on.
+    Of a live subscription nothing is missed. What a broker's cache has lost it pulls: first of one BE subscription, and
+    then of all others of the channel together, from where the one that is furthest behind goes on.
     """
 
     def __init__(self, cluster: DataCluster, sizes: Sizes) -> None:
@@ -40,28 +40,28 @@ class Absences:
     def end(self, stay: Stay, kept: Kept) -> Delivered:
         """It is back, perhaps on another broker, which is the one that keeps this: what is brought and given now."""
         self._stays[stay.subscriber] = stay
-        given, lost = self._given.pop(stay.subscriber, {}), dict[str, list[tuple[Subscription, int]]]()
+        given, lost = self._given.pop(stay.subscriber, {}), dict[str, list[tuple[FrontendSubscription, int]]]()
         outgoing = deliveries = 0
         for be, subscription in stay.subscriptions.items():
             if subscription.live or be not in given:
                 continue
-            missed = self._found(be, given[be], subscription.line.level)
+            missed = self._found(be, given[be], subscription.backend.level)
             outgoing, deliveries = outgoing + self._weight(be, missed), deliveries + len(missed)
             cursor = self._cursor(subscription, given[be])
-            if cursor < subscription.line.level and not kept.has(be, cursor):
-                lost.setdefault(subscription.line.channel.name, []).append((subscription, cursor))
+            if cursor < subscription.backend.level and not kept.has(be, cursor):
+                lost.setdefault(subscription.backend.channel.name, []).append((subscription, cursor))
         incoming = sum(self._pulled(each[:1]) + self._pulled(each[1:]) for each in lost.values())
         return Delivered(incoming, outgoing, deliveries)
 
-    def _cursor(self, subscription: Subscription, given: int) -> int:
+    def _cursor(self, subscription: FrontendSubscription, given: int) -> int:
         """The last that it has had, which is earlier than what it was given when nothing was found for a while."""
-        had = self._found(subscription.line.be, subscription.acknowledged, given)
+        had = self._found(subscription.backend.be, subscription.acknowledged, given)
         return had[-1] if had else subscription.acknowledged
 
-    def _pulled(self, lost: list[tuple[Subscription, int]]) -> int:
+    def _pulled(self, lost: list[tuple[FrontendSubscription, int]]) -> int:
         first = min((cursor for _, cursor in lost), default=0)
-        lines = [subscription.line for subscription, _ in lost]
-        return sum(self._weight(line.be, self._found(line.be, first, line.level)) for line in lines)
+        backends = [subscription.backend for subscription, _ in lost]
+        return sum(self._weight(backend.be, self._found(backend.be, first, backend.level)) for backend in backends)
 
     def _found(self, be: int, after: int, last: int) -> list[int]:
         """The executions that found something."""

@@ -7,9 +7,9 @@ from itertools import count
 from typing import Any
 
 from tocsin.broker import actions, events
-from tocsin.broker.core import Broker
+from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import Bearer
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.coordinator.tokens import Verifier
 from tocsin.model import control, coordination
 from tocsin.simulate import coordinatorhost, datahost
@@ -25,7 +25,7 @@ BEAT_SECONDS = 1.0
 class Uplink:
     """A broker's link to the coordinator or to the data cluster, opened again whenever it is lost."""
 
-    def __init__(self, process: BrokerHost, name: events.Link, host: str, purpose: str) -> None:
+    def __init__(self, process: BrokerHost, name: events.LinkName, host: str, purpose: str) -> None:
         self._process, self._name, self._host, self._purpose = process, name, host, purpose
         self._link: Link | None = None
         self.open = False
@@ -93,16 +93,16 @@ class BrokerHost(Process):
     for what goes to subscribers; the two links are connections of their own, with few bytes.
     """
 
-    core: Broker
+    core: BrokerCore
 
     def __init__(
         self,
         world: World,
         name: str,
-        limits: Limits | None = None,
+        limits: BrokerLimits | None = None,
         capacity: float = 1.0,
         place: tuple[float, float] | None = None,
-        make: Callable[..., Broker] = Broker,
+        make: Callable[..., BrokerCore] = BrokerCore,
         queue: Queue | None = None,
     ) -> None:
         core = make(name, f"ws://{name}", self._verified, limits=limits, capacity=capacity, place=place)
@@ -110,7 +110,7 @@ class BrokerHost(Process):
         self.sessions: dict[int, Link] = {}
         self._outlet = Outlet(world.clock, queue or Queue())
         self._untold: dict[int, int] = {}
-        self._much = (limits or Limits()).waiting_bytes // 4
+        self._much = (limits or BrokerLimits()).waiting_bytes // 4
         self.sent: Callable[[float, bytes], None] | None = None
         self.pulled: Callable[[float, control.Results], None] | None = None
         self._numbers = count(1)

@@ -1,4 +1,4 @@
-"""Deliveries as sums: a broker whose lines are credited with what an execution brings, instead of handing it over.
+"""Deliveries as sums: a broker credits its BE subscriptions with what an execution brings, and hands nothing over.
 
 Logins, subscriptions, attachments, reports and moves go through the core as ever. Only the results stay in the data
 cluster: nothing is pulled, and no frame is sent. What somebody missed while away is accounted on return.
@@ -14,9 +14,9 @@ import numpy as np
 from tocsin.balance.workload import Int64s
 from tocsin.broker import events
 from tocsin.broker.actions import Action
-from tocsin.broker.core import Broker
-from tocsin.broker.holdings import Channel, Line, Session, Stay
-from tocsin.broker.reports import Rates
+from tocsin.broker.core import BrokerCore
+from tocsin.broker.holdings import BackendSubscription, HeldChannel, Session, Stay
+from tocsin.broker.reports import DataRates
 from tocsin.model.subscriber import Held
 from tocsin.simulate.absences import Absences, Delivered
 from tocsin.simulate.kept import Kept
@@ -25,7 +25,7 @@ from tocsin.simulate.meters import Meters, Told
 _VISITS = (events.Received, events.Closed)
 
 
-class CountedBroker(Broker):
+class CountedBroker(BrokerCore):
     """A broker's core that can be told of an execution in one go.
 
     ``caught_up`` is told when somebody is back, and what that took. ``told`` is what the data cluster says of λ.
@@ -44,12 +44,12 @@ class CountedBroker(Broker):
         self._absences, self._caught_up = absences, caught_up
         # For those who open and close its shelves, and those who look there; nothing is delivered that would be put.
         self._cache = self._attachments._cache = self._catchup._cache = self._kept = Kept(self._limits.cache_bytes)
-        self._attendance._cache = self._kept
+        self._demand._cache = self._kept
         self._audiences: dict[str, tuple[int, Int64s, Int64s]] = {}
 
     def handle(self, now: float, event: events.Event) -> list[Action]:
         """What is to be done, in this order."""
-        # A Tick gives up lines at most, which the number of lines tells; all else may change who is given what.
+        # A Tick gives up BE subscriptions at most, which their number tells; all else may change who is given what.
         if not isinstance(event, events.Tick):
             self._audiences.clear()
         session = self._sessions.get(event.session) if isinstance(event, _VISITS) else None
@@ -75,19 +75,19 @@ class CountedBroker(Broker):
         self._traffic.send(now, outgoing, name, seconds)
         return Delivered(incoming, outgoing, deliveries)
 
-    def takes(self, stay: Stay, line: Line) -> bool:
+    def takes(self, stay: Stay, backend: BackendSubscription) -> bool:
         """Whether a connected subscriber can have one more subscription at once."""
         session, few = stay.session, len(stay.subscriptions) < self._limits.subscriptions
-        connected = session is not None and not session.slow and line.be not in session.cursors
-        return connected and few and line.be not in stay.subscriptions
+        connected = session is not None and not session.slow and backend.be not in session.cursors
+        return connected and few and backend.be not in stay.subscriptions
 
-    def add(self, stay: Stay, line: Line, live: bool) -> Held:
+    def add(self, stay: Stay, backend: BackendSubscription, live: bool) -> Held:
         """Makes an FE subscription that begins now."""
-        self._attachments.claim(line)
-        subscription = self._requests.add(stay, line, live, line.channel.seen)
+        self._attachments.claim(backend)
+        subscription = self._requests.add(stay, backend, live, backend.channel.seen)
         self._catchup.start(subscription)
-        self._attachments.release(line)
-        self._audiences.pop(line.channel.name, None)
+        self._attachments.release(backend)
+        self._audiences.pop(backend.channel.name, None)
         return subscription.held
 
     def _visited(self, now: float, session: Session, stay: Stay) -> None:
@@ -100,15 +100,15 @@ class CountedBroker(Broker):
         elif stay.session is None:
             self._absences.begin(stay)
 
-    def _audience(self, channel: Channel) -> tuple[Int64s, Int64s]:
-        """Those of a channel's lines that somebody is there for, and to how many each goes."""
-        known, held = self._audiences.get(channel.name), len(channel.lines)
+    def _audience(self, channel: HeldChannel) -> tuple[Int64s, Int64s]:
+        """Those of a channel's BE subscriptions that somebody is there for, and to how many each goes."""
+        known, held = self._audiences.get(channel.name), len(channel.backends)
         if known is None or known[0] != held:
-            lines = self._attendance.attended(channel.lines.values())
-            counts = [len(line.current) + len(line.ahead) for line in lines]
-            known = held, np.array([line.be for line in lines], np.int64), np.array(counts, np.int64)
+            backends = self._demand.select(channel.backends.values())
+            counts = [len(backend.current) + len(backend.ahead) for backend in backends]
+            known = held, np.array([backend.be for backend in backends], np.int64), np.array(counts, np.int64)
             self._audiences[channel.name] = known
         return known[1:]
 
-    def _rates(self) -> Rates:
+    def _rates(self) -> DataRates:
         return Meters(self._holdings, self._data, self._told_rates)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tocsin.balance.book import Book
-from tocsin.broker.core import Broker
-from tocsin.broker.holdings import Line, Stay
+from tocsin.broker.core import BrokerCore
+from tocsin.broker.holdings import BackendSubscription, Stay
 from tocsin.client.core import Core as Client
 from tocsin.coordinator.core import Coordinator
 from tocsin.coordinator.registry import Registry
@@ -12,14 +12,14 @@ from tocsin.coordinator.store.records import Place
 from tocsin.model.subscriber import Held
 
 
-def stays(broker: Broker) -> dict[str, Stay]:
+def stays(broker: BrokerCore) -> dict[str, Stay]:
     """Who stays on a broker."""
     return broker.holdings.stays
 
 
-def lines(broker: Broker) -> dict[int, Line]:
+def backends(broker: BrokerCore) -> dict[int, BackendSubscription]:
     """The BE subscriptions a broker holds."""
-    return broker.holdings.lines
+    return broker.holdings.backends
 
 
 def place(coordinator: Coordinator, subscriber: str) -> Place:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tocsin.balance.workload import Int64s
-from tocsin.broker.cache import Cache, LeastRecentlyUsed
+from tocsin.broker.cache import LeastRecentlyUsed, ResultCache
 
 _MANY = 20_000
 
@@ -27,7 +27,7 @@ class Weight(bytes):
         return self._size
 
 
-class Kept(Cache):
+class Kept(ResultCache):
     """A cache that has nothing to give, and says what it would have given.
 
     What happens to it is only written down, and done when somebody asks, which in many runs nobody does.
@@ -38,15 +38,15 @@ class Kept(Cache):
         self._written: list[Callable[[], None]] = []
 
     def write(self, now: float, execution: int, bes: Int64s, weights: Int64s) -> None:
-        """An execution has found so much for each of these lines."""
+        """An execution has found so much for each of these BE subscriptions."""
         self._write(partial(self._put, now, execution, bes, weights))
 
     def open(self, be: int, since: int) -> None:
-        """From now on what is found for a line counts."""
+        """From now on what is found for a BE subscription counts."""
         self._write(partial(super().open, be, since))
 
     def close(self, be: int) -> None:
-        """Forgets a line."""
+        """Forgets a BE subscription."""
         self._write(partial(super().close, be))
 
     def after(self, be: int, execution: int) -> list[tuple[int, bytes]]:  # noqa: ARG002
@@ -54,7 +54,8 @@ class Kept(Cache):
         return []
 
     def has(self, be: int, execution: int) -> bool:
-        """Whether all results of the line after an execution would be here, for somebody who is given them."""
+        """Whether all results of the BE subscription after an execution would be here, for somebody who is given
+        them."""
         self._catch_up()
         return super().after(be, execution) is not None
 

@@ -1,4 +1,4 @@
-"""λ of all BE subscriptions as arrays: the same figures as those of brokers' lines, for all of them at once."""
+"""λ of all BE subscriptions as arrays: the same figures as those of brokers, for all of them at once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from tocsin.balance.workload import Floats
 from tocsin.broker.accounting import LEAST, TOLERANCE
 from tocsin.broker.holdings import Holdings
-from tocsin.broker.outbox import DataLink
-from tocsin.broker.reports import Rates
+from tocsin.broker.outbox import DataRequests
+from tocsin.broker.reports import DataRates
 from tocsin.simulate.cluster import DataCluster
 
 
 class Told:
-    """λ by the number of the BE subscription, as the data cluster knows it: whoever holds a line is told at once."""
+    """λ by the number of the BE subscription, as the data cluster knows it: whoever holds one is told at once."""
 
     def __init__(self, cluster: DataCluster, count: int) -> None:
         self._cluster, self._bes = cluster, np.arange(count + 1)
@@ -29,18 +29,18 @@ class Told:
         return self._rates
 
 
-class Meters(Rates):
+class Meters(DataRates):
     """Which of these rates a broker says to the coordinator."""
 
-    def __init__(self, holdings: Holdings, data: DataLink, told: Told) -> None:
+    def __init__(self, holdings: Holdings, data: DataRequests, told: Told) -> None:
         super().__init__(holdings, data)
         self._told = told
         self._said = np.zeros(1)
 
     def changes(self, now: float) -> dict[int, float]:
         """Those that differ from what was last said of them."""
-        lines, told = self._holdings.lines, self._told.at(now)
-        bes = np.fromiter(lines, np.int64, len(lines))
+        backends, told = self._holdings.backends, self._told.at(now)
+        bes = np.fromiter(backends, np.int64, len(backends))
         before, self._said = self._said, np.zeros(len(told))
         held = bes[bes < len(before)]
         self._said[held] = before[held]

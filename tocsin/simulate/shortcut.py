@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tocsin.broker.holdings import Line, Stay, key
+from tocsin.broker.holdings import BackendSubscription, Stay, key
 from tocsin.client.actions import State
 from tocsin.client.core import Core
 from tocsin.client.events import Subscribe
@@ -33,16 +33,16 @@ class Shortcut:
         found = self._found(person, wish)
         if found is None:
             return False
-        broker, stay, line = found
-        held = broker.add(stay, line, wish.live)
+        broker, stay, backend = found
+        held = broker.add(stay, backend, wish.live)
         _keep(self._coordinator().core, person.host, held)
         _confirm(person.core, wish, held)
         person.diary.begun(held.subscription, held.cursor, held.live)
         person.world.trace.event(person.world.clock.now, person.host, wish, b"%d" % held.subscription)
         return True
 
-    def _found(self, person: Person, wish: Subscribe) -> tuple[CountedBroker, Stay, Line] | None:
-        """Whose line it would be; None if anything is in the way."""
+    def _found(self, person: Person, wish: Subscribe) -> tuple[CountedBroker, Stay, BackendSubscription] | None:
+        """Whose BE subscription it would be; None if anything is in the way."""
         coordinator, name = self._coordinator(), person.host
         if not (person.alive and coordinator.alive and _idle(person.core)):
             return None
@@ -51,10 +51,13 @@ class Shortcut:
         host = self._brokers.get(place.broker) if place.broker and not moving else None
         if host is None or not (host.alive and host.linked) or not isinstance(host.core, CountedBroker):
             return None
-        stay, line = host.core.holdings.stays.get(name), host.core.holdings.keys.get(key(wish.channel, wish.parameters))
-        if stay is None or line is None or stay.number != place.stay or not host.core.takes(stay, line):
+        stay, backend = (
+            host.core.holdings.stays.get(name),
+            host.core.holdings.keys.get(key(wish.channel, wish.parameters)),
+        )
+        if stay is None or backend is None or stay.number != place.stay or not host.core.takes(stay, backend):
             return None
-        return host.core, stay, line
+        return host.core, stay, backend
 
 
 def _idle(core: Core) -> bool:

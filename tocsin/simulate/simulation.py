@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from heapq import merge
 from typing import Any, Literal
 
-from tocsin.broker.limits import Limits as BrokerLimits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.client.events import Stop
 from tocsin.coordinator.events import Balance, Decided
 from tocsin.coordinator.limits import Limits as CoordinatorLimits

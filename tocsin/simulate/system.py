@@ -12,7 +12,7 @@ from typing import Any
 from tocsin.balance.placement.place import Placement
 from tocsin.balance.registry import placement, planner
 from tocsin.balance.thresholds import Thresholds
-from tocsin.broker.limits import Limits as BrokerLimits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.client import events as wishes
 from tocsin.client.rules import Rules
 from tocsin.coordinator import answers, events

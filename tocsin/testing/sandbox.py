@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 from websockets.asyncio.server import ServerConnection, serve
 
 from tocsin.broker import events as broker_events
-from tocsin.broker.core import Broker
-from tocsin.broker.limits import Limits
+from tocsin.broker.core import BrokerCore
+from tocsin.broker.limits import BrokerLimits
 from tocsin.client.rules import Rules
 from tocsin.coordinator import answers, events
 from tocsin.model import control
@@ -40,7 +40,7 @@ class Sandbox(Wires):
         limits: of the brokers.
     """
 
-    def __init__(self, *brokers: str, limits: Limits | None = None) -> None:
+    def __init__(self, *brokers: str, limits: BrokerLimits | None = None) -> None:
         super().__init__()
         self._names, self._limits = brokers or ("a",), limits
         self.calls = Calls(self._ask)
@@ -71,7 +71,7 @@ class Sandbox(Wires):
 
         server = await serve(served, "127.0.0.1", 0, compression=None, ping_interval=None, close_timeout=1)
         url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
-        core = Broker(name, url, lambda token: self._bearer(name, token), limits=self._limits)
+        core = BrokerCore(name, url, lambda token: self._bearer(name, token), limits=self._limits)
         node = self.nodes[name] = Node(name, core, next(self._numbers), server, url)
         self._tell_broker(node, broker_events.Connected("data"))
         self._tell_broker(node, broker_events.Connected("coordinator"))

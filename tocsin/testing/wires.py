@@ -18,7 +18,7 @@ from tocsin.balance.registry import placement, planner
 from tocsin.balance.thresholds import Thresholds
 from tocsin.broker import actions as broker_actions
 from tocsin.broker import events as broker_events
-from tocsin.broker.core import Broker
+from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import Bearer
 from tocsin.coordinator import actions, answers, events
 from tocsin.coordinator.core import Coordinator
@@ -41,7 +41,7 @@ class Node:
     """A broker."""
 
     name: str
-    core: Broker
+    core: BrokerCore
     link: int
     server: Server
     url: str

@@ -239,7 +239,7 @@ async def test_a_peer_that_is_silent_though_it_was_asked_is_ended(tmp_path: Path
 
 
 async def test_a_peer_that_never_answers_a_close_is_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.broker.server.sessions.CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr("tocsin.broker.server.connections.CLOSE_SECONDS", 0.1)
     async with raw(world) as peer:
         await peer.upgrade()
         peer.writer.write(frame(BINARY))

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.broker.server.test_bad_input import frame, frames
 from tests.broker.world import verify
 from tocsin.broker import events
-from tocsin.broker.core import Broker
-from tocsin.broker.limits import Limits
-from tocsin.broker.server.connection import Connection
-from tocsin.broker.server.driver import Driver
+from tocsin.broker.core import BrokerCore
+from tocsin.broker.limits import BrokerLimits
+from tocsin.broker.server.connection import SubscriberConnection
+from tocsin.broker.server.connections import Connections
+from tocsin.broker.server.driver import BrokerDriver
 from tocsin.broker.server.entrance import Entrance
-from tocsin.broker.server.sessions import Sessions
 from tocsin.http.origins import Origins
 from tocsin.model.coordination import Prepare
 from tocsin.model.subscriber import Answer
@@ -73,15 +73,15 @@ class Transport(asyncio.Transport):
         self.ended = True
 
 
-async def feed(stream: bytes, cuts: list[int]) -> tuple[Transport, Sessions]:
+async def feed(stream: bytes, cuts: list[int]) -> tuple[Transport, Connections]:
     """What comes of a stream that arrives in pieces."""
-    driver = Driver(Broker("north", "ws://north", verify, limits=Limits(message_bytes=LIMIT)))
+    driver = BrokerDriver(BrokerCore("north", "ws://north", verify, limits=BrokerLimits(message_bytes=LIMIT)))
     entrance = Entrance(Origins("broker", [], demo=False), 10)
     entrance.open = True
-    sessions = Sessions(entrance, driver, message_bytes=LIMIT, waiting_bytes=100_000, burst=100)
+    sessions = Connections(entrance, driver, message_bytes=LIMIT, waiting_bytes=100_000, burst=100)
     driver.start(sessions.get, {}, lambda _: None, lambda _: None)
     driver.feed(events.Told(Prepare("ann", 1, [])))
-    connection, transport = Connection(sessions), Transport()
+    connection, transport = SubscriberConnection(sessions), Transport()
     connection.connection_made(transport)
     connection.data_received(HANDSHAKE)
     edges = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any, cast
 
 from tocsin.broker import actions, events
-from tocsin.broker.core import Broker
-from tocsin.broker.server.connection import Connection
-from tocsin.broker.server.driver import Driver
+from tocsin.broker.core import BrokerCore
+from tocsin.broker.server.connection import SubscriberConnection
+from tocsin.broker.server.driver import BrokerDriver
 from tocsin.model import control
 
 
@@ -42,16 +42,16 @@ class Peer:
 class Closing:
     """A connection whose close is told to the driver at once."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: BrokerDriver) -> None:
         self._driver = driver
 
     def close(self, code: int, reason: str) -> None:
         self._driver.closed(1)
 
 
-def driven(core: Scripted) -> tuple[Driver, Peer]:
-    driver, peer = Driver(cast(Broker, core)), Peer()
-    connection = cast(Connection, Closing(driver))
+def driven(core: Scripted) -> tuple[BrokerDriver, Peer]:
+    driver, peer = BrokerDriver(cast(BrokerCore, core)), Peer()
+    connection = cast(SubscriberConnection, Closing(driver))
     driver.start(lambda _: connection, {"data": peer, "coordinator": peer}, lambda _: None, lambda _: None)
     return driver, peer
 

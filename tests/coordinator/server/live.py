@@ -17,7 +17,7 @@ from tests.broker.world import DataCluster
 from tests.coordinator.server.running import Running
 from tests.waiting import until_async
 from tocsin.broker import actions, events
-from tocsin.broker.core import Broker
+from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import Bearer
 from tocsin.coordinator.tokens import Verifier
 from tocsin.model import control, coordination, subscriber
@@ -64,7 +64,7 @@ class LiveBroker:
 
     def __init__(self, name: str, data: DataCluster) -> None:
         self.name, self.verifier = name, Verifier(Trust())
-        self.core = Broker(name, f"ws://{name}.example.org/subscriber", self._verified)
+        self.core = BrokerCore(name, f"ws://{name}.example.org/subscriber", self._verified)
         self.told: dict[int, list[subscriber.Answer]] = {}
         self._data, self._sessions = data, count(1)
         self._wire: Wire | None = None

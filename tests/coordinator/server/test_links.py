@@ -19,7 +19,7 @@ from tests.waiting import until_async
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.server import links
 from tocsin.http.listening import STOP_SECONDS
-from tocsin.model.coordination import Accepted, Beat, Hello, Load, Refused, Release, Stay
+from tocsin.model.coordination import Accepted, Beat, Hello, Load, Refused, Release, StayId
 from tocsin.model.subscriber import Code
 
 
@@ -151,7 +151,7 @@ async def test_hello_twice_on_one_link_is_as_once(coordinator: Running, link: Wi
 
 
 async def test_what_a_broker_has_of_nobody_it_is_told_to_release(coordinator: Running, link: Wire) -> None:
-    await link.say(Hello("north", "ws://north", prepared=[Stay("ann", 3)]))
+    await link.say(Hello("north", "ws://north", prepared=[StayId("ann", 3)]))
     assert isinstance(await link.hear(), Accepted)
     assert await link.hear() == Release("ann", 3)
 
@@ -210,7 +210,7 @@ async def _deaf(coordinator: Running) -> AsyncIterator[Wire]:
         async with wire(coordinator, coordinator.token("north", "broker"), sock=small, close_timeout=0.1) as deaf:
             await _greet(deaf)
             deaf.connection.transport.pause_reading()
-            unknown = [Stay(f"subscriber-{number}", 1) for number in range(30_000)]
+            unknown = [StayId(f"subscriber-{number}", 1) for number in range(30_000)]
             await deaf.say(Hello("north", "ws://north", prepared=unknown))
             yield deaf
             deaf.connection.transport.abort()

@@ -10,7 +10,7 @@ from tocsin.errors import ForbiddenError, UnauthorizedError
 from tocsin.model.trust import Trust
 
 
-class Access:
+class BrokerAccess:
     """Knows what tokens are checked with, once the coordinator has told it. ``demo_token`` is an operator's."""
 
     def __init__(self, demo_token: str | None = None) -> None:

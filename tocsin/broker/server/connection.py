@@ -42,32 +42,32 @@ class Owner(Protocol):
     quota: int
     burst: int
 
-    def entering(self, connection: Connection, request: Request) -> Response | None:
+    def entering(self, connection: SubscriberConnection, request: Request) -> Response | None:
         """Why a handshake is refused, if it is."""
         ...
 
-    def entered(self, connection: Connection) -> None:
+    def entered(self, connection: SubscriberConnection) -> None:
         """It is open, and gets its number."""
         ...
 
-    def received(self, connection: Connection, data: bytes) -> None:
+    def received(self, connection: SubscriberConnection, data: bytes) -> None:
         """A whole message has come."""
         ...
 
-    def owing(self, connection: Connection) -> None:
+    def owing(self, connection: SubscriberConnection) -> None:
         """What waits to be written must be looked at soon."""
         ...
 
-    def leaving(self, connection: Connection) -> None:
+    def leaving(self, connection: SubscriberConnection) -> None:
         """Nothing more comes from it, and it must end soon."""
         ...
 
-    def left(self, connection: Connection, code: int) -> None:
+    def left(self, connection: SubscriberConnection, code: int) -> None:
         """It has ended."""
         ...
 
 
-class Connection(asyncio.Protocol):
+class SubscriberConnection(asyncio.Protocol):
     """One connection, from its handshake on.
 
     ``owed`` bytes were written since it was last reported how many wait. ``heard`` and ``idle`` are for whoever looks

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tocsin.broker.server.connection import Connection
+from tocsin.broker.server.connection import SubscriberConnection
 from tocsin.http import doorway
 
 
-class Doorways(doorway.Doorways):
+class SubscriberDoorways(doorway.Doorways):
     """As those of every server, but ``connection`` makes the WebSocket that they lead to."""
 
-    def __init__(self, connection: Callable[[], Connection], most: int, seconds: float) -> None:
+    def __init__(self, connection: Callable[[], SubscriberConnection], most: int, seconds: float) -> None:
         super().__init__(most, seconds)
         self.connection = connection
 
-    def protocol(self, **given: Any) -> Doorway:
+    def protocol(self, **given: Any) -> SubscriberDoorway:
         """For Uvicorn, in place of a class."""
-        return Doorway(self, **given)
+        return SubscriberDoorway(self, **given)
 
 
-class Doorway(doorway.Doorway):
+class SubscriberDoorway(doorway.Doorway):
     """One of them."""
 
-    def __init__(self, doorways: Doorways, **given: Any) -> None:
+    def __init__(self, doorways: SubscriberDoorways, **given: Any) -> None:
         super().__init__(doorways, **given)
         self._leads_to = doorways.connection
 

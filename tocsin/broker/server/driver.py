@@ -9,9 +9,9 @@ from typing import Protocol
 
 from tocsin.alarm import Alarm
 from tocsin.broker import actions, events
-from tocsin.broker.core import Broker
+from tocsin.broker.core import BrokerCore
 from tocsin.broker.server import frames
-from tocsin.broker.server.connection import Connection
+from tocsin.broker.server.connection import SubscriberConnection
 from tocsin.log import get_logger
 from tocsin.model import control, coordination
 from tocsin.model.trust import Trust
@@ -19,40 +19,40 @@ from tocsin.model.trust import Trust
 log = get_logger(__name__)
 
 
-class Peer(Protocol):
+class MessageSender(Protocol):
     """Where a link's messages go."""
 
     def send(self, message: control.Request | coordination.FromBroker) -> None: ...
 
 
-class Driver:
+class BrokerDriver:
     """The core with its clock. ``start`` says where its actions go, before anything happens.
 
     What can go wrong: a fault in the core is logged, and whatever it had wanted done until then is done with the next
     event.
     """
 
-    def __init__(self, core: Broker) -> None:
+    def __init__(self, core: BrokerCore) -> None:
         self.core = core
-        self.linked: dict[events.Link, bool] = {"coordinator": False, "data": False}
+        self.linked: dict[events.LinkName, bool] = {"coordinator": False, "data": False}
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._tick)
         self._settling, self._busy = False, False
         self._waiting: deque[events.Event] = deque()
-        self._connection: Callable[[int], Connection | None] = lambda _: None
-        self._peers: Mapping[events.Link, Peer] = {}
+        self._connection: Callable[[int], SubscriberConnection | None] = lambda _: None
+        self._links: Mapping[events.LinkName, MessageSender] = {}
         self._publish: Callable[[actions.PublishBatch], None] = lambda _: None
         self._learn: Callable[[Trust], None] = lambda _: None
 
     def start(
         self,
-        connection: Callable[[int], Connection | None],
-        peers: Mapping[events.Link, Peer],
+        connection: Callable[[int], SubscriberConnection | None],
+        links: Mapping[events.LinkName, MessageSender],
         publish: Callable[[actions.PublishBatch], None],
         learn: Callable[[Trust], None],
     ) -> None:
         """Where to find a session's connection and the links' other ends, who publishes, and who checks tokens."""
-        self._connection, self._peers, self._publish, self._learn = connection, peers, publish, learn
+        self._connection, self._links, self._publish, self._learn = connection, links, publish, learn
 
     def stop(self) -> None:
         """No more ticks."""
@@ -79,12 +79,12 @@ class Driver:
         """The session that has been without a login for longest."""
         return self.core.stranger
 
-    def connected(self, link: events.Link) -> None:
+    def connected(self, link: events.LinkName) -> None:
         """A link is up."""
         self.linked[link] = True
         self.feed(events.Connected(link))
 
-    def lost(self, link: events.Link) -> None:
+    def lost(self, link: events.LinkName) -> None:
         """A link is down."""
         self.linked[link] = False
         self.feed(events.Lost(link))
@@ -134,9 +134,9 @@ class Driver:
                 if connection := self._connection(session):
                     connection.close(code, reason)
             case actions.ToData(message):
-                self._peers["data"].send(message)
+                self._links["data"].send(message)
             case actions.ToCoordinator(message):
-                self._peers["coordinator"].send(message)
+                self._links["coordinator"].send(message)
             case actions.PublishBatch():
                 self._publish(action)
             case actions.TrustLearned(trust):

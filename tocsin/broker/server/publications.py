@@ -23,7 +23,7 @@ _SHARES: Final = {"Content-Type": SHARES}
 Outcome = BatchPublished | BatchFailed
 
 
-class Publications:
+class PublicationSender:
     """Sends batches, and answers every one.
 
     What can go wrong: the data cluster refuses records (told one by one), is busy (told with the time to wait), does

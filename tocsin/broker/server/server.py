@@ -10,20 +10,19 @@ import httpx
 import msgspec
 
 from tocsin.broker import events
-from tocsin.broker.cache import LeastRecentlyUsed, LeastSubscribed, Policy, TimeToLive
-from tocsin.broker.core import Broker
-from tocsin.broker.limits import Limits
-from tocsin.broker.server.access import Access
-from tocsin.broker.server.connection import Connection
-from tocsin.broker.server.doorway import Doorways
-from tocsin.broker.server.driver import Driver
+from tocsin.broker.cache import EvictionPolicy, LeastRecentlyUsed, LeastSubscribed, TimeToLive
+from tocsin.broker.core import BrokerCore
+from tocsin.broker.limits import BrokerLimits
+from tocsin.broker.server.access import BrokerAccess
+from tocsin.broker.server.connection import SubscriberConnection
+from tocsin.broker.server.connections import Connections
+from tocsin.broker.server.doorway import SubscriberDoorways
+from tocsin.broker.server.driver import BrokerDriver
 from tocsin.broker.server.entrance import Entrance
 from tocsin.broker.server.expiry import Expiry
-from tocsin.broker.server.link import Link
-from tocsin.broker.server.peers import CoordinatorLink, DataLink
-from tocsin.broker.server.publications import Publications
-from tocsin.broker.server.sessions import Sessions
-from tocsin.broker.server.status import MOST_NAMES, Health, Status, cached, slow
+from tocsin.broker.server.links import CoordinatorLink, DataLink, Link
+from tocsin.broker.server.publications import PublicationSender
+from tocsin.broker.server.status import MOST_NAMES, BrokerHealth, BrokerStatus, cache_status, slow
 from tocsin.http.demo import DEMO_TOKEN
 from tocsin.http.listening import is_loopback
 from tocsin.http.origins import Origins
@@ -42,10 +41,10 @@ class BrokerServer:
     def __init__(self, section: Section, url: str, ca: str = "") -> None:
         limits = limits_of(section)
         demo_token = _demo_token(section)
-        self.name, self.url, self.access = section.name, url, Access(demo_token)
+        self.name, self.url, self.access = section.name, url, BrokerAccess(demo_token)
         self.origins = Origins("broker", section.origins, demo_token is not None)
         place = (section.place[0], section.place[1]) if section.place else None
-        self._core = Broker(
+        self._core = BrokerCore(
             section.name,
             url,
             self.access.subscriber,
@@ -54,17 +53,19 @@ class BrokerServer:
             capacity=section.capacity,
             place=place,
         )
-        self._driver = Driver(self._core)
-        self.sessions = Sessions(
+        self._driver = BrokerDriver(self._core)
+        self.connections = Connections(
             Entrance(self.origins, section.connections),
             self._driver,
             message_bytes=limits.message_bytes,
             waiting_bytes=limits.waiting_bytes,
             burst=limits.message_burst,
         )
-        self.doorways = Doorways(lambda: Connection(self.sessions), section.connections, limits.login_seconds)
+        self.doorways = SubscriberDoorways(
+            lambda: SubscriberConnection(self.connections), section.connections, limits.login_seconds
+        )
         self._client = _client(section, ca)
-        self._publications = Publications(self._client, self._driver.feed)
+        self._publications = PublicationSender(self._client, self._driver.feed)
         self._coordinator = CoordinatorLink(self._driver, section.coordinator, section.token, ca)
         broker = messages.Broker(section.name, url)
         self._data = DataLink(self._driver, self._client, broker, section.data_token, ca)
@@ -74,13 +75,13 @@ class BrokerServer:
 
     def start(self) -> None:
         """Dials, and looks after connections from now on."""
-        links: dict[events.Link, Link] = {"coordinator": self._coordinator, "data": self._data}
-        self._driver.start(self.sessions.get, links, self._publications.publish, self._learn)
+        links: dict[events.LinkName, Link] = {"coordinator": self._coordinator, "data": self._data}
+        self._driver.start(self.connections.get, links, self._publications.publish, self._learn)
         parts = (
             self._coordinator.keep(),
             self._data.keep(),
-            self.sessions.sweep(self._ping_seconds),
-            self.sessions.end_late_ones(),
+            self.connections.sweep(self._ping_seconds),
+            self.connections.end_late_ones(),
             self._expiry.watch(),
         )
         self._tasks = [asyncio.create_task(part) for part in parts]
@@ -90,51 +91,51 @@ class BrokerServer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.sessions.stop()
+        await self.connections.stop()
         await self._publications.stop()
         self._driver.stop()
         await self._client.aclose()
 
-    def health(self) -> Health:
+    def health(self) -> BrokerHealth:
         """Whether the links are up."""
         linked, warning, holdings = self._driver.linked, self._expiry.warning(), self._core.holdings
         missing, setbacks = holdings.missing, list(holdings.setbacks.values())
         status: Literal["ok", "degraded", "starting"] = "ok" if all(linked.values()) and not missing else "degraded"
-        if not self.sessions.entrance.open:
+        if not self.connections.entrance.open:
             status = "starting"
-        return Health(status, linked["coordinator"], linked["data"], warning, missing, setbacks)
+        return BrokerHealth(status, linked["coordinator"], linked["data"], warning, missing, setbacks)
 
-    def status(self) -> Status:
+    def status(self) -> BrokerStatus:
         """All figures."""
-        holdings, sessions, names = self._core.holdings, self.sessions, slow(self._core)
+        holdings, connections, names = self._core.holdings, self.connections, slow(self._core)
         incoming, outgoing = self._core.load(asyncio.get_running_loop().time())
-        return Status(
+        return BrokerStatus(
             broker=self.name,
             url=self.url,
             health=self.health(),
-            connections=len(sessions),
+            connections=len(connections),
             subscribers=len(holdings.stays),
             online=sum(stay.session is not None for stay in holdings.stays.values()),
             subscriptions=sum(len(stay.subscriptions) for stay in holdings.stays.values()),
-            lines=len(holdings.lines),
+            lines=len(holdings.backends),
             incoming=incoming,
             outgoing=outgoing,
-            cache=cached(self._core),
+            cache=cache_status(self._core),
             slow_count=len(names),
             slow=names[:MOST_NAMES],
-            accepted=sessions.accepted,
-            closed={str(code): count for code, count in sorted(sessions.closes.items())},
+            accepted=connections.accepted,
+            closed={str(code): count for code, count in sorted(connections.closes.items())},
         )
 
     def _learn(self, trust: Trust) -> None:
         self.access.learn(trust)
-        self.sessions.entrance.open = True
+        self.connections.entrance.open = True
 
 
-def limits_of(section: Section) -> Limits:
+def limits_of(section: Section) -> BrokerLimits:
     """The core's limits; what is no setting has its default."""
     settings = msgspec.structs.asdict(section)
-    return Limits(**{name: settings[name] for name in Limits.__struct_fields__ if name in settings})
+    return BrokerLimits(**{name: settings[name] for name in BrokerLimits.__struct_fields__ if name in settings})
 
 
 def _demo_token(section: Section) -> str | None:
@@ -142,8 +143,8 @@ def _demo_token(section: Section) -> str | None:
     return DEMO_TOKEN if section.token == DEMO_TOKEN and is_loopback(section.host) else None
 
 
-def _policy(section: Section) -> Callable[[Callable[[int], int]], Policy]:
-    policies: dict[str, Callable[[Callable[[int], int]], Policy]] = {
+def _policy(section: Section) -> Callable[[Callable[[int], int]], EvictionPolicy]:
+    policies: dict[str, Callable[[Callable[[int], int]], EvictionPolicy]] = {
         "least-recently-used": lambda _: LeastRecentlyUsed(),
         "least-subscribed": LeastSubscribed,
         "time-to-live": lambda _: TimeToLive(section.cache_seconds),

@@ -6,12 +6,12 @@ from typing import Literal
 
 import msgspec
 
-from tocsin.broker.core import Broker
+from tocsin.broker.core import BrokerCore
 
 MOST_NAMES = 100
 
 
-class Health(msgspec.Struct, frozen=True, omit_defaults=True):
+class BrokerHealth(msgspec.Struct, frozen=True, omit_defaults=True):
     """``starting`` until the coordinator was reached, ``degraded`` while a link is down: delivery goes on with what is
     there, or while the data cluster does not know channels of which subscriptions are held (``missing``): create them
     again. ``warning`` says what will go wrong unless somebody does something, ``setbacks`` what the data cluster has
@@ -25,7 +25,7 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     setbacks: list[str] = []
 
 
-class Cached(msgspec.Struct, frozen=True):
+class CacheStatus(msgspec.Struct, frozen=True):
     """The cache: what it holds, and how often it could answer."""
 
     bytes: int
@@ -34,7 +34,7 @@ class Cached(msgspec.Struct, frozen=True):
     evicted: int
 
 
-class Status(msgspec.Struct, frozen=True):
+class BrokerStatus(msgspec.Struct, frozen=True):
     """A broker as of now.
 
     ``connections`` are open, ``online`` of the ``subscribers`` are logged in. ``subscriptions`` are those of
@@ -45,7 +45,7 @@ class Status(msgspec.Struct, frozen=True):
 
     broker: str
     url: str
-    health: Health
+    health: BrokerHealth
     connections: int
     subscribers: int
     online: int
@@ -53,19 +53,19 @@ class Status(msgspec.Struct, frozen=True):
     lines: int
     incoming: float
     outgoing: float
-    cache: Cached
+    cache: CacheStatus
     slow_count: int
     slow: list[str]
     accepted: int
     closed: dict[str, int]
 
 
-def cached(core: Broker) -> Cached:
+def cache_status(core: BrokerCore) -> CacheStatus:
     """The cache's figures."""
-    figures = core.cached
-    return Cached(core.cached_bytes, figures.hits, figures.misses, figures.evicted)
+    figures = core.cache_figures
+    return CacheStatus(core.cached_bytes, figures.hits, figures.misses, figures.evicted)
 
 
-def slow(core: Broker) -> list[str]:
+def slow(core: BrokerCore) -> list[str]:
     """Who does not keep up."""
     return [stay.subscriber for stay in core.holdings.stays.values() if stay.session and stay.session.slow]

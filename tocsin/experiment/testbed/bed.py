@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tocsin.apps.emergency import APPLICATION
 from tocsin.apps.emergency.city import HEIGHT, WIDTH
-from tocsin.broker.limits import Limits as BrokerLimits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.coordinator.limits import Limits
 from tocsin.experiment.schemes import Scheme
 from tocsin.local.network import Network

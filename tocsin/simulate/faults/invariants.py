@@ -108,7 +108,7 @@ def misjudged(system: System) -> list[str]:
     core, now, found = system.coordinator.core, system.clock.now, []
     held: dict[int, None] = {}
     for host, broker in system.brokers.items():
-        held |= dict.fromkeys(inspection.lines(broker.core))
+        held |= dict.fromkeys(inspection.backends(broker.core))
         member = inspection.registry(core).member(host)
         said, load = (member.load.incoming, member.load.outgoing), broker.core.load(now)
         if not all(_same(one, other) for one, other in zip(said, load, strict=True)):

@@ -7,7 +7,7 @@ from random import Random
 
 from tocsin.balance.registry import placement, planner
 from tocsin.balance.thresholds import Thresholds
-from tocsin.broker.limits import Limits as BrokerLimits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.client.rules import Rules
 from tocsin.coordinator.limits import Limits as CoordinatorLimits
 from tocsin.coordinator.rounds import Planners
@@ -53,7 +53,7 @@ def _brokers(random: Random) -> BrokerLimits:
         stranger_seconds=15.0,
         missing_seconds=random.choice([0.5, 5.0]),
         pull_executions=random.choice([2, 1000]),
-        pull_lines=random.choice([1, 256]),
+        pull_backends=random.choice([1, 256]),
         pull_bytes=random.choice([100, 1000, 4 << 20]),
         login_seconds=3.0,
         rate_seconds=20.0,

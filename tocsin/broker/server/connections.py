@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from websockets.http11 import Request, Response
 
-from tocsin.broker.server.connection import Connection
+from tocsin.broker.server.connection import SubscriberConnection
 from tocsin.broker.server.entrance import Entrance
 
 # The connections are looked at in turn, so that no sweep is long.
@@ -31,7 +31,7 @@ class Events(Protocol):
     def stranger(self) -> int | None: ...
 
 
-class Sessions:
+class Connections:
     """Keeps every connection until it has ended.
 
     What can go wrong: a peer that is silent though it was asked (ended at once), one that does not end after a close
@@ -48,25 +48,25 @@ class Sessions:
         self.quota = waiting_bytes // 4
         self.accepted, self.closes = 0, Counter[int]()
         self._events = events
-        self._open: dict[int, Connection] = {}
+        self._open: dict[int, SubscriberConnection] = {}
         self.get = self._open.get
         """The open connection of a session, if it is open; asked for each thing sent, so it is not a method of ours."""
-        self._turns: list[dict[Connection, None]] = [{} for _ in range(TURNS)]
+        self._turns: list[dict[SubscriberConnection, None]] = [{} for _ in range(TURNS)]
         self._turn = 0
-        self._pinged: dict[Connection, None] = {}
-        self._leaving: dict[Connection, float] = {}
-        self._owing: dict[Connection, None] = {}
+        self._pinged: dict[SubscriberConnection, None] = {}
+        self._leaving: dict[SubscriberConnection, float] = {}
+        self._owing: dict[SubscriberConnection, None] = {}
         self._stopping: asyncio.Future[None] | None = None
         self._last = 0
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def entering(self, connection: Connection, request: Request) -> Response | None:  # noqa: ARG002
+    def entering(self, connection: SubscriberConnection, request: Request) -> Response | None:  # noqa: ARG002
         """Why a handshake is refused, if it is."""
         return self.entrance.check(request, self._has_room)
 
-    def entered(self, connection: Connection) -> None:
+    def entered(self, connection: SubscriberConnection) -> None:
         """Numbers a connection; no number is used twice."""
         self._last = connection.id = self._last + 1
         self._open[connection.id] = connection
@@ -74,23 +74,23 @@ class Sessions:
         self.accepted += 1
         self._events.opened(connection.id)
 
-    def received(self, connection: Connection, data: bytes) -> None:
+    def received(self, connection: SubscriberConnection, data: bytes) -> None:
         """Passes a message on."""
         self._events.received(connection.id, data)
 
-    def owing(self, connection: Connection) -> None:
+    def owing(self, connection: SubscriberConnection) -> None:
         """Has the next report say what waits for it."""
         if connection.id in self._open:
             if not self._owing:
                 asyncio.get_running_loop().call_soon(self._report)
             self._owing[connection] = None
 
-    def leaving(self, connection: Connection) -> None:
+    def leaving(self, connection: SubscriberConnection) -> None:
         """A connection that is closed on this side, but not yet on the other."""
         self._leaving[connection] = asyncio.get_running_loop().time() + CLOSE_SECONDS
         self._forget(connection)
 
-    def left(self, connection: Connection, code: int) -> None:
+    def left(self, connection: SubscriberConnection, code: int) -> None:
         """A connection is gone."""
         self._leaving.pop(connection, None)
         if connection.id:
@@ -140,7 +140,7 @@ class Sessions:
         stranger.abort()
         return True
 
-    def _look_at(self, connection: Connection) -> None:
+    def _look_at(self, connection: SubscriberConnection) -> None:
         connection.idle = 0
         if connection.alive():
             self._pinged.pop(connection, None)
@@ -157,7 +157,7 @@ class Sessions:
             if connection.id in self._open:
                 self._events.drained(connection.id, connection.waiting())
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: SubscriberConnection) -> None:
         if self._open.pop(connection.id, None):
             del self._turns[connection.id % TURNS][connection]
             self._pinged.pop(connection, None)

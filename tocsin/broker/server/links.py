@@ -1,4 +1,5 @@
-"""A link to a peer: dialled again and again, with pauses that grow and are never the same, until the broker stops."""
+"""A broker's two links: to the coordinator, which must hear from it all the time, and to the data cluster. Each is
+dialled again and again, with pauses that grow and are never the same, until the broker stops."""
 
 from __future__ import annotations
 
@@ -7,18 +8,20 @@ import logging
 from abc import ABC, abstractmethod
 from random import SystemRandom
 from typing import Any, Final
+from urllib.parse import quote
 
+import httpx
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from tocsin.broker import events
 from tocsin.broker.server.backoff import Backoff
-from tocsin.broker.server.driver import Driver
+from tocsin.broker.server.driver import BrokerDriver
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.model import control, coordination
-from tocsin.model.messages import Failure
+from tocsin.model.messages import Broker, Failure
 from tocsin.tasks import until_one_ends
 from tocsin.trust import trust
 
@@ -31,7 +34,10 @@ _quiet.setLevel(logging.ERROR)
 GOING_AWAY: Final = 1001
 # A peer that does not take so many messages is as good as gone, and is told everything when it is back.
 MOST_WAITING: Final = 100_000
-Message = control.Request | coordination.FromBroker
+BEAT_SECONDS: Final = 1.0
+_FROM_COORDINATOR: Final = msgspec.json.Decoder[coordination.FromCoordinator](coordination.FromCoordinator)
+_FROM_DATA: Final = msgspec.json.Decoder[events.FromData](events.FromData)
+LinkMessage = control.Request | coordination.FromBroker
 
 
 class Link(ABC):
@@ -42,18 +48,18 @@ class Link(ABC):
     intervals as long as no link lasts.
     """
 
-    name: events.Link
+    name: events.LinkName
 
-    def __init__(self, driver: Driver, url: str, token: str, ping_seconds: float, ca: str) -> None:
+    def __init__(self, driver: BrokerDriver, url: str, token: str, ping_seconds: float, ca: str) -> None:
         self._driver, self._url, self._ping_seconds = driver, _socket_url(url), ping_seconds
         self._ssl = trust(ca) if self._url.startswith("wss:") else None
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._queue: asyncio.Queue[Message] = asyncio.Queue(MOST_WAITING)
+        self._queue: asyncio.Queue[LinkMessage] = asyncio.Queue(MOST_WAITING)
         self._up_since: float | None = None
         self._told, self._overflowing = "", False
         self._backoff = Backoff(SystemRandom())
 
-    def send(self, message: Message) -> None:
+    def send(self, message: LinkMessage) -> None:
         """Sends soon; what is not sent when the link is lost is lost."""
         try:
             self._queue.put_nowait(message)
@@ -85,7 +91,7 @@ class Link(ABC):
         """A message of the peer."""
 
     @abstractmethod
-    async def next(self, queue: asyncio.Queue[Message]) -> Message:
+    async def next(self, queue: asyncio.Queue[LinkMessage]) -> LinkMessage:
         """What to say next."""
 
     def connected(self) -> None:
@@ -147,6 +153,72 @@ class Link(ABC):
         }
 
 
+class CoordinatorLink(Link):
+    """Says something at least every second."""
+
+    name = "coordinator"
+
+    def __init__(self, driver: BrokerDriver, url: str, token: str, ca: str) -> None:
+        super().__init__(driver, f"{url.rstrip('/')}/link", token, 2.0, ca)
+
+    async def prepare(self) -> None:
+        """Nothing: the token says who dials."""
+
+    def opened(self) -> None:
+        """The core says hello."""
+        self.connected()
+
+    def receive(self, data: bytes) -> None:
+        """Passes a message on."""
+        message = _FROM_COORDINATOR.decode(data)
+        if isinstance(message, coordination.Refused):
+            log.warning("refused by the coordinator", code=message.code, reason=message.message)
+        self._driver.feed(events.Told(message))
+
+    async def next(self, queue: asyncio.Queue[LinkMessage]) -> LinkMessage:
+        """The next message, or a sign of life when there is none."""
+        try:
+            async with asyncio.timeout(BEAT_SECONDS):
+                return await queue.get()
+        except TimeoutError:
+            return coordination.Beat()
+
+
+class DataLink(Link):
+    """Makes the broker known, then dials; usable from the welcome on."""
+
+    name = "data"
+
+    def __init__(self, driver: BrokerDriver, client: httpx.AsyncClient, broker: Broker, token: str, ca: str) -> None:
+        url = f"{str(client.base_url).rstrip('/')}/control?broker={quote(broker.name)}"
+        super().__init__(driver, url, token, 5.0, ca)
+        self._client, self._broker = client, broker
+
+    async def prepare(self) -> None:
+        """Registers the broker, which may be done again and again."""
+        try:
+            answer = await self._client.post("/brokers", content=msgspec.json.encode(self._broker))
+        except httpx.HTTPError as error:
+            raise UnavailableError(str(error) or type(error).__name__) from None
+        if not answer.is_success:
+            raise UnavailableError(f"refused with status {answer.status_code}: {_explain(answer.content)}")
+
+    def opened(self) -> None:
+        """Nothing: the welcome is waited for."""
+
+    def receive(self, data: bytes) -> None:
+        """Passes a message on. Results in it are not parsed."""
+        message = _FROM_DATA.decode(data)
+        if isinstance(message, control.Welcome):
+            self.connected()
+        else:
+            self._driver.feed(events.Told(message))
+
+    async def next(self, queue: asyncio.Queue[LinkMessage]) -> LinkMessage:
+        """The next message."""
+        return await queue.get()
+
+
 def _socket_url(url: str) -> str:
     return url.rstrip("/").replace("http", "ws", 1) if url.startswith("http") else url.rstrip("/")
 
@@ -154,7 +226,7 @@ def _socket_url(url: str) -> str:
 def _reason(error: Exception) -> str:
     match error:
         case InvalidStatus():
-            return f"refused with status {error.response.status_code}: {_explained(error.response.body)}"
+            return f"refused with status {error.response.status_code}: {_explain(error.response.body)}"
         case ConnectionClosed():
             return f"closed: {error}"
         case OSError():
@@ -162,7 +234,7 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _explained(body: bytes | bytearray | None) -> str:
+def _explain(body: bytes | bytearray | None) -> str:
     try:
         return msgspec.json.decode(body or b"", type=Failure).error.message
     except (msgspec.MsgspecError, UnicodeDecodeError):

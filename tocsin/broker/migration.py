@@ -1,7 +1,7 @@
 """Who stays here: the broker's part in moving subscribers without a gap.
 
-A stay is prepared (its lines attached, so that nothing new is missed), begins to be served with the first login, and
-ends when the coordinator releases it. Until then a subscriber told to move is served as before.
+A stay is prepared (its BE subscriptions attached, so that nothing new is missed), begins to be served with the first
+login, and ends when the coordinator releases it. Until then a subscriber told to move is served as before.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from tocsin.broker.attendance import Attendance
+from tocsin.broker.attachments import Attachments, ClaimedBackends
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.corrections import Corrections
-from tocsin.broker.holdings import Holdings, Line, Stay, Subscription
-from tocsin.broker.outbox import CoordinatorLink, Outbox
-from tocsin.broker.renewals import GONE, gone, outdated
+from tocsin.broker.demand import Demand
+from tocsin.broker.holdings import BackendSubscription, FrontendSubscription, Holdings, Stay
+from tocsin.broker.outbox import CoordinatorMessages, Outbox
+from tocsin.broker.renewals import GONE, is_gone, is_outdated
 from tocsin.broker.reports import Reports
-from tocsin.broker.requests import Requests
 from tocsin.broker.sessions import Sessions
-from tocsin.broker.subscriptions import Attachment, Attachments
+from tocsin.broker.subscriptions import SubscriptionRequests
 from tocsin.model import control, subscriber
 from tocsin.model.coordination import Absent, Arrived, Handover, Prepare, Prepared, Release, Released, Unprepared
 from tocsin.model.histories import Cursor, resolve, said
@@ -30,7 +30,7 @@ from tocsin.model.subscriber import Code, Cursors, Held
 
 @dataclass(eq=False)
 class Preparation:
-    """A Prepare under way, with the lines claimed so far.
+    """A Prepare under way, with the BE subscriptions claimed so far.
 
     ``before`` is what was held when it came, and ``changing`` what was being made, given up or confirmed once more:
     what becomes of these here meanwhile, it does not know of. ``missing`` answers are yet to come. What has ``ended``
@@ -40,39 +40,39 @@ class Preparation:
     prepare: Prepare
     missing: int
     before: set[int]
-    changing: set[Line]
-    lines: list[tuple[Held, Line]] = field(default_factory=list)
+    changing: set[BackendSubscription]
+    backends: list[tuple[Held, BackendSubscription]] = field(default_factory=list)
     ended: list[Held] = field(default_factory=list)
     error: str | None = None
 
 
-class Stays:
+class Migration:
     """Prepare, Handover and Release.
 
-    What can go wrong: a line cannot be attached in time (Unprepared), or not any more (the subscription has ended, and
-    nobody is kept from the others for that), a message is late (a lower stay than the one
-    here: a Prepare is ignored, a Release answered with nothing) or said again (answered again; a repeated Prepare
-    brings what was subscribed to or given up elsewhere meanwhile), the subscriber is not connected (Absent), an
-    earlier stay was never released (it ends when the next is prepared).
+    What can go wrong: a BE subscription cannot be attached in time (Unprepared), or not any more (the subscription has
+    ended, and nobody is kept from the others for that), a message is late (a lower stay than the one here: a Prepare is
+    ignored, a Release answered with nothing) or said again (answered again; a repeated Prepare brings what was
+    subscribed to or given up elsewhere meanwhile), the subscriber is not connected (Absent), an earlier stay was never
+    released (it ends when the next is prepared).
     """
 
     def __init__(
         self,
         holdings: Holdings,
         outbox: Outbox,
-        coordinator: CoordinatorLink,
+        coordinator: CoordinatorMessages,
         attachments: Attachments,
-        requests: Requests,
+        requests: SubscriptionRequests,
         corrections: Corrections,
         catchup: Catchup,
         sessions: Sessions,
         reports: Reports,
-        attendance: Attendance,
+        demand: Demand,
     ) -> None:
         self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
         self._attachments, self._requests, self._catchup = attachments, requests, catchup
         self._corrections, self._sessions, self._reports = corrections, sessions, reports
-        self._attendance = attendance
+        self._demand = demand
         self._preparing: dict[str, Preparation] = {}
         # What was told so far of those whose Prepare comes in parts.
         self._told: dict[tuple[str, int], list[Held]] = {}
@@ -137,12 +137,12 @@ class Stays:
         had = Cursor(furthest.cursor, furthest.incarnation) if furthest.incarnation else None
         self._attachments.attach(wanted[0].channel, parameters, then, known=known, had=had)
 
-    def _attached(self, preparation: Preparation, wanted: list[Held], outcome: Attachment | control.Error) -> None:
+    def _attached(self, preparation: Preparation, wanted: list[Held], outcome: ClaimedBackends | control.Error) -> None:
         preparation.missing -= 1
         if not isinstance(outcome, control.Error):
-            preparation.lines += zip(wanted, outcome.lines, strict=True)
+            preparation.backends += zip(wanted, outcome.backends, strict=True)
         elif outcome.code == "not-found":
-            preparation.lines += [(held, self._attachments.hold_missing(held)) for held in wanted]
+            preparation.backends += [(held, self._attachments.hold_missing(held)) for held in wanted]
         elif outcome.code == GONE or (len(wanted) == 1 and outcome.code == "invalid"):
             preparation.ended += wanted
         elif outcome.code == "invalid":
@@ -164,31 +164,35 @@ class Stays:
                 self._ready(name, number, preparation)
             else:
                 self._coordinator.tell(Unprepared(name, number, preparation.error))
-        for _, line in preparation.lines:
-            self._attachments.release(line)
+        for _, backend in preparation.backends:
+            self._attachments.release(backend)
 
     def _ready(self, name: str, number: int, preparation: Preparation) -> None:
         stay = self._holdings.stays.setdefault(name, Stay(name, number))
         stay.registration = preparation.prepare.registration
         if not stay.arrived:
-            self._attendance.expect(stay)
-        alive = [(held, line.present) for held, line in preparation.lines if not self._has_ended(held, line.present)]
-        wanted = {line.be: (held, line) for held, line in alive}
-        changing = {line.present.be for line in preparation.changing | self._requests.changing(stay)}
+            self._demand.expect(stay)
+        alive = [
+            (held, backend.present)
+            for held, backend in preparation.backends
+            if not self._has_ended(held, backend.present)
+        ]
+        wanted = {backend.be: (held, backend) for held, backend in alive}
+        changing = {backend.present.be for backend in preparation.changing | self._requests.changing(stay)}
         before = set(stay.subscriptions)
         for be in list(stay.subscriptions | wanted):
             # One that is being made or given up here becomes what it is to be when the coordinator has stored it; of
             # all others it knows best.
-            held, line = wanted.get(be, (None, None))
+            held, backend = wanted.get(be, (None, None))
             numbers = {be} if held is None else {be, held.subscription}
             known = (be in stay.subscriptions) == bool(numbers & preparation.before)
             if known and be not in changing:
-                self._adopt(stay, be, held, line)
+                self._adopt(stay, be, held, backend)
         if stay.session and before - set(stay.subscriptions):
             # The subscriber has been told that it has these. It may not know that they have ended: it will ask.
             self._sessions.end(stay.session, Code.OUTDATED, "what is held is not what was said; log in again")
-        for held, line in preparation.lines:
-            self._correct(stay, held, line.present)
+        for held, backend in preparation.backends:
+            self._correct(stay, held, backend.present)
         for held in preparation.ended:
             self._corrections.replace(stay, held, None)
         self._coordinator.tell(Prepared(name, number))
@@ -197,10 +201,10 @@ class Stays:
 
     def _ending(self, stay: Stay, held: Held) -> bool:
         """Whether a subscription is known to be no more, and is not being made again."""
-        made = {line.present.be for line in self._requests.changing(stay)}
+        made = {backend.present.be for backend in self._requests.changing(stay)}
         return held.subscription not in made and self._corrections.ending(stay, held)
 
-    def _adopt(self, stay: Stay, be: int, held: Held | None, line: Line | None) -> None:
+    def _adopt(self, stay: Stay, be: int, held: Held | None, backend: BackendSubscription | None) -> None:
         subscription = stay.subscriptions.get(be)
         if subscription and held:
             subscription.live = held.live
@@ -209,30 +213,30 @@ class Stays:
                 _go_further(subscription, Cursor(held.cursor, held.incarnation))
         elif subscription:
             self._requests.remove(subscription)
-        elif held and line:
-            self._catchup.start(self._take(stay, held, line))
+        elif held and backend:
+            self._catchup.start(self._take(stay, held, backend))
 
-    def _take(self, stay: Stay, held: Held, line: Line) -> Subscription:
+    def _take(self, stay: Stay, held: Held, backend: BackendSubscription) -> FrontendSubscription:
         """One that was held elsewhere; if nobody can say what its cursor means at present, that is in doubt."""
         stored = Cursor(held.cursor, held.incarnation)
-        subscription = self._requests.add(stay, line, held.live, max(0, resolve(line.channel.history, stored)))
-        if line.missing:
-            subscription.doubt, line.channel.doubted = stored, True
-        self._attendance.attend(line)
+        subscription = self._requests.add(stay, backend, held.live, max(0, resolve(backend.channel.history, stored)))
+        if backend.missing:
+            subscription.doubt, backend.channel.doubted = stored, True
+        self._demand.resume(backend)
         return subscription
 
-    def _has_ended(self, held: Held, line: Line) -> bool:
-        return bool(line.ended) or (not line.missing and gone(line.channel, [held.incarnation]))
+    def _has_ended(self, held: Held, backend: BackendSubscription) -> bool:
+        return bool(backend.ended) or (not backend.missing and is_gone(backend.channel, [held.incarnation]))
 
-    def _correct(self, stay: Stay, held: Held, line: Line) -> None:
+    def _correct(self, stay: Stay, held: Held, backend: BackendSubscription) -> None:
         """Has the coordinator store what turned out to be otherwise than it knows."""
-        if self._has_ended(held, line):
+        if self._has_ended(held, backend):
             self._corrections.replace(stay, held, None)
             return
-        subscription = stay.subscriptions.get(line.be)
-        if held.subscription != line.be:
-            stay.renumber(held.subscription, line.be)
-        if subscription and outdated(line.channel.history, held, subscription.held):
+        subscription = stay.subscriptions.get(backend.be)
+        if held.subscription != backend.be:
+            stay.renumber(held.subscription, backend.be)
+        if subscription and is_outdated(backend.channel.history, held, subscription.held):
             self._corrections.replace(stay, held, subscription.held)
 
     def _end(self, stay: Stay) -> None:
@@ -247,9 +251,9 @@ class Stays:
         self._coordinator.tell(Released(stay.subscriber, stay.number, cursors))
 
 
-def _go_further(subscription: Subscription, stored: Cursor) -> None:
+def _go_further(subscription: FrontendSubscription, stored: Cursor) -> None:
     """What was acknowledged elsewhere is not given again."""
-    cursor = resolve(subscription.line.channel.history, stored)
+    cursor = resolve(subscription.backend.channel.history, stored)
     subscription.acknowledged = max(subscription.acknowledged, min(cursor, subscription.newest))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.broker.world import Bench, notes, sent, told
 from tocsin.broker import events
-from tocsin.broker.limits import Limits
+from tocsin.broker.limits import BrokerLimits
 from tocsin.model import control, coordination, subscriber
 from tocsin.model.subscriber import Held
 
@@ -89,7 +89,7 @@ def test_a_request_survives_the_loss_of_the_coordinator(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("link", ["data", "coordinator"])
-def test_a_request_that_is_not_answered_in_time_is_refused(bench: Bench, link: events.Link) -> None:
+def test_a_request_that_is_not_answered_in_time_is_refused(bench: Bench, link: events.LinkName) -> None:
     bench.do(events.Lost(link))
     bench.answer_data(bench.say(1, subscriber.Subscribe(1, "c", {"v": 1})))
     [error] = sent(bench.wait(11.0), 1)
@@ -122,7 +122,7 @@ def test_the_coordinators_refusal_is_passed_on(bench: Bench) -> None:
 
 
 def test_a_subscriber_may_not_have_too_many() -> None:
-    bench = Bench(Limits(subscriptions=1))
+    bench = Bench(BrokerLimits(subscriptions=1))
     bench.connect()
     bench.serve("ann", 1)
     keep(bench, 1)
@@ -134,7 +134,7 @@ def test_a_subscriber_may_not_have_too_many() -> None:
 
 
 def test_what_is_being_attached_counts_before_it_is_answered() -> None:
-    bench = Bench(Limits(subscriptions=1))
+    bench = Bench(BrokerLimits(subscriptions=1))
     bench.connect()
     bench.serve("ann", 1)
     first = bench.say(1, subscriber.Subscribe(1, "c", {"v": 1}))
@@ -147,7 +147,7 @@ def test_what_is_being_attached_counts_before_it_is_answered() -> None:
 
 
 def test_at_the_limit_what_is_held_may_be_asked_for_again() -> None:
-    bench = Bench(Limits(subscriptions=1))
+    bench = Bench(BrokerLimits(subscriptions=1))
     bench.connect()
     bench.serve("ann", 1)
     bench.tell(coordination.Kept(keep(bench, 1).ref))

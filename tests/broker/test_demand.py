@@ -16,7 +16,7 @@ def bench() -> Bench:
     """Ann has had the first execution, and has lost her connection."""
     bench = Bench()
     bench.connect()
-    bench.serve("ann", 1, bench.line())
+    bench.serve("ann", 1, bench.held())
     bench.execute()
     bench.do(events.Closed(1))
     return bench
@@ -40,7 +40,7 @@ def test_somebody_who_was_there_just_now_is_expected(bench: Bench) -> None:
     bench.wait(AWAY_SECONDS - 1)
     assert pulls(bench)
     assert [e for _, e in notes(bench.login("ann", 2, {1: 1}), 2)] == [2]
-    assert bench.core.cached.hits == 1
+    assert bench.core.cache_figures.hits == 1
 
 
 def test_for_somebody_who_is_away_nothing_is_pulled(bench: Bench) -> None:
@@ -54,12 +54,12 @@ def test_for_somebody_who_is_away_nothing_is_pulled(bench: Bench) -> None:
 
 def test_for_those_who_are_there_everything_is_pulled(bench: Bench) -> None:
     bench.wait(AWAY_SECONDS + 1)
-    bench.serve("bob", 2, bench.line(2))
-    bench.serve("eve", 3, bench.line(1))
-    assert [pull.bes for pull in pulls(bench)] == [[bench.line(1).subscription, bench.line(2).subscription]]
+    bench.serve("bob", 2, bench.held(2))
+    bench.serve("eve", 3, bench.held(1))
+    assert [pull.bes for pull in pulls(bench)] == [[bench.held(1).subscription, bench.held(2).subscription]]
     bench.do(events.Closed(3))
     bench.wait(AWAY_SECONDS + 1)
-    assert [pull.bes for pull in pulls(bench)] == [[bench.line(2).subscription]]
+    assert [pull.bes for pull in pulls(bench)] == [[bench.held(2).subscription]]
 
 
 def test_the_coordinator_says_how_long_somebody_is_expected(bench: Bench) -> None:
@@ -72,10 +72,10 @@ def test_the_coordinator_says_how_long_somebody_is_expected(bench: Bench) -> Non
 
 def test_whoever_comes_while_a_pull_for_others_is_under_way_misses_nothing(bench: Bench) -> None:
     bench.wait(AWAY_SECONDS + 1)
-    bench.serve("bob", 2, bench.line(2))
+    bench.serve("bob", 2, bench.held(2))
     notice = found(bench)
     under_way = bench.tell(notice)
-    assert told(under_way, control.Pull)[0].bes == [bench.line(2).subscription]
+    assert told(under_way, control.Pull)[0].bes == [bench.held(2).subscription]
     bench.do(events.Opened(3))
     early = notes(bench.login("ann", 3, {1: 1}), 3)
     late = notes(bench.answer_data(under_way), 3)
@@ -85,7 +85,7 @@ def test_whoever_comes_while_a_pull_for_others_is_under_way_misses_nothing(bench
 
 def test_whoever_comes_while_a_pull_is_to_be_repeated_misses_nothing(bench: Bench) -> None:
     bench.wait(AWAY_SECONDS + 1)
-    bench.serve("bob", 2, bench.line(2))
+    bench.serve("bob", 2, bench.held(2))
     notice = found(bench)
     (pull,) = told(bench.tell(notice), control.Pull)
     bench.tell(control.Error("busy", "later", pull.id, retry_after=3.0))
@@ -97,7 +97,7 @@ def test_whoever_comes_while_a_pull_is_to_be_repeated_misses_nothing(bench: Benc
 def test_whoever_is_prepared_for_is_expected(bench: Bench) -> None:
     bench.wait(AWAY_SECONDS + 1)
     assert pulls(bench) == []
-    bench.tell(coordination.Prepare("eve", 1, [bench.line(cursor=2)]))
+    bench.tell(coordination.Prepare("eve", 1, [bench.held(cursor=2)]))
     bench.answer_data()
     assert pulls(bench)
     assert [e for _, e in notes(bench.login("eve", 2, {1: 2}), 2)] == [3]
