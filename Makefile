@@ -45,10 +45,11 @@ type: $(INSTALLED) ## check types
 wheel: java $(INSTALLED) ## build the wheel, install it into an empty environment, and run the demo with it
 	@scripts/try-wheel $(PYTHON)
 
-bench: java peers $(INSTALLED) ## measure the data cluster, the planners and the brokers
+bench: java peers $(INSTALLED) ## measure the data cluster, the planners, the brokers and matching
 	@$(BIN)/tocsin bench data
 	@$(BIN)/tocsin bench balance
 	@$(BIN)/tocsin bench broker
+	@$(BIN)/tocsin bench content
 
 docs: $(INSTALLED) ## make the generated pages again
 	@$(BIN)/tocsin settings --toml > tocsin.example.toml

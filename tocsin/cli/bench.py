@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -128,6 +130,46 @@ def broker(
                 output.print(msgspec.json.encode(figure).decode(), soft_wrap=True)
     if not json:
         show(figures, output, "tocsin bench broker")
+
+
+@app.command()
+def content(
+    sizes: Annotated[str, typer.Option(help="Numbers of subscriptions")] = "1000,10000,100000,1000000",
+    quotes: Annotated[
+        Path | None, typer.Option(help="Quotes to publish, as a Parquet file; made from the seed otherwise")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of what is drawn")] = 11,
+    turns: Annotated[int, typer.Option(help="Turns of each; figures are medians over them", min=1)] = 5,
+    seconds: Annotated[float, typer.Option(help="How long a turn takes", min=0)] = 1,
+    limit: Annotated[float, typer.Option(help="Leave out who takes longer to insert, in seconds", min=1)] = 120,
+    peers: Annotated[bool, typer.Option("--peers/--no-peers", help="Also the crate a-tree, if cargo builds it")] = True,
+    padres: Annotated[
+        Path | None, typer.Option(help="Also PADRES: its jar with all it needs, or a directory of classes and jars")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON lines instead of a table")] = False,
+) -> None:
+    """Measure content-based matching on one core, beside the naive scan and others. Takes about half an hour."""
+    import msgspec
+
+    from tocsin.apps.stocks.quotes import make_quotes, read_quotes
+    from tocsin.bench.content.peers import find_peers
+    from tocsin.bench.content.suite import Bench
+    from tocsin.bench.report import show
+
+    numbers = _numbers(sizes)
+    if min(numbers) < 1:
+        raise InvalidError(f"--sizes {sizes}: there is nothing to measure without subscriptions")
+    published = read_quotes(quotes) if quotes else make_quotes(seed)
+    figures = []
+    with messages.status("") as status:
+        bench = Bench(turns, seconds, limit, lambda text: status.update(f"{text} …"), messages.print)
+        find = partial(find_peers, padres) if peers else lambda *_: ()
+        for figure in bench.run(numbers, published, seed, find):
+            figures.append(figure)
+            if json:
+                output.print(msgspec.json.encode(figure).decode(), soft_wrap=True)
+    if not json:
+        show(figures, output, "tocsin bench content")
 
 
 def _numbers(text: str) -> list[int]:

@@ -1,0 +1,1 @@
+"""Benchmarks of content-based matching: our engine beside the naive scan, the poset, a-tree and PADRES."""
