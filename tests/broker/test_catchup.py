@@ -102,7 +102,7 @@ def test_a_connection_that_was_cut_short_in_one_part_is_not_given_the_next() -> 
     did = bench.say(1, subscriber.Login("token-ann")) + bench.do(events.Drained(1, 0))
     [pull] = told(did, control.Pull)
     bench.cluster.part = 4
-    first, second, third = bench.cluster.parts(bench.cluster.answer("a", pull))
+    first, second, third = bench.cluster.answers("a", pull)
     had = notes(bench.tell(first), 1)
     bench.do(events.Drained(1, 0))
     had += notes(bench.tell(second), 1)

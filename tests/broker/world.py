@@ -76,7 +76,7 @@ class Bench:
         while waiting:
             action = waiting.popleft()
             if isinstance(action, actions.ToData):
-                for part in self.cluster.parts(self.cluster.answer("a", action.message)):
+                for part in self.cluster.answers("a", action.message):
                     more = self.tell(part)
                     everything += more
                     waiting += more

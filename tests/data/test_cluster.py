@@ -413,9 +413,10 @@ async def test_other_terms_are_told_to_brokers_and_survive_a_restart(make: Make)
 async def test_what_a_broker_knew_and_the_data_do_not_have_is_said_in_health_and_log(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    attachment = await cluster.attach("north", "OfType", [{"event": "fire"}])
-    present = attachment.history[-1].incarnation
-    cluster.compare("north", "OfType", Cursor(10**6, present))
+    await cluster.attach("north", "OfType", [{"event": "fire"}])
+    position = cluster.position("oftype")
+    assert position
+    cluster.compare("north", "OfType", Cursor(10**6, position.incarnation))
     assert (await cluster.health()).details == {}, "under the present incarnation only this directory counts"
     for _ in range(2):
         cluster.compare("north", "OfType", Cursor(7, "of another life"))

@@ -10,9 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tocsin.cli.main import app
+from tocsin.model import control
 from tocsin.simulate.faults import campaign
 from tocsin.simulate.faults.campaign import Tally, outcome
 from tocsin.simulate.faults.schedule import Outcome
+from tocsin.simulate.network import Link
 
 SEEDS = 200
 AT_ONCE = 20
@@ -50,6 +52,23 @@ def test_nothing_is_lost_twice_or_astray_whatever_happens(first: int) -> None:
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_wrong_once_holds(seed: int) -> None:
     assert outcome(seed).wrong == []
+
+
+def test_schedules_have_every_message_of_the_control_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent, send = set[type](), Link.send
+
+    def note(self: Link, end: int, message: object) -> None:
+        sent.add(type(message))
+        send(self, end, message)
+
+    monkeypatch.setattr(Link, "send", note)
+    # Brokers show their token in the handshake.
+    wanted = set(control.Message.__subclasses__()) - {control.Token}
+    for seed in range(SEEDS):
+        outcome(seed)
+        if wanted <= sent:
+            return
+    assert wanted - sent == set()
 
 
 def test_the_same_seed_is_the_same_schedule_in_another_process() -> None:

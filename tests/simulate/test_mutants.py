@@ -13,6 +13,9 @@ from tocsin.client import inbox
 from tocsin.client import subscriptions as wishes
 from tocsin.coordinator import arrivals, ledger, loads, moves, places, placing, reminders
 from tocsin.coordinator.store.records import DropHeld, DropPlace
+from tocsin.data.control import core as control
+from tocsin.data.control import pending
+from tocsin.data.control.events import RequestFailed
 from tocsin.model.histories import Cursor, meant
 from tocsin.model.subscriber import Cursors
 from tocsin.simulate.faults.campaign import outcome
@@ -90,6 +93,31 @@ def thinks_of_the_broker_alone(self: placing.Placing, subscriber: str) -> bool:
     return not (self._moves.get(subscriber) or self._registry.alive(self._places.get(subscriber).broker))
 
 
+def looks_when_asked(self: control.ControlCore, turn: Any, channel: str) -> Any:
+    return turn.begun or self._positions.position(channel)
+
+
+def takes_any_of_the_name(self: control.ControlCore, turn: Any, channel: str) -> Any:
+    return self._positions.position(channel) or turn.begun
+
+
+def carries_out_the_last_first(self: control.ControlCore) -> None:
+    self._asked.reverse()
+    _begin(self)
+    self._asked.reverse()
+
+
+def reads_one_part_alone(self: control.ControlCore, turn: Any, request: Any, part: Any) -> Any:
+    results = _results(self, turn, request, part)
+    turn.over = True
+    return results
+
+
+def is_silent_when_refused(self: control.ControlCore, event: Any) -> list[Any]:
+    return [] if isinstance(event, RequestFailed) else _handle(self, event)
+
+
+_handle, _begin, _results = control.ControlCore.handle, control.ControlCore._begin, control.ControlCore._results
 _hand = catchup.Catchup._hand
 _flush, _after, _advance = ledger.Ledger.flush, cache.ResultCache.after, places.Places.advance
 
@@ -121,6 +149,12 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "those behind are never served": (catchup.Catchup, "_pull", nothing),
     "what is gone is skipped in silence": (catchup.Catchup, "_skip", skips_in_silence),
     "who could not take a note is given later ones": (catchup.Catchup, "_hand", forgets_who_was_cut_short),
+    "an answer says how far a channel was when it was asked for": (control.ControlCore, "_present", looks_when_asked),
+    "a dropped channel passes for another of its name": (control.ControlCore, "_present", takes_any_of_the_name),
+    "requests are carried out in another order": (control.ControlCore, "_begin", carries_out_the_last_first),
+    "the parts of a pull are not read": (control.ControlCore, "_results", reads_one_part_alone),
+    "what the storage refuses is not answered": (control.ControlCore, "handle", is_silent_when_refused),
+    "what waits too long for a broker is not told": (pending.Pending, "_fold", nothing),
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tocsin.data.subscriptions.rows import Row
-from tocsin.model.histories import Era
 from tocsin.schema.definitions import Channel
 
 
@@ -13,15 +12,12 @@ from tocsin.schema.definitions import Channel
 class Attachment:
     """BE subscriptions ``bes`` to ``channel`` with the canonical values ``rows``, in the same order.
 
-    What is executed after ``execution``, under the last incarnation of ``history``, is for whoever attached. ``rates``
-    are λ of each as far as it is known, for the next ``seconds``.
+    ``rates`` are λ of each as far as it is known, for the next ``seconds``.
     """
 
     channel: Channel
     bes: list[int]
     rows: list[Row]
-    execution: int
-    history: list[Era]
     rates: list[float | None] = field(default_factory=list)
     seconds: float = 0.0
 

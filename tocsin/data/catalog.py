@@ -31,6 +31,7 @@ from tocsin.data.channels.letters import DeadLetters
 from tocsin.data.channels.runner import Runner, Status
 from tocsin.data.compiling import Compiler
 from tocsin.data.conflicts import find
+from tocsin.data.control.core import Position
 from tocsin.data.disk import Disk, sync_directory
 from tocsin.data.lake.table import VERSION, Table
 from tocsin.data.pipeline import Pipeline
@@ -253,11 +254,20 @@ class Catalog:
                 self._skip_to_now(channel.name)
         rows = self.subscriptions.canonical(channel, values)
         bes = self.subscriptions.attach_rows(channel, broker, rows)
+        if channel.name not in self.channels:
+            raise _gone(channel.name)
+        return Attachment(channel, bes, rows)
+
+    def position(self, name: str) -> Position | None:
+        """How far the channel of that name is, in any case; None if there is none."""
+        folded = name.casefold()
+        channel = next((each for known, each in list(self.channels.items()) if known.casefold() == folded), None)
+        if channel is None:
+            return None
         results, history = self.results.get(channel.name), self.histories.get(channel.name)
         if results is None or history is None:
-            raise _gone(channel.name)
-        # Asked for afterwards: of what ended before they were attached, the broker is not told.
-        return Attachment(channel, bes, rows, results.execution, history)
+            return None
+        return Position(results.execution, history, channel.terms)
 
     def _wanted_channel(self, name: str) -> Channel:
         """The channel of that name; one that was dropped is gone, one that never was is not found."""

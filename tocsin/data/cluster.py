@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from pyspark.sql import SparkSession
@@ -27,6 +26,7 @@ from tocsin.data.applying import Applier
 from tocsin.data.attachment import Attachment
 from tocsin.data.catalog import Catalog
 from tocsin.data.channels.execution import Execution
+from tocsin.data.control.core import Position
 from tocsin.data.disk import make_directory
 from tocsin.data.listing import listed, total
 from tocsin.data.rates import Rates
@@ -147,10 +147,7 @@ class Cluster:
             self._tell_failing(attachment.channel.name, {be: why for be, why, _ in aside if be in attached})
             return attachment
 
-        attachment = await self._in_thread(attach)
-        # With the terms of now: of a change before this brokers have been told, and of one after they will be.
-        present = self._catalog.channels.get(attachment.channel.name, attachment.channel)
-        return replace(attachment, channel=msgspec.structs.replace(attachment.channel, terms=present.terms))
+        return await self._in_thread(attach)
 
     def compare(self, broker: str, channel: str, known: Cursor) -> None:
         history = self._catalog.histories.get(channel, [])
@@ -187,8 +184,8 @@ class Cluster:
 
         return await self._in_thread(detach)
 
-    async def incarnation(self, channel: str) -> str:
-        return incarnation(self._catalog.histories.get(self._catalog.channel(channel).name, []))
+    def position(self, channel: str) -> Position | None:
+        return self._catalog.position(channel)
 
     async def pull(
         self,

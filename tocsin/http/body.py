@@ -15,10 +15,8 @@ import msgspec
 from starlette.requests import Request
 
 from tocsin.errors import InvalidError, StorageError, TooLargeError
-from tocsin.schema import refusals
-from tocsin.schema.refusals import malformed
+from tocsin.schema.refusals import UNDECODABLE, undecodable
 
-UNDECODABLE: Final = refusals.UNDECODABLE
 T = TypeVar("T")
 _WRITE_BYTES: Final = 1 << 20
 
@@ -57,13 +55,6 @@ def decoded(text: bytes | str, type_: type[T]) -> T:
         return msgspec.json.decode(text, type=type_)
     except UNDECODABLE as error:
         raise undecodable(error, "body") from None
-
-
-def undecodable(error: Exception, what: str) -> InvalidError:
-    """The error for a ``what`` whose decoding raised one of the UNDECODABLE."""
-    if isinstance(error, msgspec.ValidationError):
-        return InvalidError(f"the {what} does not fit: {error}")
-    return InvalidError(f"the {what} is {malformed(error)}")
 
 
 def text(body: bytes) -> str:

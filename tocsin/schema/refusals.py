@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from tocsin.errors import InvalidError
 from tocsin.model import names
 from tocsin.model.quoting import shortened, shown
 from tocsin.schema.json_types import python_type
@@ -51,6 +52,13 @@ def malformed(error: Exception) -> str:
             return f"not UTF-8 text: {error.reason}"
     # msgspec says "JSON is malformed: ..." or "Input data was truncated".
     return f"not JSON: {str(error).removeprefix('JSON is malformed: ')}"
+
+
+def undecodable(error: Exception, what: str) -> InvalidError:
+    """The error for a ``what`` whose decoding raised one of the UNDECODABLE."""
+    if isinstance(error, msgspec.ValidationError):
+        return InvalidError(f"the {what} does not fit: {error}")
+    return InvalidError(f"the {what} is {malformed(error)}")
 
 
 def _reason(record: bytes | Raw, columns: Fields, required: Collection[str]) -> str:

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from tocsin.broker import actions, events
+from tocsin.broker.backoff import BEAT_SECONDS, Backoff
 from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import Bearer
 from tocsin.broker.limits import BrokerLimits
@@ -18,25 +19,27 @@ from tocsin.simulate.outlet import Outlet
 from tocsin.simulate.process import Process, World
 from tocsin.simulate.queueing import Queue
 
-FIRST_WAIT, LONGEST_WAIT = 0.1, 2.0
-BEAT_SECONDS = 1.0
-
 
 class Uplink:
-    """A broker's link to the coordinator or to the data cluster, opened again whenever it is lost."""
+    """A broker's link to the coordinator or to the data cluster, opened again whenever it is lost.
+
+    The one to the data cluster can be used from the welcome on.
+    """
 
     def __init__(self, process: BrokerHost, name: events.LinkName, host: str, purpose: str) -> None:
         self._process, self._name, self._host, self._purpose = process, name, host, purpose
         self._link: Link | None = None
         self.open = False
-        self._failures = 0
+        self._opened_at = 0.0
+        self._backoff = Backoff(process.world.random)
         self.spoke = 0.0
 
     def dial(self) -> None:
         """Opens it."""
         if self._process.alive:
             self._link = self._process.world.network.dial(self._process.host, self._host, self._purpose, self)
-            self._link.when_open = self._opened
+            if self._name == "coordinator":
+                self._link.when_open = self._opened
 
     def send(self, message: Any) -> None:
         """Says something, if it is open."""
@@ -46,23 +49,25 @@ class Uplink:
 
     def received(self, link: Link, message: Any) -> None:  # noqa: ARG002
         """The other side says something."""
-        self._process.told(message)
+        if isinstance(message, control.Welcome):
+            self._opened()
+        else:
+            self._process.told(message)
 
     def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
         """It is over, or could not be opened."""
+        clock = self._process.world.clock
+        lasted = clock.now - self._opened_at if self.open else 0.0
         if self.open:
             self.open = False
             self._process.tell(events.Lost(self._name))
-        world = self._process.world
-        wait = min(LONGEST_WAIT, FIRST_WAIT * 2**self._failures) * world.random.uniform(0.5, 1.0)
-        self._failures = min(self._failures + 1, 16)
-        world.clock.after(wait, self.dial)
+        clock.after(self._backoff.after(lasted), self.dial)
 
     def drained(self, link: Link) -> None:
         """Nothing waits for that."""
 
     def _opened(self) -> None:
-        self.open, self._failures = True, 0
+        self.open, self._opened_at = True, self._process.world.clock.now
         self._process.tell(events.Connected(self._name))
 
 
@@ -126,6 +131,10 @@ class BrokerHost(Process):
     def linked(self) -> bool:
         """Whether it takes its links to coordinator and data cluster for open."""
         return self._coordinator.open and self._data.open
+
+    def ask_data(self, message: control.Request | bytes) -> None:
+        """Somebody else than the core asks the data cluster something, or says what cannot be read."""
+        self._data.send(message)
 
     def told(self, message: Any) -> None:
         """Coordinator or data cluster have said something."""

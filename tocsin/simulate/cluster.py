@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,13 +12,15 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 from msgspec import Raw
-from msgspec.structs import replace
 
+from tocsin.data.control import events
+from tocsin.data.control.actions import CarryOut, ReadOn, Send, Work
+from tocsin.data.control.core import ControlCore, Position
 from tocsin.data.rates import Rates
-from tocsin.errors import ForbiddenError
+from tocsin.errors import GoneError, NotFoundError, TocsinError
 from tocsin.model import control
 from tocsin.model.histories import DROPPED, Era, incarnation
-from tocsin.model.messages import Result
+from tocsin.model.messages import Problem, Pulled, Result
 from tocsin.model.terms import Asker, Terms, admit, fill_in
 from tocsin.model.weight import weight
 
@@ -124,82 +127,90 @@ class DataCluster:
         """The number that something has now which had another before, as far as it has one."""
         return self.bes.get(self.words[be], be)
 
-    def answer(self, broker: str, request: control.Request) -> control.Message:
-        """Acts on a broker's request, at once."""
+    def position(self, channel: str) -> Position | None:
+        """How far the channel of that name is, in any spelling; None if it is not there."""
+        name = self.spelled(channel)
+        if name in self.absent:
+            return None
+        return Position(self.execution.get(name, 0), list(self.histories.get(name, [])), self.terms.get(name, Terms()))
+
+    def carry_out(self, broker: str, request: Work) -> Iterator[events.Outcome]:
+        """What comes of a broker's request, of a pull the parts one after the other; raises what the real one does."""
         match request:
             case control.Attach():
-                return self._attached(broker, request)
-            case control.Detach(id, bes):
-                for be in bes:
-                    self.attached.get(be, set()).discard(broker)
-                self.rates.forget([be for be in bes if not self.attached.get(be)])
-                return control.Detached(id, len(bes))
-            case control.Pull(id, channel):
-                return self._missing(id, channel) if channel in self.absent else self._pulled(broker, request)
-            case control.Ping(id):
-                return control.Pong(id)
+                yield self._subscribe(broker, request)
+            case control.Detach(_, bes):
+                yield events.Unsubscribed(self._unsubscribe(broker, bes))
+            case control.Pull():
+                yield from map(events.PartRead, self._pull(broker, request))
 
-    def _attached(self, broker: str, request: control.Attach) -> control.Message:
-        channel = self.spelled(request.channel)
-        if channel in self.absent:
-            return self._missing(request.id, channel)
+    def answers(self, broker: str, request: control.Request) -> list[control.Message]:
+        """All that a broker is answered that asks nothing else, at once."""
+        core, parts, said = ControlCore(broker, self), iter(list[events.Outcome]()), list[control.Message]()
+        todo = deque[events.Event]([events.Opened(), events.Received(msgspec.json.encode(request))])
+        while todo:
+            for action in core.handle(todo.popleft()):
+                match action:
+                    case Send(message):
+                        said.append(message)
+                        todo.append(events.Taken())
+                    case CarryOut(work):
+                        parts = self.carry_out(broker, work)
+                        todo.append(outcome(parts))
+                    case ReadOn():
+                        todo.append(outcome(parts))
+        return said[1:]
+
+    def answer(self, broker: str, request: control.Request) -> control.Message:
+        """The answer that comes in one part."""
+        [only] = self.answers(broker, request)
+        return only
+
+    def _subscribe(self, broker: str, request: control.Attach) -> events.Subscribed:
+        channel = self._existing(request.channel)
         parameters, terms = request.parameters, self.terms.get(channel, Terms())
         if request.subscriber is not None:
-            try:
-                admit(terms, Asker(request.subscriber, request.groups), f"channel {channel}")
-                parameters = [fill_in(terms, request.subscriber, one) for one in parameters]
-            except ForbiddenError as error:
-                return control.Error(error.code, str(error), request.id)
+            admit(terms, Asker(request.subscriber, request.groups), f"channel {channel}")
+            parameters = [fill_in(terms, request.subscriber, one) for one in parameters]
         bes = self.attach(broker, channel, parameters)
         forecast = self.rates.forecast(self.now(), channel, np.array(bes, np.int64))
-        return control.Attached(
-            request.id,
-            bes,
-            self.execution.get(channel, 0),
-            terms,
-            channel=channel,
-            parameters=parameters,
-            history=list(self.histories.get(channel, [])),
-            rates=forecast.rates,
-            seconds=forecast.seconds,
-        )
+        return events.Subscribed(channel, bes, parameters, forecast.rates, forecast.seconds)
 
-    def _missing(self, id: int, channel: str) -> control.Error:
-        code = "gone" if channel in self.histories else "not-found"
-        return control.Error(code, f"there is no channel {channel}", id)
+    def _unsubscribe(self, broker: str, bes: list[int]) -> int:
+        held = [be for be in bes if broker in self.attached.get(be, ())]
+        for be in held:
+            self.attached[be].discard(broker)
+        self.rates.forget([be for be in bes if not self.attached.get(be)])
+        return len(held)
+
+    def _existing(self, channel: str) -> str:
+        """The name of a channel as it was created; raises GoneError or NotFoundError if it is not there."""
+        name = self.spelled(channel)
+        if name in self.absent:
+            error = GoneError if name in self.histories else NotFoundError
+            raise error(f"there is no channel {name}")
+        return name
 
     def _append(self, channel: str, era: Era, first: list[Era]) -> None:
         history = self.histories.setdefault(channel, first)
         history.append(era)
         self.eras[channel, era.incarnation] = list(history)
 
-    def parts(self, answer: control.Message) -> list[control.Message]:
-        """An answer as it is sent: results in parts."""
-        if not isinstance(answer, control.Results) or self.part is None:
-            return [answer]
-        last, found = max(len(answer.results) - 1, 0) // self.part, answer.results
-        return [
-            replace(
-                answer,
-                results=found[number * self.part : (number + 1) * self.part],
-                more=number < last,
-                gone=answer.gone if number == 0 else {},
-            )
-            for number in range(last + 1)
-        ]
-
-    def _pulled(self, broker: str, pull: control.Pull) -> control.Results:
+    def _pull(self, broker: str, pull: control.Pull) -> list[Pulled]:
+        """What was found, in parts."""
+        channel = self._existing(pull.channel)
         wanted = pull.bes if pull.bes is not None else [be for be, held in self.attached.items() if broker in held]
         found, upto, size = list[Result](), pull.last, 0
-        for one in self.results(pull.channel, pull.first, pull.last, wanted):
+        for one in self.results(channel, pull.first, pull.last, wanted):
             if pull.most and size >= pull.most and one.execution > found[-1].execution:
                 upto = found[-1].execution
                 break
             found.append(one)
             size += one.bytes
-        gone = {be: last for be, last in self.gone(pull.channel, wanted).items() if last >= pull.first}
-        oldest, incarnation = self.oldest(pull.channel), self.incarnation(pull.channel)
-        return control.Results(pull.id, found, incarnation, upto=upto, oldest=oldest, gone=gone)
+        gone = {be: last for be, last in self.gone(channel, wanted).items() if last >= pull.first}
+        each, oldest = self.part or max(len(found), 1), self.oldest(channel)
+        starts = range(0, max(len(found), 1), each)
+        return [Pulled(found[at : at + each], at != starts[-1], upto, oldest, gone if at == 0 else {}) for at in starts]
 
     def attach(self, broker: str, channel: str, parameters: list[dict[str, Any]]) -> list[int]:
         """Counts BE subscriptions to a broker."""
@@ -279,6 +290,14 @@ class DataCluster:
             self.found[be].append(number)
             self.ever[be].add((self.incarnation(channel), number))
         return bes
+
+
+def outcome(parts: Iterator[events.Outcome]) -> events.Outcome:
+    """The next outcome of a request; an error is one, too."""
+    try:
+        return next(parts)
+    except TocsinError as error:
+        return events.RequestFailed(Problem(error.code, str(error), retry_after=getattr(error, "retry_after", None)))
 
 
 def result(be: int, execution: int, size: int = 0, incarnation: str = "") -> Result:

@@ -1,35 +1,75 @@
-"""The data cluster's process: requests are answered in turn, notices overtake answers, and all of it takes time."""
+"""The data cluster's process: drives the core of each broker's connection, and all that it does takes time."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from msgspec.structs import replace
+import msgspec
 
+from tocsin.data.control import actions, events
+from tocsin.data.control.core import ControlCore
+from tocsin.data.control.pending import MOST_IDS
+from tocsin.errors import BusyError, StorageError
 from tocsin.model import control
-from tocsin.simulate.cluster import DataCluster
+from tocsin.model.control import Notice
+from tocsin.model.messages import Problem
+from tocsin.model.terms import Terms
+from tocsin.simulate.cluster import DataCluster, outcome
 from tocsin.simulate.network import Link
 from tocsin.simulate.process import World
 
 HOST = "data"
+_REFUSALS: Final = (
+    Problem(BusyError.code, "the storage is busy", retry_after=0.3),
+    Problem(StorageError.code, "the disk is full"),
+    Problem("internal", "a fault in the server: see its log", reference="simulated"),
+)
+
+
+class BrokerConnection:
+    """A broker's connection: its core, what comes of the request under way, and what was sent last.
+
+    That is numbered, and ``sending`` until it is taken, which takes longer than its way if it is ``slow``.
+    """
+
+    def __init__(self, broker: str, core: ControlCore) -> None:
+        self.broker, self.core = broker, core
+        self.parts: Iterator[events.Outcome] = iter(())
+        self.sent, self.sending, self.slow = 0, False, False
 
 
 class DataHost:
     """Serves a data cluster's state, which outlives it, to brokers.
 
-    As in the server: an Attach subscribes first and then says how far the channel is; the notice of what is executed
-    meanwhile may be there before the answer. What an execution has found can be pulled before anybody is told of it,
-    and those are told who hold it by then.
+    What an execution has found can be pulled before anybody is told of it, and those are told who hold it by then.
+
+    Args:
+        answer_seconds: what the storage takes for each step, at most.
+        buffered: whether a connection takes any number of messages at once, or the next one when one has arrived.
+        most_waiting: so many BE subscriptions may wait in notices for a broker.
+
+    Attributes:
+        slowness: how long a broker takes to read a message, at most, where that is not at once.
+        refusing: the chance that the storage fails to do something, or says so although it was done.
     """
 
-    def __init__(self, world: World, cluster: DataCluster, answer_seconds: float = 0.005) -> None:
+    def __init__(
+        self,
+        world: World,
+        cluster: DataCluster,
+        answer_seconds: float = 0.005,
+        buffered: bool = True,
+        most_waiting: int = MOST_IDS,
+    ) -> None:
         self._world, self._cluster, self.answer_seconds = world, cluster, answer_seconds
+        self._buffered, self._most_waiting = buffered, most_waiting
         self.alive = True
+        self.slowness: dict[str, float] = {}
+        self.refusing = 0.0
         self._untold: dict[str, deque[tuple[int, list[int]]]] = {}
-        self._brokers: dict[Link, str] = {}
-        self._asked: dict[Link, deque[control.Request]] = {}
+        self._connections: dict[Link, BrokerConnection] = {}
         world.network.listen(HOST, self._accept)
 
     def execute(self, channel: str, chosen: Callable[[int], bool]) -> None:
@@ -41,7 +81,7 @@ class DataHost:
         untold = self._untold.setdefault(channel, deque())
         untold.append((self._cluster.execution[channel], found))
         if len(untold) == 1:
-            self._later(self._tell, channel)
+            self._later(self._tell_holders, channel)
 
     def drop(self, channel: str) -> None:
         """Drops a channel, and tells the brokers that are connected."""
@@ -50,70 +90,119 @@ class DataHost:
         notice = control.Dropped(channel, self._cluster.incarnation(channel))
         self._cluster.drop(channel)
         self._untold.pop(channel, None)
-        for link in self._brokers:
-            link.send(1, notice)
+        self._notice(lambda _: notice)
+
+    def change(self, channel: str, terms: Terms) -> None:
+        """Replaces a channel by one with other terms, and tells the brokers that are connected."""
+        if self.alive and channel not in self._cluster.absent:
+            self._cluster.terms[channel] = terms
+            self._notice(lambda _: control.Changed(channel, terms))
+
+    def fail(self, channel: str) -> None:
+        """A channel cannot be executed, which the brokers are told that hold something of it."""
+        bes = self._cluster.lines.get(channel, [])
+        self._notice(lambda broker: control.Failing(channel, held, "no") if (held := self._held(broker, bes)) else None)
 
     def crash(self) -> None:
         """Ends at once; the state stays."""
         self.alive = False
         self._world.network.crash(HOST)
 
-    def received(self, link: Link, message: Any) -> None:
+    def received(self, link: Link, message: control.Request | bytes) -> None:
         """A broker asks."""
-        asked = self._asked[link]
-        asked.append(message)
-        if len(asked) == 1:
-            self._begin(link)
+        text = message if isinstance(message, bytes) else msgspec.json.encode(message)
+        self._tell(link, events.Received(text))
 
     def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
         """A broker is gone; its subscriptions stay."""
-        del self._brokers[link], self._asked[link]
+        del self._connections[link]
 
     def drained(self, link: Link) -> None:
-        """Nothing waits for that."""
+        """A broker has what was sent to it."""
+        connection = self._connections.get(link)
+        if connection and not connection.slow:
+            self._taken(link, connection, connection.sent)
 
-    def _tell(self, channel: str) -> None:
+    def _accept(self, link: Link, purpose: str) -> DataHost:
+        self._connections[link] = BrokerConnection(purpose, ControlCore(purpose, self._cluster, self._most_waiting))
+        # Only when the connection has been taken can something be sent.
+        self._world.clock.after(0.0, self._tell, link, events.Opened())
+        return self
+
+    def _tell(self, link: Link, event: events.Event) -> None:
+        """Has the core of a connection handle an event, and does what it wants."""
+        todo = deque([event])
+        while todo and self.alive and (connection := self._connections.get(link)):
+            event = todo.popleft()
+            if isinstance(event, events.Taken):
+                connection.sending = False
+            else:
+                self._world.trace.event(self._world.clock.now, HOST, event, connection.broker)
+            for action in connection.core.handle(event):
+                match action:
+                    case actions.Send(message):
+                        todo.extend(self._send(link, connection, message))
+                    case actions.CarryOut(request):
+                        self._later(self._carry_out, link, connection, request)
+                    case actions.ReadOn():
+                        self._later(self._read, link, connection)
+
+    def _send(self, link: Link, connection: BrokerConnection, message: control.Message) -> list[events.Event]:
+        """Sends a message; that it was taken, if that is known at once."""
+        slowness = self.slowness.get(connection.broker, 0.0)
+        connection.sent, connection.sending, connection.slow = connection.sent + 1, True, bool(slowness)
+        link.send(1, message)
+        if slowness:
+            seconds = self._world.random.random() * slowness
+            self._world.clock.after(seconds, self._taken, link, connection, connection.sent)
+            return []
+        return [events.Taken()] if self._buffered else []
+
+    def _taken(self, link: Link, connection: BrokerConnection, number: int) -> None:
+        """A broker has read a message; of the last one it may have been said before."""
+        if connection.sending and connection.sent == number:
+            self._tell(link, events.Taken())
+
+    def _carry_out(self, link: Link, connection: BrokerConnection, request: actions.Work) -> None:
+        if self.alive and link in self._connections:
+            connection.parts = self._cluster.carry_out(connection.broker, request)
+            self._read(link, connection)
+
+    def _read(self, link: Link, connection: BrokerConnection) -> None:
+        """The storage does what it was told to, or the next part of that."""
+        if self.alive and link in self._connections:
+            refusal = self._refusal()
+            done = outcome(connection.parts) if refusal is None or self._world.random.random() < 0.5 else refusal
+            self._later(self._tell, link, refusal or done)
+
+    def _refusal(self) -> events.RequestFailed | None:
+        if not self.refusing or self._world.random.random() > self.refusing:
+            return None
+        return events.RequestFailed(self._world.random.choice(_REFUSALS))
+
+    def _tell_holders(self, channel: str) -> None:
         """The notices of the channel's oldest execution that nobody was told of."""
         untold = self._untold.get(channel)
         if not untold:
             return
         number, found = untold.popleft()
-        for link, broker in self._brokers.items() if self.alive else ():
-            if held := [be for be in found if broker in self._cluster.attached.get(be, ())]:
-                link.send(1, self._cluster.notice(channel, number, held))
+
+        def notice(broker: str) -> Notice | None:
+            held = self._held(broker, found)
+            return self._cluster.notice(channel, number, held) if held else None
+
+        self._notice(notice)
         if untold:
-            self._later(self._tell, channel)
+            self._later(self._tell_holders, channel)
 
-    def _accept(self, link: Link, purpose: str) -> DataHost:
-        self._brokers[link], self._asked[link] = purpose, deque()
-        return self
+    def _held(self, broker: str, bes: list[int]) -> list[int]:
+        return [be for be in bes if broker in self._cluster.attached.get(be, ())]
 
-    def _begin(self, link: Link) -> None:
-        self._later(self._act, link, self._asked[link][0])
-
-    def _act(self, link: Link, request: control.Request) -> None:
-        if self.alive and link in self._brokers:
-            self._world.trace.event(self._world.clock.now, HOST, request, self._brokers[link])
-            self._later(self._answer, link, self._cluster.answer(self._brokers[link], request))
-
-    def _answer(self, link: Link, answer: control.Message) -> None:
-        if not self.alive or link not in self._brokers:
-            return
-        if isinstance(answer, control.Attached):
-            answer = replace(answer, execution=self._cluster.execution.get(answer.channel, 0))
-        self._send(link, deque(self._cluster.parts(answer)))
-
-    def _send(self, link: Link, parts: deque[control.Message]) -> None:
-        """Sends an answer, a part at a time, and goes on to the next question."""
-        if not self.alive or link not in self._brokers:
-            return
-        link.send(1, parts.popleft())
-        if parts:
-            self._later(self._send, link, parts)
-            return
-        self._asked[link].popleft()
-        if self._asked[link]:
-            self._begin(link)
+    def _notice(self, notice: Callable[[str], Notice | None]) -> None:
+        """Tells every broker that is connected what there is for it."""
+        for link, connection in list(self._connections.items()) if self.alive else ():
+            if told := notice(connection.broker):
+                self._tell(link, events.Noticed(told))
 
     def _later(self, call: Callable[..., None], *arguments: Any) -> None:
         if self.answer_seconds:

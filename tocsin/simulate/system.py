@@ -22,7 +22,9 @@ from tocsin.coordinator.limits import Limits as CoordinatorLimits
 from tocsin.coordinator.rounds import Planners
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.tokens import Claims, Key
+from tocsin.data.control.pending import MOST_IDS
 from tocsin.errors import NotFoundError, TocsinError
+from tocsin.model.terms import Terms
 from tocsin.simulate import inspection
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.clock import Clock
@@ -36,6 +38,7 @@ from tocsin.simulate.process import World
 from tocsin.simulate.trace import Trace
 
 _KEY = Key("simulated", "a" * 43)
+GROUP = "simulated"  # everybody is in it
 _AGAIN = 2.0  # seconds until somebody asks again who was not answered
 
 
@@ -56,6 +59,8 @@ class Setup:
     planners: Callable[[], Planners] = product
     store_seconds: float = 0.01
     answer_seconds: float = 0.005
+    buffered: bool = True
+    most_waiting: int = MOST_IDS
     decide_seconds: float = 0.5
 
 
@@ -107,7 +112,7 @@ class System:
         self._ended: list[tuple[Diary, int]] = []
         self._restored = False
         self._options: dict[str, dict[str, Any]] = {}
-        self.data = DataHost(self.world, self.cluster, self.setup.answer_seconds)
+        self.data = self._data()
         self.coordinator = self._coordinator()
         for name in brokers:
             self.start_broker(name)
@@ -140,7 +145,7 @@ class System:
         if not self.data.alive:
             self.remark("the data cluster starts")
             self.cluster.begin()
-            self.data = DataHost(self.world, self.cluster, self.setup.answer_seconds)
+            self.data = self._data()
 
     def join(self, name: str, place: tuple[float, float] | None = None) -> Person:
         """A subscriber's program starts and goes online, wanting what it ever wanted."""
@@ -217,6 +222,11 @@ class System:
                 self._lose(name, ref)
         self.data.drop(channel)
 
+    def change(self, channel: str, terms: Terms) -> None:
+        """Somebody replaces a channel by one with other terms."""
+        self.remark(f"channel {channel} has the terms {terms}")
+        self.data.change(channel, terms)
+
     def create(self, channel: str) -> None:
         """Somebody creates a channel that is not there."""
         if channel in self.cluster.absent:
@@ -240,7 +250,7 @@ class System:
     def _token(self, name: str) -> str:
         """Made beside the coordinator, for those who were never registered with it."""
         ends = self.clock.now + self.setup.coordinator.token_life
-        return self._tokens.setdefault(name, _KEY.sign(Claims(name, "subscriber", ends, id=f"{name}-1")))
+        return self._tokens.setdefault(name, _KEY.sign(Claims(name, "subscriber", ends, (GROUP,), id=f"{name}-1")))
 
     def _ask_to_leave(self, name: str) -> None:
         if name not in self.leaving:
@@ -267,7 +277,7 @@ class System:
 
     def _ask_to_register(self, name: str) -> None:
         if name in self._registering:
-            self.ask(events.RegisterUser(0, name), partial(self._registered, name))
+            self.ask(events.RegisterUser(0, name, groups=(GROUP,)), partial(self._registered, name))
             self.clock.after(_AGAIN, self._ask_to_register, name)
 
     def _registered(self, name: str, answer: answers.Answer | TocsinError) -> None:
@@ -296,6 +306,10 @@ class System:
             if self._restored:
                 # What the coordinator has stored may be of data from before: of that no channel says it was dropped.
                 self.diaries[name].undecided.add(be)
+
+    def _data(self) -> DataHost:
+        setup = self.setup
+        return DataHost(self.world, self.cluster, setup.answer_seconds, setup.buffered, setup.most_waiting)
 
     def _coordinator(self) -> CoordinatorHost:
         core = Coordinator(

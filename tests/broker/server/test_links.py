@@ -13,7 +13,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from tests.broker.server.world import SECONDS, STATEMENTS, World
 from tests.waiting import until_async
-from tocsin.broker.server.backoff import FIRST, Backoff
+from tocsin.broker.backoff import FIRST, Backoff
 from tocsin.broker.server.serve import run
 from tocsin.coordinator.tokens import Claims
 from tocsin.errors import SettingsError

@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from tocsin.data.attachment import Attachment
+from tocsin.data.control.core import Position
 from tocsin.data.feeds.shares import decode_shares
 from tocsin.data.server.cluster import Notices
 from tocsin.data.sql.forms import CreateChannel, CreateDataset, CreateFeed, Drop, LoadDataset, Show, Statement
@@ -157,9 +158,11 @@ class MemoryCluster:
         self._fail()
         self.brokers[name] = url
 
-    async def incarnation(self, channel: str) -> str:
-        self._fail()
-        return ""
+    def position(self, channel: str) -> Position | None:
+        definition = self.definitions.get(channel)
+        if not isinstance(definition, Channel):
+            return None
+        return Position(max((one.execution for one in self.found), default=0), [], definition.terms)
 
     async def attach(
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
@@ -170,9 +173,8 @@ class MemoryCluster:
         if asker is not None:
             parameters = [fill_in(definition.terms, asker.name, one) for one in parameters]
         rows = [tuple(one.values()) for one in parameters]
-        execution = max((one.execution for one in self.found), default=0)
         rates = [0.5 if be == 0 else None for be in bes]
-        return Attachment(definition, bes, rows, execution, [], rates, 4.0)
+        return Attachment(definition, bes, rows, rates, 4.0)
 
     def compare(self, broker: str, channel: str, known: Cursor) -> None:
         self.compared.append((broker, channel, known))

@@ -13,7 +13,6 @@ from websockets.exceptions import InvalidStatus
 from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tests.data.server.running import running
 from tocsin.data.server import control
-from tocsin.data.server.pending import Pending
 from tocsin.model.histories import Cursor
 from tocsin.settings import Data, Settings
 
@@ -218,7 +217,7 @@ async def test_a_broker_that_leaves_is_listened_for_no_longer(cluster: MemoryClu
 async def test_a_broker_that_reads_too_slowly_is_told_a_range(
     cluster: MemoryCluster, dial: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "Pending", lambda: Pending(500))
+    monkeypatch.setattr(control, "MOST_IDS", 500)
     cluster.brokers["north"] = "ws://north"
     executions = 2000
     async with dial() as socket:

@@ -16,7 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from tocsin.broker import events
-from tocsin.broker.server.backoff import Backoff
+from tocsin.broker.backoff import BEAT_SECONDS, Backoff
 from tocsin.broker.server.driver import BrokerDriver
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.log import get_logger
@@ -34,7 +34,6 @@ _quiet.setLevel(logging.ERROR)
 GOING_AWAY: Final = 1001
 # A peer that does not take so many messages is as good as gone, and is told everything when it is back.
 MOST_WAITING: Final = 100_000
-BEAT_SECONDS: Final = 1.0
 _FROM_COORDINATOR: Final = msgspec.json.Decoder[coordination.FromCoordinator](coordination.FromCoordinator)
 _FROM_DATA: Final = msgspec.json.Decoder[events.FromData](events.FromData)
 LinkMessage = control.Request | coordination.FromBroker

@@ -23,10 +23,10 @@ from tocsin.coordinator.server.driver import Driver
 from tocsin.coordinator.tokens import Claims
 from tocsin.errors import ForbiddenError, InvalidError, TocsinError, UnauthorizedError
 from tocsin.http import failures
-from tocsin.http.body import UNDECODABLE, undecodable
 from tocsin.log import get_logger
 from tocsin.model.coordination import Beat, FromBroker, FromCoordinator, Hello, Keep, Refused
 from tocsin.model.trust import Trust
+from tocsin.schema.refusals import UNDECODABLE, undecodable
 from tocsin.tasks import until_one_ends
 
 log = get_logger(__name__)

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from tocsin.data.server.access import Access, Caller, Gate
 from tocsin.data.server.call import Call, Operation
 from tocsin.data.server.cluster import DataCluster, Tokens
-from tocsin.data.server.control import Control
+from tocsin.data.server.control import ControlSocket
 from tocsin.data.server.openapi import document
 from tocsin.data.server.operations import OPERATIONS
 from tocsin.http.demo import check_demo
@@ -40,7 +40,7 @@ def create_app(cluster: DataCluster, tokens: Tokens, settings: Settings, demo_to
     app = Starlette(
         routes=[
             *_routes(OPERATIONS, lambda operation: _endpoint(operation, cluster, gate, settings)),
-            WebSocketRoute("/control", Control(cluster, gate).endpoint),
+            WebSocketRoute("/control", ControlSocket(cluster, gate).endpoint),
         ],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=origins)],
         exception_handlers={HTTPException: unrouted, Exception: lambda _, error: failure(error)},

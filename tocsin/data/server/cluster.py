@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tocsin.data.attachment import Attachment
+from tocsin.data.control.core import Position
 from tocsin.model.control import Notice
 from tocsin.model.histories import Cursor
 from tocsin.model.messages import Health, Listed, Loaded, Outcome, Published, PublishedShares, Pulled
@@ -60,14 +61,14 @@ class DataCluster(Protocol):
         """Makes a broker known, or its new URL."""
         ...
 
-    async def incarnation(self, channel: str) -> str:
-        """Under which a channel's executions are counted now."""
+    def position(self, channel: str) -> Position | None:
+        """How far the channel of that name is now, in any spelling; None if there is none. Answers at once."""
         ...
 
     async def attach(
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
     ) -> Attachment:
-        """The BE subscriptions for these parameters, in their order, now wanted by the broker, and all about them.
+        """The BE subscriptions for these parameters, in their order, now wanted by the broker, with their rates.
 
         With an ``asker`` only if that one may use the channel, and bound parameters are filled in. A channel that was
         dropped is a :class:`~tocsin.errors.GoneError`, one that never was a plain NotFoundError.

@@ -1,4 +1,4 @@
-"""The brokers' control socket: notices go out, subscriptions and pulls come in.
+"""The brokers' control socket: who may have one, and what drives the core of each (:mod:`tocsin.data.control`).
 
 A connection is closed with 4000 plus the HTTP status when it may not be (4401 without a known token or once it is
 revoked, 4403 with a wrong role or another broker's, 4404 for a broker nobody registered), with 1003 for a binary
@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tocsin.data.attachment import Attachment
+from tocsin.data.control import actions, events
+from tocsin.data.control.core import ControlCore
+from tocsin.data.control.pending import MOST_IDS
 from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster, Notices
-from tocsin.data.server.pending import Pending
 from tocsin.errors import BusyError, InvalidError, StorageError, UnauthorizedError, UnavailableError
 from tocsin.http import failures
-from tocsin.http.body import UNDECODABLE, decoded, undecodable
+from tocsin.http.body import decoded
 from tocsin.log import get_logger
 from tocsin.model import control
-from tocsin.model.messages import BrokerName
+from tocsin.model.messages import BrokerName, Pulled
 from tocsin.model.terms import Asker
 from tocsin.tasks import until_one_ends
 
@@ -38,14 +39,8 @@ UNSUPPORTED: Final = 1003
 # What is encoded in a thread, so that others are answered meanwhile.
 _LARGE: Final = 64 << 10
 
-_REQUEST: Final[msgspec.json.Decoder[control.Request]] = msgspec.json.Decoder(control.Request)
 
-
-class _OnlyId(msgspec.Struct):
-    id: int | None = None
-
-
-class Control:
+class ControlSocket:
     """Serves ``/control`` for one data cluster."""
 
     def __init__(self, cluster: DataCluster, gate: Gate) -> None:
@@ -70,8 +65,8 @@ class Control:
                 if token is None:
                     token = await self._token(websocket)
                     self._check(token, broker)
-                conversation = Conversation(websocket, self._cluster, broker)
-                await until_one_ends(conversation.hold(), self._watch(token, broker))
+                driver = ControlDriver(websocket, self._cluster, broker)
+                await until_one_ends(driver.hold(), self._watch(token, broker))
             except WebSocketDisconnect:
                 raise
             except Exception as error:
@@ -100,85 +95,100 @@ class Control:
             self._unnamed -= 1
 
 
-class Conversation:
-    """An open connection: one task forwards notices, one collects them, and the caller's answers requests in turn."""
+class ControlDriver:
+    """Runs the core of one connection: gives it what happens, and does what it wants, in order.
+
+    One task each reads, writes, collects notices and waits for the storage. A message is read only when the one before
+    is answered, so a broker that asks for more waits in its own socket.
+    """
 
     def __init__(self, websocket: WebSocket, cluster: DataCluster, broker: str) -> None:
         self._websocket, self._cluster, self._broker = websocket, cluster, broker
-        self._pending = Pending()
-        self._something = asyncio.Event()
+        self._core = ControlCore(broker, cluster, MOST_IDS)
+        self._outgoing: asyncio.Queue[control.Message] = asyncio.Queue()
+        self._wanted: asyncio.Queue[actions.CarryOut | actions.ReadOn] = asyncio.Queue()
+        self._parts: AsyncGenerator[Pulled, None] | None = None
+        self._idle = asyncio.Event()
 
     async def hold(self) -> None:
         """Talks until one side closes."""
         async with self._cluster.listen(self._broker) as notices:
-            await self._send(control.Welcome(self._broker))
+            self._tell(events.Opened())
             log.info("broker connected", broker=self._broker)
             try:
-                await until_one_ends(self._collect(notices), self._forward(), self._answer())
+                await until_one_ends(self._collect(notices), self._write(), self._read(), self._work())
             finally:
+                await self._leave_pull()
                 log.info("broker disconnected", broker=self._broker)
 
+    def _tell(self, event: events.Event) -> None:
+        for action in self._core.handle(event):
+            match action:
+                case actions.Send(message):
+                    self._outgoing.put_nowait(message)
+                case actions.CarryOut() | actions.ReadOn():
+                    self._wanted.put_nowait(action)
+                case actions.Compare(channel, known):
+                    self._cluster.compare(self._broker, channel, known)
+        if self._core.idle:
+            self._idle.set()
+        else:
+            self._idle.clear()
+
     async def _collect(self, notices: Notices) -> None:
-        """Never waits for the broker, so what is waiting for it stays in bounded space."""
+        """Never waits for the broker, so what is waiting for it stays in the core's bounded space."""
         while True:
-            self._pending.add(await notices.get())
-            self._something.set()
+            self._tell(events.Noticed(await notices.get()))
 
-    async def _forward(self) -> None:
+    async def _write(self) -> None:
         while True:
-            await self._something.wait()
-            self._something.clear()
-            while notice := self._pending.take():
-                await self._send(notice)
+            await self._send(await self._outgoing.get())
+            self._tell(events.Taken())
 
-    async def _answer(self) -> None:
+    async def _read(self) -> None:
         while True:
+            await self._idle.wait()
             text = await _text(self._websocket)
             if text is None:
                 return
-            async with aclosing(self._replies(text)) as answers:
-                async for answer in answers:
-                    await self._send(answer)
+            self._tell(events.Received(text))
 
-    async def _replies(self, text: str) -> AsyncGenerator[control.Message, None]:
-        """The answer to one message, whatever it is; that to a pull comes in parts, each read when the one before was
-        taken."""
-        try:
-            request = _REQUEST.decode(text)
-            if isinstance(request, control.Pull):
-                async with aclosing(self._pull(request)) as parts:
-                    async for part in parts:
-                        yield part
-            else:
-                yield await self._act(request)
-        except UNDECODABLE as error:
-            yield control.Error.of(failures.problem(undecodable(error, "message")), _id(text))
-        except Exception as error:
-            yield control.Error.of(failures.problem(error), _id(text))
+    async def _work(self) -> None:
+        while True:
+            wanted = await self._wanted.get()
+            try:
+                outcome = await self._outcome(wanted)
+            except Exception as error:
+                outcome = events.RequestFailed(failures.problem(error))
+            self._tell(outcome)
 
-    async def _pull(self, request: control.Pull) -> AsyncGenerator[control.Results, None]:
-        incarnation = await self._cluster.incarnation(request.channel)
-        pulled = self._cluster.pull(
-            request.channel, request.first, request.last, request.bes, request.most, self._broker
-        )
-        async for part in pulled:
-            yield control.Results(request.id, part.results, incarnation, part.more, part.upto, part.oldest, part.gone)
+    async def _outcome(self, wanted: actions.CarryOut | actions.ReadOn) -> events.Outcome:
+        if isinstance(wanted, actions.ReadOn):
+            return await self._part()
+        match wanted.request:
+            case control.Attach() as request:
+                return await self._subscribe(request)
+            case control.Detach(bes=bes):
+                return events.Unsubscribed(await self._cluster.unsubscribe(self._broker, bes))
+            case control.Pull(_, channel, first, last, bes, most):
+                await self._leave_pull()
+                self._parts = self._cluster.pull(channel, first, last, bes, most, self._broker)
+                return await self._part()
 
-    async def _act(self, request: control.Attach | control.Detach | control.Ping) -> control.Message:
-        match request:
-            case control.Attach():
-                return await self._attach(request)
-            case control.Detach(id=id, bes=bes):
-                return control.Detached(id, await self._cluster.unsubscribe(self._broker, bes))
-            case control.Ping(id=id):
-                return control.Pong(id)
-
-    async def _attach(self, request: control.Attach) -> control.Attached:
+    async def _subscribe(self, request: control.Attach) -> events.Subscribed:
         asker = Asker(request.subscriber, request.groups) if request.subscriber else None
-        attachment = await self._cluster.attach(self._broker, request.channel, request.parameters, asker)
-        if request.known is not None:
-            self._cluster.compare(self._broker, attachment.channel.name, request.known)
-        return _attached(request.id, attachment)
+        made = await self._cluster.attach(self._broker, request.channel, request.parameters, asker)
+        return events.Subscribed(made.channel.name, made.bes, made.parameters, made.rates, made.seconds)
+
+    async def _part(self) -> events.PartRead:
+        assert self._parts, "there is something to read on"
+        return events.PartRead(await anext(self._parts))
+
+    async def _leave_pull(self) -> None:
+        """Whatever is not read of a pull is not wanted any more."""
+        parts, self._parts = self._parts, None
+        if parts:
+            await parts.aclose()
 
     async def _send(self, message: control.Message) -> None:
         large = isinstance(message, control.Results) and sum(one.bytes for one in message.results) > _LARGE
@@ -188,20 +198,6 @@ class Conversation:
 
 def _text_of(message: control.Message) -> str:
     return msgspec.json.encode(message).decode()
-
-
-def _attached(id: int, attachment: Attachment) -> control.Attached:
-    return control.Attached(
-        id,
-        attachment.bes,
-        attachment.execution,
-        attachment.channel.terms,
-        channel=attachment.channel.name,
-        parameters=attachment.parameters,
-        history=attachment.history,
-        rates=attachment.rates,
-        seconds=attachment.seconds,
-    )
 
 
 async def _refuse(websocket: WebSocket, error: Exception) -> None:
@@ -242,11 +238,3 @@ async def _text(websocket: WebSocket) -> str | None:
     if text is None:
         await websocket.close(UNSUPPORTED, "messages are JSON text")
     return text
-
-
-def _id(text: str) -> int | None:
-    """The id of a message that may be wrong in every other way."""
-    try:
-        return msgspec.json.decode(text, type=_OnlyId).id
-    except UNDECODABLE:
-        return None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from tocsin.broker.backoff import LONGEST
 from tocsin.client.actions import State
 from tocsin.coordinator.events import Balance, Drain
 from tocsin.simulate.brokerhost import BrokerHost
@@ -101,6 +102,8 @@ class Schedule:
         system.remark("everything heals")
         system.network.conditions = CALM
         system.data.answer_seconds = system.setup.answer_seconds = CALM.latency
+        system.data.refusing = 0.0
+        system.data.slowness.clear()
         system.network.mend_all()
         system.start_data()
         for channel in CHANNELS:
@@ -118,7 +121,7 @@ class Schedule:
                 self._bring_back(name)
         system.ask(Balance(0, False))
         # A coordinator that has just started may not know all brokers yet.
-        system.advance(5.0)
+        system.advance(LONGEST + 1.0)
         for name in BROKERS:
             system.ask(Drain(0, name, False))
         system.advance(HEALING + system.setup.brokers.stranger_seconds)

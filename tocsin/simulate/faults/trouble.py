@@ -9,13 +9,15 @@ from typing import Any
 from tocsin.client import events as wishes
 from tocsin.client.actions import State
 from tocsin.coordinator.events import ApplyPlan, Balance, Drain, RemoveBroker
+from tocsin.model import control
+from tocsin.model.terms import Terms
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.coordinatorhost import HOST as COORDINATOR
 from tocsin.simulate.datahost import HOST as DATA
 from tocsin.simulate.faults.weather import conditions
 from tocsin.simulate.person import Person
 from tocsin.simulate.process import Process
-from tocsin.simulate.system import System
+from tocsin.simulate.system import GROUP, System
 
 VALUES = 4
 CHANNELS = ("c", "d")
@@ -70,6 +72,12 @@ class Trouble:
             self._restore_data: 1,
             self._lose_data: 1,
             self._drop_channel: 1,
+            self._change_terms: 1,
+            self._fail_channel: 1,
+            self._fail_storage: 2,
+            self._repair_storage: 2,
+            self._slow_broker: 3,
+            self._ask_strangely: 1,
             self._break_uplink: 3,
             self._break_person: 4,
             self._crash_person: 2,
@@ -150,6 +158,32 @@ class Trouble:
     def _drop_channel(self) -> None:
         self._system.drop(self._random.choice(CHANNELS))
         self._shortly(self._create_channels)
+
+    def _change_terms(self) -> None:
+        """A channel is for everybody, or for a group in which everybody is."""
+        terms = self._random.choice([Terms(), Terms(groups=(GROUP,))])
+        self._system.change(self._random.choice(CHANNELS), terms)
+
+    def _fail_channel(self) -> None:
+        self._system.data.fail(self._random.choice(CHANNELS))
+
+    def _fail_storage(self) -> None:
+        self._system.remark("the storage refuses")
+        self._system.data.refusing = self._random.choice([0.2, 0.9])
+
+    def _repair_storage(self) -> None:
+        self._system.data.refusing = 0.0
+
+    def _slow_broker(self) -> None:
+        """A broker reads slowly what the data cluster tells it."""
+        broker, seconds = self._broker().host, self._random.choice([0.0, 0.5, 3.0, 6.0])
+        self._system.remark(f"{broker} takes up to {seconds} s to read a message of the data cluster")
+        self._system.data.slowness[broker] = seconds
+
+    def _ask_strangely(self) -> None:
+        """What brokers never do, and others may."""
+        strange: list[control.Request | bytes] = [control.Ping(0), b'{"type":"dance","id":0}', b"no JSON"]
+        self._broker().ask_data(self._random.choice(strange))
 
     def _create_channels(self) -> None:
         for channel in CHANNELS:

@@ -11,6 +11,7 @@ from tocsin.broker.limits import BrokerLimits
 from tocsin.client.rules import Rules
 from tocsin.coordinator.limits import Limits as CoordinatorLimits
 from tocsin.coordinator.rounds import Planners
+from tocsin.data.control.pending import MOST_IDS
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.system import Setup
 
@@ -29,6 +30,9 @@ def setup(random: Random) -> Setup:
         planners=lambda: Planners(planner("migrate"), planner("shuffle"), _eager()),
         store_seconds=random.choice([0.0, 0.01, 0.3]),
         answer_seconds=random.choice([0.0, 0.01, 0.3]),
+        buffered=random.random() < 0.5,
+        # Less than this, and a notice would be folded that nothing waits before.
+        most_waiting=random.choice([12, 12, MOST_IDS]),
     )
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.data.server.pending import Pending
+from tocsin.data.control.pending import Pending
 from tocsin.model.control import Behind, Executed, Failing, Notice
 
 

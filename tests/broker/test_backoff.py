@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tocsin.broker.server.backoff import FIRST, LONGEST, STEADY, Backoff
+from tocsin.broker.backoff import FIRST, LONGEST, STEADY, Backoff
 
 
 def test_waits_grow_while_no_connection_lasts_even_if_each_is_let_in() -> None:

@@ -1,10 +1,12 @@
-"""How long to wait before a peer is dialled again."""
+"""How a broker keeps its two links, to coordinator and data cluster: how often it speaks, when it dials again."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Final
 
+BEAT_SECONDS: Final = 1.0
+"""The coordinator hears from a broker at least as often."""
 FIRST: Final = 0.1
 LONGEST: Final = 5.0
 # A connection that lasts for less was no success: the peer may let everybody in, and end them for what they say.
