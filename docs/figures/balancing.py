@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 from drawing import INCOMING, INK, OUTGOING, PALE, Drawing, Panel, panels
 
-from tocsin.balance.account import rate
-from tocsin.balance.book import Book
 from tocsin.balance.bounds import lower_bound
-from tocsin.balance.instances.kinds import Kind, generate, make
-from tocsin.balance.loads import Loads
-from tocsin.balance.placement.place import Newcomer
-from tocsin.balance.plan import Figures
-from tocsin.balance.problem import Problem
-from tocsin.balance.registry import placement, planner
-from tocsin.balance.workload import Floats, Workload
+from tocsin.balance.instances.kinds import InstanceKind, generate, make
+from tocsin.balance.live.workload import LiveWorkload
+from tocsin.balance.model.explain import rate
+from tocsin.balance.model.loads import Loads
+from tocsin.balance.model.plan import LoadFigures
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Floats, Workload
+from tocsin.balance.placement.placement import Newcomer
+from tocsin.balance.policies import placement, planner
 
 HERE = Path(__file__).parent
-CROWD = Kind(2_000, 8, 300, (5, 15), popularity=0.6)
+CROWD = InstanceKind(2_000, 8, 300, (5, 15), popularity=0.6)
 WAVE = 100
 LETTERS = "abc"
 
@@ -65,21 +65,21 @@ def _subscriber(drawing: Drawing, workload: Workload, subscriber: int, y: float)
     drawing.words(582, y + 17, f"subscriber {subscriber}", size=11, anchor="middle")
 
 
-def placed(name: str, broker_places: Floats, places: Floats, crowd: Workload) -> Book:
-    """A Book in which everybody came in waves, was placed by a policy, and subscribed once the wave was in."""
-    book, policy = Book(), placement(name)
+def placed(name: str, broker_places: Floats, places: Floats, crowd: Workload) -> LiveWorkload:
+    """A live workload in which everybody came in waves, was placed by a policy, and subscribed once the wave was in."""
+    live, policy = LiveWorkload(), placement(name)
     for x, y in broker_places:
-        book.add_broker(place=(float(x), float(y)))
+        live.add_broker(place=(float(x), float(y)))
     for k in range(crowd.subscriptions):
-        book.add_subscription(int(crowd.rates[k]))
+        live.add_subscription(int(crowd.rates[k]))
     for begin in range(0, crowd.subscribers, WAVE):
         wave = range(begin, min(begin + WAVE, crowd.subscribers))
         for i in wave:
             place = float(places[i, 0]), float(places[i, 1])
-            book.add_subscriber(policy.place(book.view(), Newcomer(place)), place)
+            live.add_subscriber(policy.place(live.view(), Newcomer(place)), place)
         for i in wave:
-            book.subscribe(i, crowd.held_by(i))
-    return book
+            live.subscribe(i, crowd.held_by(i))
+    return live
 
 
 def initial() -> None:
@@ -91,10 +91,10 @@ def initial() -> None:
     places = towns[rng.choice(5, CROWD.subscribers, p=[0.4, 0.25, 0.15, 0.1, 0.1])] + rng.normal(0, 0.8, (2_000, 2))
     shown, bound = [], 0.0
     for name in ("nearest", "round-robin", "random", "least-loaded", "two-choices"):
-        book = placed(name, broker_places, places, crowd)
-        snapshot = book.snapshot()
+        live = placed(name, broker_places, places, crowd)
+        snapshot = live.snapshot()
         bound = lower_bound(snapshot.problem())
-        shown.append(Panel(name, _note(book.figures()), book.figures()))
+        shown.append(Panel(name, _note(live.figures()), live.figures()))
     panels("Loads after initial placement", shown, bound).save(HERE / "balancing-placement.svg")
 
 
@@ -108,7 +108,7 @@ def compared(file: str, title: str, kind: str, names: dict[str, dict[str, float]
     panels(title, [first, *shown], plans[0].lower_bound).save(HERE / file)
 
 
-def _note(figures: Figures) -> str:
+def _note(figures: LoadFigures) -> str:
     return f"highest {rate(figures.max)}, cov {figures.cov:.2f}"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from tocsin.balance.plan import Figures
+from tocsin.balance.model.plan import LoadFigures
 
 INCOMING, OUTGOING, BOUND, INK, PALE = "#b5541c", "#4d7ea8", "#1d7a46", "#222222", "#f1efe9"
 _PANEL, _GAP, _HEIGHT, _TOP, _LEFT = 210, 26, 150, 54, 16
@@ -56,7 +56,7 @@ class Panel:
 
     heading: str
     note: str
-    figures: Figures
+    figures: LoadFigures
 
 
 def panels(title: str, shown: list[Panel], bound: float) -> Drawing:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tocsin.balance.problem import Problem, Rules
-from tocsin.balance.workload import Bools, Floats, Int32s, Workload
+from tocsin.balance.model.problem import MoveRules, Problem
+from tocsin.balance.model.workload import Bools, Floats, Int32s, Workload
 
 _Array = npt.NDArray[Any]
 
@@ -31,7 +31,7 @@ def ruled(seed: int) -> Problem:
     rng = np.random.default_rng([seed, 1])
     state = rng.choice(["open", "draining", "pinned", "joining"], workload.brokers, p=[0.4, 0.2, 0.2, 0.2])
     state[rng.integers(workload.brokers)] = "open"
-    rules = Rules(
+    rules = MoveRules(
         draining=state == "draining",
         pinned=state == "pinned",
         joining=state == "joining",
@@ -45,7 +45,7 @@ def assignments(problem: Problem) -> _Array:
     """Every assignment that a plan may end with. Where the budget does not suffice, draining brokers may keep some."""
     workload, rules, now = problem.workload, problem.rules, problem.assignment
     every = _every(workload)
-    drained = rules.drained(workload.brokers)
+    drained = rules.must_empty(workload.brokers)
     leaves = drained[now]
     moved = every != now
     allowed = np.where(leaves, rules.refuges(workload.brokers)[every], rules.destinations(workload.brokers)[every])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tocsin.balance.problem import Problem, Rules
-from tocsin.balance.workload import Bools, Workload
+from tocsin.balance.model.problem import MoveRules, Problem
+from tocsin.balance.model.workload import Bools, Workload
 
 
 def example(
@@ -15,7 +15,7 @@ def example(
     now: list[int],
     *,
     capacity: list[float] | None = None,
-    rules: Rules | None = None,
+    rules: MoveRules | None = None,
     target: float | None = None,
     max_moves: int | None = None,
 ) -> Problem:
@@ -27,7 +27,7 @@ def example(
         brokers=brokers,
         capacity=None if capacity is None else np.array(capacity),
     )
-    return Problem(workload, np.array(now, np.int32), rules or Rules(), target=target, max_moves=max_moves)
+    return Problem(workload, np.array(now, np.int32), rules or MoveRules(), target=target, max_moves=max_moves)
 
 
 def mask(*values: int) -> Bools:

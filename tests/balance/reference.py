@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tocsin.balance.problem import Problem, Rules
-from tocsin.balance.workload import Bools, Workload
+from tocsin.balance.model.problem import MoveRules, Problem
+from tocsin.balance.model.workload import Bools, Workload
 
 Step = tuple[int, int, int]
 
@@ -199,7 +199,7 @@ def ruled(problem: Problem, seed: int) -> Problem:
     brokers = problem.workload.brokers
     states = rng.choice(["open", "draining", "pinned", "joining"], brokers, p=[0.55, 0.15, 0.15, 0.15])
     states[rng.integers(brokers)] = "open"
-    rules = Rules(
+    rules = MoveRules(
         draining=states == "draining",
         pinned=states == "pinned",
         joining=states == "joining",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.pages import ROOT, blocks
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.problem import Problem
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.model.problem import Problem
 
 PAGE = ROOT / "docs" / "balancing.md"
 ALONE, LIVE, OWN = blocks(PAGE, "python")
@@ -30,13 +30,13 @@ def test_a_plan_is_made_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "The highest load falls from 270 B/s" in said
 
 
-def test_a_book_is_balanced_by_the_controller(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_live_workload_is_balanced_by_the_controller(capsys: pytest.CaptureFixture[str]) -> None:
     run(LIVE)
     assert capsys.readouterr().out == "migrate because cov is 1.000, above α = 0.15\n"
 
 
 def test_a_policy_of_ones_own_makes_plans() -> None:
-    workload, start = make(Kind(30, 3, 10, (1, 3)), seed=1)
+    workload, start = make(InstanceKind(30, 3, 10, (1, 3)), seed=1)
     plan = run(OWN)["Heads"]().plan(Problem(workload, start))  # type: ignore[operator]
     assert np.bincount(plan.assignment).tolist() == [10, 10, 10]
 

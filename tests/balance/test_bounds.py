@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from tests.balance.enumeration import assignments, highest, ruled, tiny
 from tocsin.balance.bounds import lower_bound, moves_lower_bound
 from tocsin.balance.bounds.heaviest import heaviest
-from tocsin.balance.bounds.holders import Holders
+from tocsin.balance.bounds.holders import HolderSums
 from tocsin.balance.bounds.replication import replication
 from tocsin.balance.bounds.spectral import spectral_bound
 from tocsin.balance.bounds.spread import spread
-from tocsin.balance.instances.kinds import Kind, generate, make
-from tocsin.balance.loads import Loads
-from tocsin.balance.problem import Problem, Rules
-from tocsin.balance.workload import Int32s, Workload
+from tocsin.balance.instances.kinds import InstanceKind, generate, make
+from tocsin.balance.model.loads import Loads
+from tocsin.balance.model.problem import MoveRules, Problem
+from tocsin.balance.model.workload import Int32s, Workload
 
 SEEDS = st.integers(0, 10_000)
 
@@ -44,7 +44,7 @@ def _bools(*values: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 @given(SEEDS, st.booleans())
 def test_no_assignment_is_below_any_of_the_bounds(seed: int, capacities: bool) -> None:
     workload, now = tiny(seed, capacities=capacities)
-    problem, holders = Problem(workload, now), Holders.of(workload)
+    problem, holders = Problem(workload, now), HolderSums.of(workload)
     best = float(highest(workload, assignments(problem)).min()) * (1 + 1e-9)
     assert spread(workload, holders) <= best
     assert heaviest(workload) <= best
@@ -74,7 +74,7 @@ def test_no_plan_moves_fewer_than_the_bound(seed: int, quantile: float) -> None:
 def test_the_load_of_all_is_spread_over_all_capacity() -> None:
     workload = _workload([[0], [0, 1]], [10, 4, 99], 2, [1.0, 3.0])
     # 10 + 14 are sent, 10 + 4 come in; nobody holds the third.
-    assert spread(workload, Holders.of(workload)) == 38 / 4
+    assert spread(workload, HolderSums.of(workload)) == 38 / 4
 
 
 def test_the_heaviest_subscriber_is_received_and_sent_once_by_the_largest_broker() -> None:
@@ -84,7 +84,7 @@ def test_the_heaviest_subscriber_is_received_and_sent_once_by_the_largest_broker
 
 def test_a_subscription_whose_holders_do_not_fit_on_one_broker_is_counted_more_than_once() -> None:
     workload = _workload([[0]] * 6, [10], 3)
-    holders = Holders.of(workload)
+    holders = HolderSums.of(workload)
     assert spread(workload, holders) == pytest.approx(70 / 3)
     # Below 30, no broker serves three; below 30 all three hold it: 60 are sent and 30 come in.
     assert replication(workload, holders, 70 / 3) == pytest.approx(30)
@@ -93,26 +93,26 @@ def test_a_subscription_whose_holders_do_not_fit_on_one_broker_is_counted_more_t
 
 def test_only_brokers_that_stay_open_count() -> None:
     workload = _workload([[0], [1]], [10, 10], 2)
-    draining = Rules(draining=_bools(0, 1))
+    draining = MoveRules(draining=_bools(0, 1))
     assert lower_bound(Problem(workload, _on(0, 1))) == 20
     assert lower_bound(Problem(workload, _on(0, 1), draining)) == pytest.approx(40)
 
 
 def test_a_broker_that_the_budget_does_not_empty_counts_as_open() -> None:
     workload = _workload([[0], [1]], [10, 10], 2)
-    assert lower_bound(Problem(workload, _on(0, 1), Rules(draining=_bools(0, 1)), max_moves=0)) == 20
+    assert lower_bound(Problem(workload, _on(0, 1), MoveRules(draining=_bools(0, 1)), max_moves=0)) == 20
 
 
 def test_what_is_pinned_stays_and_what_is_left_is_spread_over_the_others() -> None:
     workload = _workload([[0], [1], [2], [3]], [1, 10, 10, 10], 3)
-    pinned = Rules(pinned=_bools(1, 0, 0))
+    pinned = MoveRules(pinned=_bools(1, 0, 0))
     assert lower_bound(Problem(workload, _on(0, 1, 1, 1), pinned)) == 30
     assert lower_bound(Problem(workload, _on(0, 0, 0, 1), pinned)) == 2 + 20 + 20
 
 
 def test_a_fixed_subscriber_keeps_its_broker_loaded() -> None:
     workload = _workload([[0], [0], [1]], [10, 1], 2)
-    fixed = Rules(fixed=_bools(1, 1, 0))
+    fixed = MoveRules(fixed=_bools(1, 1, 0))
     assert lower_bound(Problem(workload, _on(0, 0, 1), fixed)) == 30
 
 
@@ -129,7 +129,7 @@ def test_nobody_has_to_move_where_no_load_is_too_high() -> None:
 
 def test_all_who_are_on_a_draining_broker_have_to_move_even_without_load() -> None:
     workload = _workload([[], [0], []], [10], 2)
-    problem = Problem(workload, _on(1, 1, 0), Rules(draining=_bools(0, 1)))
+    problem = Problem(workload, _on(1, 1, 0), MoveRules(draining=_bools(0, 1)))
     assert moves_lower_bound(problem, 20) == 2
 
 
@@ -148,19 +148,19 @@ def test_where_what_comes_in_must_fall_it_takes_more_moves_than_the_overloaded_b
 
 def test_where_the_load_is_out_of_reach_everybody_who_may_move_counts() -> None:
     workload = _workload([[0], [1], [0]], [10, 10], 2)
-    problem = Problem(workload, _on(0, 0, 1), Rules(fixed=_bools(1, 0, 0)))
+    problem = Problem(workload, _on(0, 0, 1), MoveRules(fixed=_bools(1, 0, 0)))
     assert moves_lower_bound(problem, 1) == 2
 
 
 def test_the_spectral_bound_is_above_the_even_spread_where_interests_are_mixed() -> None:
-    workload, now = make(Kind(300, 5, 100, (5, 15), periods=(10,)), 1)
+    workload, now = make(InstanceKind(300, 5, 100, (5, 15), periods=(10,)), 1)
     problem = Problem(workload, now)
     first, later = spectral_bound(problem, rounds=0), spectral_bound(problem, rounds=10)
     assert 1.05 * lower_bound(problem) < first < later < float(Loads(workload, now).total.max())
 
 
 def test_the_spectral_bound_is_the_same_for_large_workloads_by_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    workload, now = make(Kind(300, 5, 100, (5, 15)), 2)
+    workload, now = make(InstanceKind(300, 5, 100, (5, 15)), 2)
     exact = spectral_bound(Problem(workload, now), rounds=2)
     monkeypatch.setattr("tocsin.balance.bounds.spectral._DENSE", 10)
     assert spectral_bound(Problem(workload, now), rounds=2) == pytest.approx(exact, rel=1e-4)

@@ -9,8 +9,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.balance.enumeration import assignments, highest, ruled, tiny
-from tocsin.balance.problem import Problem
-from tocsin.balance.registry import PLANNERS, planner
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.policies import PLANNERS, planner
 
 
 @pytest.mark.parametrize("name", PLANNERS)

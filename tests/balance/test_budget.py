@@ -8,16 +8,16 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tocsin.balance.budget import cut
-from tocsin.balance.conclusion import concluded
-from tocsin.balance.gains import gains, state_of
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.plan import Plan, Reason, Status, applicable
-from tocsin.balance.problem import Problem, Rules
-from tocsin.balance.workload import Int32s, Int64s, Workload
+from tocsin.balance.control.budget import cut_to_budget
+from tocsin.balance.control.gains import gain_state, gains
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.model.plan import Plan, PlanStatus, Reason, applicable
+from tocsin.balance.model.problem import MoveRules, Problem
+from tocsin.balance.model.workload import Int32s, Int64s, Workload
+from tocsin.balance.planners.conclusion import make_plan
 
 kinds = st.builds(
-    Kind,
+    InstanceKind,
     subscribers=st.integers(1, 40),
     brokers=st.integers(2, 5),
     subscriptions=st.integers(10, 30),
@@ -26,17 +26,17 @@ kinds = st.builds(
 )
 
 
-def random_plan(kind: Kind, seed: int, draining: bool = False) -> tuple[Problem, Plan]:
+def random_plan(kind: InstanceKind, seed: int, draining: bool = False) -> tuple[Problem, Plan]:
     """A problem, and a plan for it that moves people about at random."""
     rng = np.random.default_rng(seed)
     workload, start = make(kind, seed)
     workload = replace(workload, capacity=rng.choice([1.0, 3.0, 7.0], kind.brokers))
     drained = np.zeros(kind.brokers, np.bool_)
     drained[0] = draining
-    problem = Problem(workload, start, Rules(draining=drained))
+    problem = Problem(workload, start, MoveRules(draining=drained))
     wanted = np.where(rng.random(len(start)) < 0.3, start, rng.integers(0, kind.brokers, len(start)))
     wanted = np.where(drained[wanted], 1, wanted).astype(np.int32)
-    return problem, concluded(problem, "random", Status.BALANCED, wanted, Reason.OVERLOAD)
+    return problem, make_plan(problem, "random", PlanStatus.BALANCED, wanted, Reason.OVERLOAD)
 
 
 def assert_part(problem: Problem, whole: Plan, part: Plan) -> None:
@@ -54,9 +54,9 @@ def assert_part(problem: Problem, whole: Plan, part: Plan) -> None:
 
 @settings(max_examples=60)
 @given(kind=kinds, seed=st.integers(0, 2**20), most=st.integers(0, 10), least=st.sampled_from([0.0, 800.0]))
-def test_a_cut_plan_is_a_plan_that_raises_nothing(kind: Kind, seed: int, most: int, least: float) -> None:
+def test_a_cut_plan_is_a_plan_that_raises_nothing(kind: InstanceKind, seed: int, most: int, least: float) -> None:
     problem, whole = random_plan(kind, seed)
-    part = cut(problem, whole, most, least)
+    part = cut_to_budget(problem, whole, most, least)
     assert_part(problem, whole, part)
     assert len(part.moves) <= most
     assert part is whole or part.after.max <= whole.before.max
@@ -64,9 +64,9 @@ def test_a_cut_plan_is_a_plan_that_raises_nothing(kind: Kind, seed: int, most: i
 
 @settings(max_examples=60)
 @given(kind=kinds, seed=st.integers(0, 2**20), most=st.integers(0, 40))
-def test_what_drains_comes_first(kind: Kind, seed: int, most: int) -> None:
+def test_what_drains_comes_first(kind: InstanceKind, seed: int, most: int) -> None:
     problem, whole = random_plan(kind, seed, draining=True)
-    part = cut(problem, whole, most, 100.0)
+    part = cut_to_budget(problem, whole, most, 100.0)
     assert_part(problem, whole, part)
     reasons = [reason is Reason.DRAIN for reason in part.moves.reason]
     assert sum(reasons) == min(most, whole.moves.reason.count(Reason.DRAIN))
@@ -75,18 +75,18 @@ def test_what_drains_comes_first(kind: Kind, seed: int, most: int) -> None:
 
 @settings(max_examples=60)
 @given(kind=kinds, seed=st.integers(0, 2**20))
-def test_every_move_that_stays_gains_what_is_asked(kind: Kind, seed: int) -> None:
+def test_every_move_that_stays_gains_what_is_asked(kind: InstanceKind, seed: int) -> None:
     problem, whole = random_plan(kind, seed)
-    part = cut(problem, whole, min_gain=800.0)
+    part = cut_to_budget(problem, whole, min_gain=800.0)
     assume(whole.after.max <= whole.before.max)
-    state = state_of(problem, part.assignment)._replace(fair=state_of(problem, whole.assignment).fair)
+    state = gain_state(problem, part.assignment)._replace(fair=gain_state(problem, whole.assignment).fair)
     worth = gains(state, part.moves.subscriber, part.moves.source, np.ones(len(part.moves), np.bool_))
     assert worth.min(initial=np.inf) >= 800.0
 
 
 def test_a_plan_within_its_budget_stays_as_it_is() -> None:
-    problem, whole = random_plan(Kind(20, 3, 10, (1, 3)), seed=1)
-    assert cut(problem, whole, len(whole.moves)) is whole
+    problem, whole = random_plan(InstanceKind(20, 3, 10, (1, 3)), seed=1)
+    assert cut_to_budget(problem, whole, len(whole.moves)) is whole
 
 
 def rows(*held: list[int]) -> tuple[Int64s, Int32s]:
@@ -99,19 +99,19 @@ def test_the_moves_that_gain_most_stay() -> None:
     indptr, idx = rows([0], [1], [2], [3])
     workload = Workload(indptr, idx, np.array([10, 40, 20, 30]), 2)
     problem = Problem(workload, np.zeros(4, np.int32))
-    whole = concluded(problem, "told", Status.BALANCED, np.array([1, 1, 0, 0], np.int32), Reason.OVERLOAD)
-    part = cut(problem, whole, 1)
+    whole = make_plan(problem, "told", PlanStatus.BALANCED, np.array([1, 1, 0, 0], np.int32), Reason.OVERLOAD)
+    part = cut_to_budget(problem, whole, 1)
     assert part.moves.subscriber.tolist() == [1]
     assert part.after.loads.tolist() == [120.0, 80.0]
-    assert part.status is Status.CAPPED
+    assert part.status is PlanStatus.CAPPED
 
 
 def test_a_move_that_the_others_make_superfluous_is_the_first_to_go() -> None:
     indptr, idx = rows([0], [1], [2], [3])
     workload = Workload(indptr, idx, np.array([10, 40, 20, 30]), 2)
     problem = Problem(workload, np.zeros(4, np.int32))
-    too_far = concluded(problem, "told", Status.BALANCED, np.array([1, 1, 1, 0], np.int32), Reason.OVERLOAD)
-    assert cut(problem, too_far, min_gain=1.0).after.loads.tolist() == [100.0, 100.0]
+    too_far = make_plan(problem, "told", PlanStatus.BALANCED, np.array([1, 1, 1, 0], np.int32), Reason.OVERLOAD)
+    assert cut_to_budget(problem, too_far, min_gain=1.0).after.loads.tolist() == [100.0, 100.0]
 
 
 def test_a_group_that_moves_together_is_worth_it_together() -> None:
@@ -119,5 +119,5 @@ def test_a_group_that_moves_together_is_worth_it_together() -> None:
     indptr, idx = rows([0], [0], [0], [1], [2])
     workload = Workload(indptr, idx, np.array([100, 150, 150]), 2)
     problem = Problem(workload, np.zeros(5, np.int32))
-    whole = concluded(problem, "told", Status.BALANCED, np.array([1, 1, 1, 0, 0], np.int32), Reason.SHARING)
-    assert cut(problem, whole, min_gain=50.0).moves.subscriber.tolist() == [0, 1, 2]
+    whole = make_plan(problem, "told", PlanStatus.BALANCED, np.array([1, 1, 1, 0, 0], np.int32), Reason.SHARING)
+    assert cut_to_budget(problem, whole, min_gain=50.0).moves.subscriber.tolist() == [0, 1, 2]

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tocsin.balance.book import Book
-from tocsin.balance.controller import Controller
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.observed import Observed
-from tocsin.balance.planner import Planner
+from tocsin.balance.control.controller import Controller
+from tocsin.balance.control.observation import Observation
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.live.workload import LiveWorkload
 from tocsin.balance.planners.gsh import GSH
 from tocsin.balance.planners.ldm import LDM
 from tocsin.balance.planners.migrate import Migrate
+from tocsin.balance.planners.planner import Planner
 from tocsin.balance.planners.sdm import SDM
 from tocsin.balance.planners.shuffle import Shuffle
-from tocsin.balance.thresholds import Thresholds
 
 ROUND = 20.0
 WINDOW = 200.0
@@ -28,7 +28,7 @@ QUIET = int(WINDOW / ROUND) + 2  # rounds without a plan after which nobody is s
 MOST = 200
 
 kinds = st.builds(
-    Kind,
+    InstanceKind,
     subscribers=st.integers(1, 60),
     brokers=st.integers(1, 6),
     subscriptions=st.integers(10, 40),
@@ -39,24 +39,24 @@ kinds = st.builds(
 
 
 class Rounds:
-    """A controller that runs on a Book, and who came where when."""
+    """A controller that runs on a live workload, and who came where when."""
 
-    def __init__(self, book: Book, controller: Controller) -> None:
-        self.book, self.controller = book, controller
+    def __init__(self, live: LiveWorkload, controller: Controller) -> None:
+        self.live, self.controller = live, controller
         self.now = 0.0
         self.plans = 0
         self.visits: dict[int, list[tuple[float, int]]] = defaultdict(list)
-        for subscriber in book.subscribers.tolist():
-            self.visits[subscriber].append((0.0, book.broker_of(subscriber)))
+        for subscriber in live.subscribers.tolist():
+            self.visits[subscriber].append((0.0, live.broker_of(subscriber)))
 
     def run(self, draining: tuple[int, ...] = ()) -> bool:
         """One round; whether there was a plan."""
         self.now += ROUND
-        reported = dict.fromkeys(self.book.brokers.tolist(), self.now)
-        decision = self.controller.decide(self.now, Observed.of(self.book, reported, draining=draining))
+        reported = dict.fromkeys(self.live.brokers.tolist(), self.now)
+        decision = self.controller.decide(self.now, Observation.of(self.live, reported, draining=draining))
         if decision.moves is None:
             return False
-        self.book.apply(decision.moves)
+        self.live.apply(decision.moves)
         self.controller.carried_out(self.now, decision.moves)
         for subscriber, broker in zip(decision.moves.subscriber, decision.moves.destination, strict=True):
             self.visits[int(subscriber)].append((self.now, int(broker)))
@@ -91,24 +91,24 @@ class Rounds:
 @settings(max_examples=40)
 @given(kind=kinds, seed=st.integers(0, 2**20), max_moves=st.sampled_from([None, 1, 5]), gain=st.sampled_from([0, 500]))
 def test_a_static_workload_comes_to_rest(
-    migration: Planner, shuffle: Planner, kind: Kind, seed: int, max_moves: int | None, gain: float
+    migration: Planner, shuffle: Planner, kind: InstanceKind, seed: int, max_moves: int | None, gain: float
 ) -> None:
     thresholds = Thresholds(cool_down=ROUND, settle=WINDOW, max_moves=max_moves, min_gain=gain, max_over_mean=1.3)
-    book = Book.of(*make(kind, seed))
-    highest = book.figures().max
-    rounds = Rounds(book, Controller(migration, shuffle, thresholds))
+    live = LiveWorkload.of(*make(kind, seed))
+    highest = live.figures().max
+    rounds = Rounds(live, Controller(migration, shuffle, thresholds))
     assert rounds.rest()
     assert not any(rounds.run() for _ in range(QUIET))
     assert rounds.returns() == []
-    assert book.figures().max <= highest
+    assert live.figures().max <= highest
 
 
 @settings(max_examples=20)
 @given(kind=kinds.filter(lambda kind: kind.brokers > 1), seed=st.integers(0, 2**20))
-def test_a_broker_drains_within_the_rounds_its_subscribers_need(kind: Kind, seed: int) -> None:
-    book = Book.of(*make(kind, seed))
-    rounds = Rounds(book, Controller(LDM(), LDM(), Thresholds(max_moves=5)))
-    leaving = int(np.argmax(book.population))
-    for _ in range(-(-int(book.population[leaving]) // 5)):
+def test_a_broker_drains_within_the_rounds_its_subscribers_need(kind: InstanceKind, seed: int) -> None:
+    live = LiveWorkload.of(*make(kind, seed))
+    rounds = Rounds(live, Controller(LDM(), LDM(), Thresholds(max_moves=5)))
+    leaving = int(np.argmax(live.population))
+    for _ in range(-(-int(live.population[leaving]) // 5)):
         rounds.run(draining=(leaving,))
-    assert book.population[leaving] == 0
+    assert live.population[leaving] == 0

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tocsin.balance.history import History
+from tocsin.balance.control.history import History
 
 NOBODY = np.empty(0, np.int64)
 

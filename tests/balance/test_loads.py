@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.balance.examples import example
 from tests.balance.reference import Brokers, small
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.loads import Loads, cov, deviation, mean
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.model.loads import Loads, cov, deviation, mean
 
 
 def _same(loads: Loads) -> bool:
@@ -47,7 +47,7 @@ def test_loads_are_those_of_the_equations(seed: int, capacities: bool) -> None:
 
 def test_loads_that_followed_thousands_of_moves_equal_recomputed_ones() -> None:
     rng = np.random.default_rng(1)
-    workload, now = make(Kind(200, 7, 60, (0, 9), popularity=1.0), seed=1)
+    workload, now = make(InstanceKind(200, 7, 60, (0, 9), popularity=1.0), seed=1)
     loads = Loads(workload, now)
     for step in range(5000):
         loads.move(int(rng.integers(200)), int(rng.integers(-1, 7)))

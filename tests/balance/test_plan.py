@@ -9,24 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tocsin.balance.account import lines, rate, sentences
-from tocsin.balance.conclusion import concluded
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.plan import Figures, Plan, Reason, Status, applicable, overtaken
-from tocsin.balance.problem import Problem
-from tocsin.balance.record import decode, encode
-from tocsin.balance.workload import Int32s, Workload
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.model.codec import decode, encode
+from tocsin.balance.model.explain import broker_changes, rate, sentences
+from tocsin.balance.model.plan import LoadFigures, Plan, PlanStatus, Reason, applicable, overtaken_moves
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Int32s, Workload
+from tocsin.balance.planners.conclusion import make_plan
 from tocsin.errors import InvalidError
 
 
 def plan_of(seed: int, capacity: list[float] | None = None) -> tuple[Plan, Int32s]:
     """A plan that moves people about at random, and where they were."""
-    workload, start = make(Kind(40, 3, 20, (0, 5)), seed)
+    workload, start = make(InstanceKind(40, 3, 20, (0, 5)), seed)
     if capacity is not None:
         workload = Workload(workload.indptr, workload.idx, workload.rates, 3, capacity=np.array(capacity))
     wanted = np.random.default_rng(seed).integers(0, 3, 40).astype(np.int32)
     reasons = [list(Reason)[i % len(Reason)] for i in range(40)]
-    return concluded(Problem(workload, start), "random", Status.STUCK, wanted, reasons), start
+    return make_plan(Problem(workload, start), "random", PlanStatus.STUCK, wanted, reasons), start
 
 
 def same(one: object, other: object) -> bool:
@@ -48,8 +48,8 @@ def test_what_is_read_is_what_was_written(seed: int, capacity: list[float] | Non
 
 
 def test_a_plan_that_moves_nobody_can_be_stored() -> None:
-    workload, start = make(Kind(5, 2, 5, (1, 2)), 0)
-    plan = concluded(Problem(workload, start), "none", Status.IDLE, start, Reason.OVERLOAD)
+    workload, start = make(InstanceKind(5, 2, 5, (1, 2)), 0)
+    plan = make_plan(Problem(workload, start), "none", PlanStatus.IDLE, start, Reason.OVERLOAD)
     assert same(decode(encode(plan)), plan)
     assert sentences(plan) == ["none moves nobody.", "There was nothing to do."]
 
@@ -80,18 +80,18 @@ def test_what_is_no_plan_is_not_read(path: tuple[str | int, ...], value: object)
 
 def test_a_line_for_each_broker_adds_up() -> None:
     plan, start = plan_of(2)
-    for line in lines(plan):
+    for line in broker_changes(plan):
         people = np.count_nonzero(start == line.broker) - line.left + line.came
         assert people == np.count_nonzero(plan.assignment == line.broker)
         assert line.load_before == line.incoming_before + line.outgoing_before
         assert line.load_after == line.incoming_after + line.outgoing_after
-    assert sum(line.left for line in lines(plan)) == len(plan.moves)
+    assert sum(line.left for line in broker_changes(plan)) == len(plan.moves)
 
 
 def test_a_plan_can_be_told() -> None:
     workload = Workload(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([300_000, 200_000]), 2)
     problem = Problem(workload, np.zeros(2, np.int32))
-    plan = concluded(problem, "ldm", Status.BALANCED, np.array([0, 1], np.int32), Reason.OVERLOAD)
+    plan = make_plan(problem, "ldm", PlanStatus.BALANCED, np.array([0, 1], np.int32), Reason.OVERLOAD)
     assert sentences(plan) == [
         "ldm moves 1 of 2 subscribers: 1 because their broker is above the others. "
         "No plan that ends as low moves fewer than 1.",
@@ -123,15 +123,15 @@ def test_a_plan_holds_as_long_as_everybody_is_where_it_found_them() -> None:
     assert applicable(plan, start)
     start[mover] = plan.assignment[mover]
     assert not applicable(plan, start)
-    assert overtaken(plan, start).tolist() == [2]
-    assert overtaken(plan, start[:mover]).tolist() == list(range(2, len(plan.moves)))
+    assert overtaken_moves(plan, start).tolist() == [2]
+    assert overtaken_moves(plan, start[:mover]).tolist() == list(range(2, len(plan.moves)))
 
 
 def test_nobody_left_overtakes_every_move() -> None:
     plan, _ = plan_of(4)
-    assert len(overtaken(plan, np.empty(0, np.int32))) == len(plan.moves)
+    assert len(overtaken_moves(plan, np.empty(0, np.int32))) == len(plan.moves)
 
 
 def test_figures_of_no_brokers_are_zero() -> None:
-    none = Figures(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    none = LoadFigures(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     assert (none.max, none.mean, none.cov, none.total) == (0.0, 0.0, 0.0, 0)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.balance.ranks import come, following, leave, lowest_bit, ranked, settled, storeys
+from tocsin.balance.planners.ranks import build_towers, come, following, leave, level_starts, lowest_bit, rank_by_load
 
 
 @pytest.mark.parametrize("number", [1, 2, 63, 64, 65, 4096, 4097, 300_000])
 def test_a_tower_finds_what_a_sorted_set_would(number: int) -> None:
     rng = np.random.default_rng(number)
-    starts = storeys(number)
+    starts = level_starts(number)
     tower, members = np.zeros(int(starts[-1]), np.uint64), set[int]()
     for rank in rng.integers(0, number, 400).tolist():
         if rng.random() < 0.6:
@@ -27,7 +27,7 @@ def test_a_tower_finds_what_a_sorted_set_would(number: int) -> None:
 
 
 def test_a_tower_that_everybody_left_is_all_zero() -> None:
-    starts = storeys(5000)
+    starts = level_starts(5000)
     tower = np.zeros(int(starts[-1]), np.uint64)
     for rank in (0, 63, 64, 4999):
         come(tower, starts, rank)
@@ -38,7 +38,7 @@ def test_a_tower_that_everybody_left_is_all_zero() -> None:
 
 def test_only_those_who_may_move_are_in_the_towers() -> None:
     order, now = np.array([2, 0, 1, 3]), np.array([0, 1, 0, -1], np.int32)
-    towers = settled(storeys(4), order, now, np.array([True, True, False, True]), 2)
+    towers = build_towers(level_starts(4), order, now, np.array([True, True, False, True]), 2)
     assert towers[:, 0].tolist() == [0b0010, 0b0100]
 
 
@@ -50,5 +50,5 @@ def test_the_lowest_bit_is_found_whatever_is_above_it(position: int) -> None:
 
 @given(st.lists(st.one_of(st.integers(0, 5), st.integers(0, 2**61)), max_size=30))
 def test_subscribers_are_ranked_by_own_load_and_then_by_number(own: list[int]) -> None:
-    order = ranked(np.array(own, np.int64))
+    order = rank_by_load(np.array(own, np.int64))
     assert order.tolist() == sorted(range(len(own)), key=lambda i: (-own[i], i))

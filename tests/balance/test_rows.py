@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tocsin.balance.rows import Rows
-from tocsin.balance.workload import Int32s
+from tocsin.balance.live.rows import RowPool
+from tocsin.balance.model.workload import Int32s
 
 
 def values(*numbers: int) -> Int32s:
@@ -16,7 +16,7 @@ def values(*numbers: int) -> Int32s:
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_hold_what_was_put_into_them(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    rows, plain = Rows(np.array([0, 2, 2]), values(7, 9)), {0: {7, 9}, 1: set[int]()}
+    rows, plain = RowPool(np.array([0, 2, 2]), values(7, 9)), {0: {7, 9}, 1: set[int]()}
     rows.extend_to(30)
     plain |= {row: set() for row in range(2, 30)}
     for _ in range(1_500):
@@ -39,14 +39,14 @@ def test_rows_hold_what_was_put_into_them(seed: int) -> None:
 
 
 def test_many_rows_grow_at_once() -> None:
-    rows = Rows(np.zeros(4, np.int64), np.empty(0, np.int32))
+    rows = RowPool(np.zeros(4, np.int64), np.empty(0, np.int32))
     rows.append(np.array([2, 0, 2, 2]), values(5, 6, 7, 8))
     assert [rows[row].tolist() for row in range(3)] == [[6], [], [5, 7, 8]]
     assert rows.holding(np.array([2, 0, 1]), values(7, 7, 7)).tolist() == [True, False, False]
 
 
 def test_the_pool_does_not_grow_with_what_has_come_and_gone() -> None:
-    rows = Rows(np.zeros(101, np.int64), np.empty(0, np.int32))
+    rows = RowPool(np.zeros(101, np.int64), np.empty(0, np.int32))
     for turn in range(200):
         for row in range(0, 100, 10):
             rows.append(np.repeat(np.arange(row, row + 10), 20), np.tile(np.arange(20, dtype=np.int32), 10))
@@ -56,7 +56,7 @@ def test_the_pool_does_not_grow_with_what_has_come_and_gone() -> None:
 
 
 def test_values_get_other_names_as_they_are_gathered() -> None:
-    rows = Rows(np.array([0, 2, 3, 5]), values(1, 2, 2, 0, 1))
-    indptr, gathered = rows.gathered(np.array([0, 2]), values(10, 11, 12))
+    rows = RowPool(np.array([0, 2, 3, 5]), values(1, 2, 2, 0, 1))
+    indptr, gathered = rows.gather(np.array([0, 2]), values(10, 11, 12))
     assert indptr.tolist() == [0, 2, 4]
     assert gathered.tolist() == [11, 12, 10, 11]

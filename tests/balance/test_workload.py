@@ -10,7 +10,7 @@ import pytest
 
 from tests.balance.examples import example
 from tocsin.balance.instances.kinds import generate
-from tocsin.balance.workload import Workload, check
+from tocsin.balance.model.workload import Workload, check
 from tocsin.errors import InvalidError
 
 GOOD = example([[0, 1], [1, 2], []], [10, 20, 30], 2, [0, 1, 1])

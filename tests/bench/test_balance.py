@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.cli.program import Program
-from tocsin.balance.instances.kinds import Kind, generate, make
-from tocsin.balance.loads import Loads
-from tocsin.balance.problem import Problem
-from tocsin.balance.registry import planner
+from tocsin.balance.instances.kinds import InstanceKind, generate, make
+from tocsin.balance.model.loads import Loads
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.policies import planner
 from tocsin.bench.balance.cases import CASES, Case
 from tocsin.bench.balance.peer import Peer
 from tocsin.bench.balance.process import forget_peak, one_core, peak_mib
@@ -59,7 +59,7 @@ def test_loads_are_medians_over_the_seeds_in_multiples_of_the_even_spread() -> N
 
 
 def test_the_start_and_the_bounds_are_shown_beside_the_planners(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = Kind(60, 3, 40, (3, 8), skew=1.2)
+    small = InstanceKind(60, 3, 40, (3, 8), skew=1.2)
     monkeypatch.setattr("tocsin.bench.balance.measured.generate", lambda _, seed: make(small, seed))
     highest = _by_name(list(run(["P"], ["gsh"], [1], False, lambda _: None)), "P: highest load")
     levels = [highest[name].value for name in ("lower bound", "spectral bound", "gsh", "start")]
@@ -98,7 +98,7 @@ def test_the_peak_of_memory_counts_what_was_used_since_it_was_forgotten() -> Non
 
 def test_mt_kahypar_makes_a_balanced_plan_of_few_copies() -> None:
     pytest.importorskip("mtkahypar")
-    workload, now = make(Kind(300, 4, 100, (3, 8), communities=8), 1)
+    workload, now = make(InstanceKind(300, 4, 100, (3, 8), communities=8), 1)
     plan = Peer().plan(Problem(workload, now))
     loads = Loads(workload, plan.assignment)
     assert set(plan.assignment) == {0, 1, 2, 3}

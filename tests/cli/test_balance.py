@@ -12,9 +12,9 @@ import pytest
 from tests.cli.program import Program
 from tocsin.balance.bounds import lower_bound, moves_lower_bound
 from tocsin.balance.instances.file import read, write
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.loads import Loads, cov
-from tocsin.balance.problem import Problem
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.model.loads import Loads, cov
+from tocsin.balance.model.problem import Problem
 
 FIGURES = {
     *("planner", "status", "max_load", "lower_bound", "ratio", "total", "cov", "moved", "moves_lower_bound"),
@@ -25,7 +25,7 @@ FIGURES = {
 @pytest.fixture
 def instance(tmp_path: Path) -> Path:
     path = tmp_path / "small.npz"
-    write(path, *make(Kind(200, 4, 80, (2, 8), skew=1.2), 3))
+    write(path, *make(InstanceKind(200, 4, 80, (2, 8), skew=1.2), 3))
     return path
 
 

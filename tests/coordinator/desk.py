@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from tocsin.balance.registry import placement, planner
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.policies import placement, planner
 from tocsin.coordinator.actions import Action, Decide, Reply, Send
 from tocsin.coordinator.actions import Store as StoreAction
 from tocsin.coordinator.answers import Registered

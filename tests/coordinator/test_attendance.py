@@ -42,7 +42,7 @@ def furnished(limits: Limits) -> Desk:
 
 def loads(desk: Desk) -> list[float]:
     """What brokers weigh, in the order in which they came."""
-    return list(desk.core._rooms.loads.book.figures().loads.tolist())
+    return list(desk.core._rooms.loads.live.figures().loads.tolist())
 
 
 def weighs(desk: Desk, name: str) -> bool:
@@ -57,7 +57,7 @@ def test_whoever_is_away_weighs_nothing_and_stays_seated(desk: Desk) -> None:
     assert loads(desk) == [200.0, 0.0]
     desk.wait(2)
     assert loads(desk) == [0.0, 0.0]
-    assert desk.core._rooms.loads.book.population.tolist() == [1, 0]
+    assert desk.core._rooms.loads.live.population.tolist() == [1, 0]
     assert desk.place("ann").broker == "a"
 
 
@@ -79,8 +79,8 @@ def test_whoever_asks_for_a_broker_is_about_to_come(desk: Desk) -> None:
 
 def test_a_reconnection_in_time_changes_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[str] = []
-    monkeypatch.setattr(desk.core._rooms.loads.book, "suspend", lambda _: changed.append("suspended"))
-    monkeypatch.setattr(desk.core._rooms.loads.book, "resume", lambda _: changed.append("resumed"))
+    monkeypatch.setattr(desk.core._rooms.loads.live, "suspend", lambda _: changed.append("suspended"))
+    monkeypatch.setattr(desk.core._rooms.loads.live, "resume", lambda _: changed.append("resumed"))
     for _ in range(10):
         desk.say("a", Presence(offline=["ann"]))
         desk.wait(GRACE - 1)
@@ -196,7 +196,7 @@ def test_a_hundred_thousand_who_do_not_come_are_dealt_with_bit_by_bit(monkeypatc
     desk.wait(GRACE + 1)
     assert max(sizes) == 10
     assert sum(sizes) == 100
-    assert len(desk.core._rooms.loads.book.subscriptions) == 0
+    assert len(desk.core._rooms.loads.live.subscriptions) == 0
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_a_subscriber_that_unregisters_is_nowhere(desk: Desk) -> None:
     assert desk.answer(actions) == Done()
     assert desk.sole(actions, Release) == ("a", Release("ann", 1))
     assert nowhere(desk, "ann")
-    assert desk.core._rooms.loads.book.subscriptions.tolist() == []
+    assert desk.core._rooms.loads.live.subscriptions.tolist() == []
 
 
 def test_unregistering_again_is_done_too(desk: Desk) -> None:

@@ -15,7 +15,7 @@ from random import Random
 from msgspec.structs import replace
 
 from tests.coordinator.desk import START, held, planners
-from tocsin.balance.registry import placement
+from tocsin.balance.policies import placement
 from tocsin.coordinator.actions import Action, Close, Decide, Reply, Send, Store
 from tocsin.coordinator.answers import Located, Registered
 from tocsin.coordinator.core import Coordinator

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Program
-from tocsin.balance import registry
+from tocsin.balance import policies
 
 
 @pytest.fixture
@@ -18,9 +18,9 @@ def tocsin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 @pytest.fixture(autouse=True)
 def _forget_policies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test enters into the registry or Python's path is gone afterwards."""
+    """What a test enters among the policies or Python's path is gone afterwards."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    before = dict(registry.PLANNERS)
+    before = dict(policies.PLANNERS)
     yield
-    registry.PLANNERS.clear()
-    registry.PLANNERS.update(before)
+    policies.PLANNERS.clear()
+    policies.PLANNERS.update(before)

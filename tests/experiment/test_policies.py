@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.balance import registry
+from tocsin.balance import policies
 from tocsin.errors import InvalidError
 from tocsin.experiment.policies import known
 
@@ -32,7 +32,7 @@ def test_a_planner_of_the_registry_is_known_by_its_name() -> None:
 def test_one_s_own_is_found_in_the_working_directory_and_entered_by_its_name() -> None:
     Path("policy_one.py").write_text(HEADS.format(name="Heads", called="heads"), encoding="utf-8")
     assert known("policy_one:Heads") == "heads"
-    assert registry.planner("heads").name == "heads"
+    assert policies.planner("heads").name == "heads"
     assert known("policy_one:Heads") == "heads"
 
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from tocsin.balance.conclusion import concluded
-from tocsin.balance.plan import Reason, Status
+from tocsin.balance.planners.conclusion import concluded
+from tocsin.balance.model.plan import Reason, Status
 
 @dataclass(frozen=True)
 class Heads:

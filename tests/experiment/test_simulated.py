@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.program import Program
 from tests.experiment.courses import course
-from tocsin.balance.registry import planner
+from tocsin.balance.policies import planner
 from tocsin.experiment.directory import Directory
 from tocsin.experiment.latency.demand import mean_outgoing
 from tocsin.experiment.latency.rows import Delay

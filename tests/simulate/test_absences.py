@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
 from tocsin.broker.cache import LeastRecentlyUsed, ResultCache
 from tocsin.broker.limits import BrokerLimits
 from tocsin.simulate.kept import Kept, Weight

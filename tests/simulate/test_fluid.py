@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.instances.kinds import InstanceKind, make
 from tocsin.simulate.fluid import Fluid
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.record import Record
 
-SMALL = Kind(300, 5, 60, (2, 6), skew=1.0)
+SMALL = InstanceKind(300, 5, 60, (2, 6), skew=1.0)
 
 
 def run(policy: Policy, seed: int = 1) -> Record:

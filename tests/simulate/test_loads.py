@@ -84,9 +84,9 @@ def test_what_brokers_measure_is_what_the_coordinator_reckons_with(period: float
         world.execute("c")
         world.advance(period)
     core = world.coordinator.core
-    figures = inspection.book(core).figures()
+    figures = inspection.live(core).figures()
     for name, broker in world.brokers.items():
-        at = inspection.book(core).brokers.tolist().index(inspection.broker_number(core, name))
+        at = inspection.live(core).brokers.tolist().index(inspection.broker_number(core, name))
         planned = float(figures.incoming[at]), float(figures.outgoing[at])
         assert broker.core.load(world.clock.now) == pytest.approx(planned, rel=0.02)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
 from tocsin.simulate import inspection
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.scenarios.paper import Paper, paper

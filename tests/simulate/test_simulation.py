@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.queueing import Queue, quantile
 from tocsin.simulate.record import Record

@@ -11,7 +11,7 @@ import pytest
 
 from tests.broker.world import DataCluster, verify
 from tests.coordinator.desk import START, planners
-from tocsin.balance.registry import placement
+from tocsin.balance.policies import placement
 from tocsin.broker import actions, events
 from tocsin.broker.core import BrokerCore
 from tocsin.coordinator import actions as doings

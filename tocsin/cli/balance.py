@@ -142,8 +142,8 @@ def solve(
     import msgspec
 
     from tocsin.balance.instances.file import read, write_plan
-    from tocsin.balance.problem import Problem
-    from tocsin.balance.registry import planner as planner_of
+    from tocsin.balance.model.problem import Problem
+    from tocsin.balance.policies import planner as planner_of
     from tocsin.cli.solution import brokers, solved
 
     given = {"alpha": alpha, "beta": beta, "gamma": gamma, "theta": theta}

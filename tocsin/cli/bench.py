@@ -71,7 +71,7 @@ def balance(
     import msgspec
 
     from tocsin.balance.instances.kinds import KINDS as KNOWN
-    from tocsin.balance.registry import PLANNERS
+    from tocsin.balance.policies import PLANNERS
     from tocsin.bench.balance.peer import require
     from tocsin.bench.balance.suite import KINDS, run
     from tocsin.bench.report import show

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.balance.account import rate
+from tocsin.balance.model.explain import rate
 from tocsin.errors import InvalidError
 from tocsin.simulate.queueing import quantile
 from tocsin.simulate.record import Decision, Record, Sample

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.balance.account import rate
+from tocsin.balance.model.explain import rate
 from tocsin.cli.connection import Server
 from tocsin.coordinator.answers import BrokerStatus, Status
 from tocsin.errors import UnavailableError

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.balance.account import rate
+from tocsin.balance.model.explain import rate
 from tocsin.coordinator.answers import Change, Proposal
 
 

@@ -103,13 +103,13 @@ def fluid(
 
     There is a BE subscription for every 10 subscribers, who hold 10 to 30 each; rates go up and down as in the paper.
     """
-    from tocsin.balance.instances.kinds import Kind, make
+    from tocsin.balance.instances.kinds import InstanceKind, make
     from tocsin.coordinator.limits import Limits
     from tocsin.simulate.fluid import Fluid
     from tocsin.simulate.scenarios import popularity as laws
 
     law, chosen, seconds = laws.popularity(popularity), _policy(policy, "nearest", alpha, beta), minutes * 60.0
-    kind = Kind(subscribers, brokers, max(subscribers // 10, 1), (10, 30), law.exponent, skew=skew)
+    kind = InstanceKind(subscribers, brokers, max(subscribers // 10, 1), (10, 30), law.exponent, skew=skew)
     kind = replace(kind, communities=law.communities)
     limits = replace(Limits(), per_second=moves) if moves else Limits()
 
@@ -121,15 +121,15 @@ def fluid(
 
 def _policy(name: str, placement: str, alpha: float | None, beta: float) -> Policy:
     """A scheme of the experiments as the simulator takes it. Unknown names are refused before anything is run."""
-    from tocsin.balance import registry
+    from tocsin.balance import policies
     from tocsin.experiment.schemes import above, scheme
     from tocsin.experiment.series.simulated import policy as made
 
-    registry.placement(placement)
+    policies.placement(placement)
     chosen = above(scheme(name), beta)
     if alpha is not None and chosen.thresholds is not None:
         chosen = chosen.at(chosen.title, alpha=alpha)
-    return replace(made(chosen), placement=registry.SHORT.get(placement, placement))
+    return replace(made(chosen), placement=policies.SHORT.get(placement, placement))
 
 
 def _play(

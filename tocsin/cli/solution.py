@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 from rich.table import Table
 
-from tocsin.balance.account import lines, load, sentences
-from tocsin.balance.conclusion import concluded
-from tocsin.balance.plan import Plan, Reason
-from tocsin.balance.planner import Planner
-from tocsin.balance.problem import Problem, Rules
+from tocsin.balance.model.explain import broker_changes, load, sentences
+from tocsin.balance.model.plan import Plan, Reason
+from tocsin.balance.model.problem import MoveRules, Problem
+from tocsin.balance.model.workload import Workload
+from tocsin.balance.planners.conclusion import make_plan
+from tocsin.balance.planners.planner import Planner
 from tocsin.balance.warming import warm_up
-from tocsin.balance.workload import Workload
 from tocsin.errors import InvalidError
 
 
@@ -89,7 +89,7 @@ def solved(problem: Problem, planner: Planner, *, from_nothing: bool) -> Solutio
     plan = planner.plan(asked)
     seconds = time.perf_counter() - began
     if from_nothing:
-        plan = concluded(problem, plan.planner, plan.status, plan.assignment, Reason.SHUFFLE)
+        plan = make_plan(problem, plan.planner, plan.status, plan.assignment, Reason.SHUFFLE)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Solution(plan, seconds, warm_up_seconds, peak)
 
@@ -100,7 +100,7 @@ def _from_nothing(problem: Problem) -> Problem:
         problem,
         workload=_with_another_broker(workload),
         assignment=np.full(workload.subscribers, brokers, np.int32),
-        rules=Rules(draining=np.arange(brokers + 1) == brokers),
+        rules=MoveRules(draining=np.arange(brokers + 1) == brokers),
     )
 
 
@@ -114,7 +114,7 @@ def brokers(plan: Plan) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("broker", "load before", "after", "incoming before", "after", "left", "came"):
         table.add_column(heading, justify="right")
-    for line in lines(plan):
+    for line in broker_changes(plan):
         table.add_row(
             str(line.broker),
             load(line.load_before, plan.before),

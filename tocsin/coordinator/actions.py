@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tocsin.balance.controller import Controller
-from tocsin.balance.observed import Observed
+from tocsin.balance.control.controller import Controller
+from tocsin.balance.control.observation import Observation
 from tocsin.coordinator.answers import Answer
 from tocsin.coordinator.events import Decided, Handle, Link
 from tocsin.coordinator.store.records import Change
@@ -45,7 +45,7 @@ class Decide:
     round: int
     controller: Controller
     now: float
-    observed: Observed
+    observed: Observation
 
     def run(self) -> Decided:
         """The decision."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tocsin.balance.placement.place import Placement
+from tocsin.balance.placement.placement import Placement
 from tocsin.coordinator.actions import Action, Close, Send
 from tocsin.coordinator.arrivals import reconcile
 from tocsin.coordinator.departures import remove_subscriber

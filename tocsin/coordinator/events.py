@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tocsin.balance.controller import Decision
+from tocsin.balance.control.controller import Decision
 from tocsin.coordinator.keyring import Keyring
 from tocsin.model.coordination import FromBroker
 

@@ -1,4 +1,4 @@
-"""The live workload by names: the balancer's Book knows everything by numbers.
+"""The live workload by names, where the balancer knows everything by numbers.
 
 Whoever is being moved counts at the destination already, so that those who are placed at the same time see each other,
 and a plan begins where the last one will have ended.
@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.balance.book import Book
-from tocsin.balance.placement.place import Newcomer, View
-from tocsin.balance.plan import Moves
-from tocsin.balance.register import check_place
+from tocsin.balance.live.brokers import check_location
+from tocsin.balance.live.workload import LiveWorkload
+from tocsin.balance.model.plan import Moves
+from tocsin.balance.placement.placement import Newcomer, View
 from tocsin.coordinator.store.records import Broker
 
 Spot = tuple[float, float]
@@ -24,7 +24,7 @@ MOST_UNHELD: Final = 1_000_000
 
 
 class Loads:
-    """A Book, and which names its numbers stand for.
+    """A live workload, and which names its numbers stand for.
 
     Whoever is suspended weighs nothing, wherever they are seated. A rate stays known when nobody holds its subscription
     any more, or nobody who weighs: brokers report only rates that have changed. Of too many, those that were known for
@@ -32,7 +32,7 @@ class Loads:
     """
 
     def __init__(self) -> None:
-        self._book = Book()
+        self._live = LiveWorkload()
         self._entering: list[tuple[int, int]] = []
         self._unheld: dict[int, int] = {}
         self._brokers: dict[str, int] = {}
@@ -45,40 +45,40 @@ class Loads:
         self._suspended: dict[str, None] = {}
 
     @property
-    def book(self) -> Book:
+    def live(self) -> LiveWorkload:
         """All of it. What was held since the last look is entered now, at once: one by one is slow."""
         if self._entering:
             subscribers, subscriptions = zip(*self._entering, strict=True)
             self._entering.clear()
-            self._book.subscribe(subscribers, subscriptions)
-        return self._book
+            self._live.subscribe(subscribers, subscriptions)
+        return self._live
 
     def open(self, broker: Broker) -> None:
         """A broker takes part, or has changed; a capacity or place that cannot be is an InvalidError."""
         if broker.name not in self._brokers:
-            number = self._book.add_broker(broker.capacity, broker.place)
+            number = self._live.add_broker(broker.capacity, broker.place)
             self._brokers[broker.name], self._names[number] = number, broker.name
             return
-        self._book.set_capacity(self._brokers[broker.name], broker.capacity)
-        self._book.place_broker(self._brokers[broker.name], broker.place)
+        self._live.set_capacity(self._brokers[broker.name], broker.capacity)
+        self._live.place_broker(self._brokers[broker.name], broker.place)
 
     def close(self, broker: str) -> None:
         """A broker that is dead no longer takes part, once nobody counts as being there."""
         number = self._brokers.get(broker)
         if number is not None and not self.population(broker):
-            self._book.remove_broker(number)
+            self._live.remove_broker(number)
             del self._brokers[broker], self._names[number]
 
     def population(self, broker: str) -> int:
         """How many count as being on a broker."""
-        at = int(np.searchsorted(self._book.brokers, self._brokers[broker]))
-        return int(self._book.population[at])
+        at = int(np.searchsorted(self._live.brokers, self._brokers[broker]))
+        return int(self._live.population[at])
 
     def planned(self, broker: str) -> tuple[float, float]:
         """The load that a broker is planned to have, in bytes per second whatever its capacity, and the mean of all."""
-        figures = self.book.figures()
+        figures = self.live.figures()
         loads = figures.incoming + figures.outgoing
-        at = int(np.searchsorted(self._book.brokers, self._brokers[broker]))
+        at = int(np.searchsorted(self._live.brokers, self._brokers[broker]))
         return float(loads[at]), float(loads.mean())
 
     def number(self, broker: str) -> int | None:
@@ -95,12 +95,12 @@ class Loads:
         if at is None:
             self._unseat(subscriber)
         elif number is not None:
-            self._book.move(number, at)
+            self._live.move(number, at)
         else:
-            number = self._book.add_subscriber(at, self._spots.get(subscriber))
+            number = self._live.add_subscriber(at, self._spots.get(subscriber))
             self._subscribers[subscriber], self._people[number] = number, subscriber
             if subscriber in self._suspended:
-                self._book.suspend(number)
+                self._live.suspend(number)
             for subscription in held:
                 self.hold(subscriber, subscription)
 
@@ -111,8 +111,8 @@ class Loads:
             return
         self._suspended.update(dict.fromkeys(fresh))
         numbers = [self._subscribers[each] for each in fresh if each in self._subscribers]
-        held = dict.fromkeys(number for each in numbers for number in self.book.held_by(each).tolist())
-        self._book.suspend(numbers)
+        held = dict.fromkeys(number for each in numbers for number in self.live.held_by(each).tolist())
+        self._live.suspend(numbers)
         for number in held:
             self._sweep(number)
 
@@ -121,7 +121,7 @@ class Loads:
         if subscriber in self._suspended:
             del self._suspended[subscriber]
             if subscriber in self._subscribers:
-                self._book.resume(self._subscribers[subscriber])
+                self._live.resume(self._subscribers[subscriber])
             for subscription in held:
                 self.hold(subscriber, subscription)
 
@@ -133,17 +133,17 @@ class Loads:
 
     def locate(self, subscriber: str, spot: Spot) -> None:
         """Where in the world a subscriber is; what is no place is an InvalidError."""
-        check_place(spot)
+        check_location(spot)
         self._spots[subscriber] = spot
         if subscriber in self._subscribers:
-            self._book.place_subscriber(self._subscribers[subscriber], spot)
+            self._live.place_subscriber(self._subscribers[subscriber], spot)
 
     def hold(self, subscriber: str, subscription: int) -> None:
         """A subscriber holds one more BE subscription."""
         if subscriber not in self._subscribers or subscriber in self._suspended:
             return
         if subscription not in self._subscriptions:
-            number = self._book.add_subscription(self._unheld.pop(subscription, 0))
+            number = self._live.add_subscription(self._unheld.pop(subscription, 0))
             self._subscriptions[subscription], self._ids[number] = number, subscription
         self._entering.append((self._subscribers[subscriber], self._subscriptions[subscription]))
 
@@ -152,7 +152,7 @@ class Loads:
         if subscriber not in self._subscribers or subscriber in self._suspended:
             return
         number = self._subscriptions[subscription]
-        self.book.unsubscribe(self._subscribers[subscriber], [number])
+        self.live.unsubscribe(self._subscribers[subscriber], [number])
         self._sweep(number)
 
     def rate(self, rates: dict[int, float]) -> None:
@@ -160,18 +160,18 @@ class Loads:
         possible = {subscription: round(rate) for subscription, rate in rates.items() if 0 <= rate <= _FASTEST}
         known = {subscription: rate for subscription, rate in possible.items() if subscription in self._subscriptions}
         if known:
-            self._book.set_rates([self._subscriptions[subscription] for subscription in known], list(known.values()))
+            self._live.set_rates([self._subscriptions[subscription] for subscription in known], list(known.values()))
         for subscription in possible.keys() - known.keys():
             self._remember(subscription, possible[subscription])
 
     def rate_of(self, subscription: int) -> int:
         """λ of a BE subscription, as far as it is known."""
         number = self._subscriptions.get(subscription)
-        return self._unheld.get(subscription, 0) if number is None else self._book.rate_of(number)
+        return self._unheld.get(subscription, 0) if number is None else self._live.rate_of(number)
 
     def view(self, closed: Iterable[str]) -> View:
         """The brokers as a placement sees them."""
-        return self.book.view([self._brokers[broker] for broker in closed if broker in self._brokers])
+        return self.live.view([self._brokers[broker] for broker in closed if broker in self._brokers])
 
     def newcomer(self, subscriber: str, held: Iterable[int]) -> Newcomer:
         """A subscriber as a placement sees it."""
@@ -188,24 +188,24 @@ class Loads:
     def moved(self, subscribers: Iterable[str]) -> Moves:
         """These subscribers as moves that were made, for the controller."""
         numbers = [self._subscribers[each] for each in subscribers if each in self._subscribers]
-        at = np.array([self._book.broker_of(number) for number in numbers], np.int32)
+        at = np.array([self._live.broker_of(number) for number in numbers], np.int32)
         return Moves(np.array(numbers, np.int64), at, at, [])
 
     def _unseat(self, subscriber: str) -> None:
         number = self._subscribers.pop(subscriber, None)
         if number is None:
             return
-        held = self.book.held_by(number).tolist()
-        self._book.remove_subscriber(number)
+        held = self.live.held_by(number).tolist()
+        self._live.remove_subscriber(number)
         del self._people[number]
         for subscription in held:
             self._sweep(subscription)
 
     def _sweep(self, number: int) -> None:
         """Forgets a BE subscription that nobody holds."""
-        if not self.book.holders(number):
-            subscription, rate = self._ids.pop(number), self._book.rate_of(number)
-            self._book.remove_subscription(number)
+        if not self.live.holders(number):
+            subscription, rate = self._ids.pop(number), self._live.rate_of(number)
+            self._live.remove_subscription(number)
             del self._subscriptions[subscription]
             self._remember(subscription, rate)
 

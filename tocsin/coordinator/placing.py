@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 
-from tocsin.balance.placement.place import Placement
+from tocsin.balance.placement.placement import Placement
 from tocsin.coordinator.limits import Limits
 from tocsin.coordinator.loads import Loads
 from tocsin.coordinator.move import Move

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from tocsin.balance.observed import among
+from tocsin.balance.control.observation import among
 from tocsin.coordinator.actions import Reply
 from tocsin.coordinator.answers import Answer, BrokerStatus, Done, Located, Registered, Status
 from tocsin.coordinator.departures import remove_broker, remove_subscriber, removed
@@ -191,7 +191,7 @@ class Requests:
 
 def status(rooms: Rooms) -> Status:
     """How things stand."""
-    numbers, everywhere = rooms.loads.book.brokers.tolist(), rooms.loads.book.figures()
+    numbers, everywhere = rooms.loads.live.brokers.tolist(), rooms.loads.live.figures()
     loads = dict(zip(numbers, everywhere.loads.tolist(), strict=True))
     taking = {rooms.loads.number(member.name) for member in rooms.registry if member.open}
     figures = among(everywhere, np.array([number in taking for number in numbers], np.bool_))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.balance.placement.place import Placement
+from tocsin.balance.placement.placement import Placement
 from tocsin.coordinator.attendance import Attendance
 from tocsin.coordinator.detector import Detector
 from tocsin.coordinator.keyring import Keyring

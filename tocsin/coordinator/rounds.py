@@ -11,12 +11,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from tocsin.balance.account import lines, sentences
-from tocsin.balance.controller import Controller, Decision
-from tocsin.balance.observed import Observed, Standing
-from tocsin.balance.planner import Planner
-from tocsin.balance.registry import planner
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.controller import Controller, Decision
+from tocsin.balance.control.observation import Observation, Standing
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.model.explain import broker_changes, sentences
+from tocsin.balance.planners.planner import Planner
+from tocsin.balance.policies import planner
 from tocsin.coordinator.actions import Decide, Reply
 from tocsin.coordinator.answers import Change, Proposal
 from tocsin.coordinator.events import Decided, Handle
@@ -121,19 +121,19 @@ class Rounds:
         self._settled[subscriber] = None
 
     def _decide(
-        self, now: float, controller: Controller, observed: Observed, purpose: Purpose, handle: Handle | None
+        self, now: float, controller: Controller, observed: Observation, purpose: Purpose, handle: Handle | None
     ) -> None:
-        snapshot = self._loads.book.snapshot()
+        snapshot = self._loads.live.snapshot()
         brokers = [self._loads.name(number) for number in observed.brokers.tolist()]
         self._asked += 1
         self._questions[self._asked] = _Question(purpose, handle, brokers)
         self._ledger.say(Decide(self._asked, controller, now, replace(observed, snapshot=lambda: snapshot)))
 
-    def _observed(self, balancing: bool) -> Observed:
+    def _observed(self, balancing: bool) -> Observation:
         taking_part = [member for member in self._registry if self._loads.number(member.name) is not None]
         connected = [member for member in taking_part if member.link is not None]
-        return Observed.of(
-            self._loads.book,
+        return Observation.of(
+            self._loads.live,
             reported={self._number(member.name): member.reported for member in connected},
             draining=[self._number(member.name) for member in connected if member.record.draining],
             pinned=[self._number(member.name) for member in taking_part if member.link is None],
@@ -161,7 +161,7 @@ def proposal(decision: Decision, brokers: list[str]) -> Proposal:
         return Proposal(decision.stage, decision.reason, refused=refused)
     changes = [
         Change(name, line.load_before, line.load_after, line.left, line.came)
-        for name, line in zip(brokers, lines(decision.plan), strict=True)
+        for name, line in zip(brokers, broker_changes(decision.plan), strict=True)
     ]
     said = sentences(decision.plan)
     return Proposal(decision.stage, decision.reason, len(decision.plan.moves), said, changes, refused)

@@ -1,4 +1,4 @@
-"""Policies by name for experiments: those of the registry, and one's own as ``package.module:Class``."""
+"""Policies by name for experiments: ours, and one's own as ``package.module:Class``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
 
-from tocsin.balance.registry import PLANNERS, planner
+from tocsin.balance.policies import PLANNERS, planner
 from tocsin.errors import InvalidError
 
 
 def known(policy: str) -> str:
-    """The registry's name of a policy; one's own is entered there under its own ``name``.
+    """The name of a policy in :mod:`tocsin.balance.policies`; one's own is entered there under its own ``name``.
 
     Modules are looked for where Python finds them, and in the working directory.
     """

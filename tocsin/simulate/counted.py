@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.balance.workload import Int64s
+from tocsin.balance.model.workload import Int64s
 from tocsin.broker import events
 from tocsin.broker.actions import Action
 from tocsin.broker.core import BrokerCore

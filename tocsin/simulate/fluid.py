@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.balance.book import Book
-from tocsin.balance.controller import Controller
-from tocsin.balance.observed import Observed
-from tocsin.balance.plan import Moves
-from tocsin.balance.workload import Floats, Int32s, Workload
+from tocsin.balance.control.controller import Controller
+from tocsin.balance.control.observation import Observation
+from tocsin.balance.live.workload import LiveWorkload
+from tocsin.balance.model.plan import Moves
+from tocsin.balance.model.workload import Floats, Int32s, Workload
 from tocsin.coordinator.limits import Limits
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.record import Decision, Record, Sample
@@ -46,7 +46,7 @@ class Fluid:
     ) -> None:
         self._policy, self._limits, self._progress = policy or Policy(), limits or Limits(), progress
         self._seconds, self._rng = seconds, np.random.default_rng(seed)
-        self._book = Book.of(workload, assignment)
+        self._live = LiveWorkload.of(workload, assignment)
         self._rates: Floats = workload.rates.astype(np.float64)
         self._changes = self._fluctuation() if quarter else []
         planners = self._policy.planners()
@@ -87,11 +87,11 @@ class Fluid:
             changed[line] = None
         if changed:
             lines = np.fromiter(changed, np.int64, len(changed))
-            self._book.set_rates(lines, np.rint(self._rates[lines]).astype(np.int64))
+            self._live.set_rates(lines, np.rint(self._rates[lines]).astype(np.int64))
 
     def _look(self, now: float) -> None:
-        reported = dict.fromkeys(self._book.brokers.tolist(), now)
-        decision = self._controller.decide(now, Observed.of(self._book, reported))
+        reported = dict.fromkeys(self._live.brokers.tolist(), now)
+        decision = self._controller.decide(now, Observation.of(self._live, reported))
         moves = len(decision.moves) if decision.moves is not None else 0
         if decision.moves is not None or decision.refused:
             self._record.decisions.append(Decision(now, str(decision.stage), moves, decision.reason))
@@ -102,13 +102,13 @@ class Fluid:
         assert self._waiting is not None
         most = int(self._limits.per_second * self._limits.interval)
         first, rest = _cut(self._waiting, slice(0, most)), _cut(self._waiting, slice(most, None))
-        self._book.apply(first)
+        self._live.apply(first)
         self._controller.carried_out(now, first)
         self._moved += len(first)
         self._waiting = rest if len(rest) else None
 
     def _sample(self, now: float) -> None:
-        figures, population = self._book.figures(), self._book.population.tolist()
+        figures, population = self._live.figures(), self._live.population.tolist()
         incoming, outgoing = figures.incoming.astype(float).tolist(), figures.outgoing.astype(float).tolist()
         idle = [0.0] * len(population)
         self._record.samples.append(

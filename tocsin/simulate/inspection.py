@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.balance.book import Book
+from tocsin.balance.live.workload import LiveWorkload
 from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import BackendSubscription, Stay
 from tocsin.client.core import Core as Client
@@ -37,13 +37,13 @@ def registry(coordinator: Coordinator) -> Registry:
     return coordinator._rooms.registry
 
 
-def book(coordinator: Coordinator) -> Book:
+def live(coordinator: Coordinator) -> LiveWorkload:
     """The workload as the coordinator knows it."""
-    return coordinator._rooms.loads.book
+    return coordinator._rooms.loads.live
 
 
 def broker_number(coordinator: Coordinator, broker: str) -> int | None:
-    """A broker's number in the Book."""
+    """A broker's number in the live workload."""
     return coordinator._rooms.loads.number(broker)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from tocsin.balance.workload import Int64s
+from tocsin.balance.model.workload import Int64s
 from tocsin.broker.cache import LeastRecentlyUsed, ResultCache
 
 _MANY = 20_000

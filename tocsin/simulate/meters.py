@@ -6,7 +6,7 @@ from math import nan
 
 import numpy as np
 
-from tocsin.balance.workload import Floats
+from tocsin.balance.model.workload import Floats
 from tocsin.broker.accounting import LEAST, TOLERANCE
 from tocsin.broker.holdings import Holdings
 from tocsin.broker.outbox import DataRequests

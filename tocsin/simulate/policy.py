@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tocsin.balance.placement.place import Placement
-from tocsin.balance.registry import placement
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.placement.placement import Placement
+from tocsin.balance.policies import placement
 from tocsin.coordinator.rounds import Planners
 
 

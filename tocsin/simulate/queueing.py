@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tocsin.balance.workload import Floats
+from tocsin.balance.model.workload import Floats
 
 _EDGES: Floats = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 401)])
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tocsin.balance.loads import cov
-from tocsin.balance.workload import Floats
+from tocsin.balance.model.loads import cov
+from tocsin.balance.model.workload import Floats
 
 
 @dataclass(frozen=True)

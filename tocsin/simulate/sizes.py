@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 import numpy as np
 
-from tocsin.balance.workload import Int64s
+from tocsin.balance.model.workload import Int64s
 
 
 class Sizes:

@@ -9,9 +9,9 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from tocsin.balance.placement.place import Placement
-from tocsin.balance.registry import placement, planner
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.placement.placement import Placement
+from tocsin.balance.policies import placement, planner
 from tocsin.broker.limits import BrokerLimits
 from tocsin.client import events as wishes
 from tocsin.client.rules import Rules

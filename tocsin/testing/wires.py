@@ -14,8 +14,8 @@ from websockets.asyncio.connection import broadcast
 from websockets.asyncio.server import Server, ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from tocsin.balance.registry import placement, planner
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.policies import placement, planner
 from tocsin.broker import actions as broker_actions
 from tocsin.broker import events as broker_events
 from tocsin.broker.core import BrokerCore

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.balance.enumeration import tiny
-from tocsin.balance.conclusion import concluded
 from tocsin.balance.instances.file import read, write, write_plan
-from tocsin.balance.loads import Loads
-from tocsin.balance.plan import Reason, Status
-from tocsin.balance.problem import Problem
-from tocsin.balance.workload import Workload
+from tocsin.balance.model.loads import Loads
+from tocsin.balance.model.plan import PlanStatus, Reason
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Workload
+from tocsin.balance.planners.conclusion import make_plan
 from tocsin.errors import InvalidError, NotFoundError, StorageError
 
 
@@ -187,7 +187,7 @@ def test_a_plan_holds_the_new_brokers_and_the_loads(path: Path) -> None:
     workload, assignment = tiny(5)
     problem = Problem(workload, assignment)
     to = ((assignment + 1) % workload.brokers).astype(np.int32)
-    write_plan(path, concluded(problem, "by hand", Status.BALANCED, to, Reason.SHUFFLE))
+    write_plan(path, make_plan(problem, "by hand", PlanStatus.BALANCED, to, Reason.SHUFFLE))
     with np.load(path) as plan:
         assert plan["a"].dtype == np.int32
         assert plan["a"].tolist() == to.tolist()

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tocsin.balance.instances.kinds import KINDS, Kind, generate, make
-from tocsin.balance.loads import Loads
-from tocsin.balance.workload import check
+from tocsin.balance.instances.kinds import KINDS, InstanceKind, generate, make
+from tocsin.balance.model.loads import Loads
+from tocsin.balance.model.workload import check
 from tocsin.errors import InvalidError
 
 SMALL = {
-    "uniform": Kind(500, 6, 200, (10, 30)),
-    "popular": Kind(500, 6, 200, (10, 30), popularity=1.05),
-    "communities": Kind(500, 6, 2000, (10, 30), popularity=1.0, communities=10),
+    "uniform": InstanceKind(500, 6, 200, (10, 30)),
+    "popular": InstanceKind(500, 6, 200, (10, 30), popularity=1.05),
+    "communities": InstanceKind(500, 6, 2000, (10, 30), popularity=1.0, communities=10),
 }
 
 
 @pytest.mark.parametrize("kind", SMALL.values(), ids=SMALL)
-def test_every_subscriber_holds_as_many_as_the_kind_says_and_none_twice(kind: Kind) -> None:
+def test_every_subscriber_holds_as_many_as_the_kind_says_and_none_twice(kind: InstanceKind) -> None:
     workload, start = make(kind, 1)
     check(workload, start)
     assert (workload.subscribers, workload.brokers, workload.subscriptions) == (500, 6, kind.subscriptions)
@@ -26,7 +26,7 @@ def test_every_subscriber_holds_as_many_as_the_kind_says_and_none_twice(kind: Ki
 
 
 @pytest.mark.parametrize("kind", SMALL.values(), ids=SMALL)
-def test_the_same_seed_makes_the_same_instance_and_another_does_not(kind: Kind) -> None:
+def test_the_same_seed_makes_the_same_instance_and_another_does_not(kind: InstanceKind) -> None:
     (one, start), (again, restart), (other, _) = make(kind, 1), make(kind, 1), make(kind, 2)
     assert one.idx.tolist() == again.idx.tolist()
     assert one.rates.tolist() == again.rates.tolist()
@@ -35,13 +35,13 @@ def test_the_same_seed_makes_the_same_instance_and_another_does_not(kind: Kind) 
 
 
 def test_who_is_to_hold_more_than_there_is_holds_all() -> None:
-    workload, start = make(Kind(50, 2, 3, (5, 9), popularity=2.0), 1)
+    workload, start = make(InstanceKind(50, 2, 3, (5, 9), popularity=2.0), 1)
     check(workload, start)
     assert np.diff(workload.indptr).max() == 3
 
 
 def test_members_of_a_community_share_more_than_strangers() -> None:
-    mixed, grouped = (make(Kind(400, 4, 2000, (10, 30), communities=number), 1)[0] for number in (0, 8))
+    mixed, grouped = (make(InstanceKind(400, 4, 2000, (10, 30), communities=number), 1)[0] for number in (0, 8))
     assert np.unique(mixed.idx).size > 1.2 * np.unique(grouped.idx).size
 
 

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from tests.balance.examples import example, mask
-from tocsin.balance import registry
-from tocsin.balance.loads import Loads
+from tocsin.balance import policies
+from tocsin.balance.model.loads import Loads
+from tocsin.balance.model.problem import MoveRules
 from tocsin.balance.placement.anywhere import Anywhere
 from tocsin.balance.placement.leastloaded import LeastLoaded
 from tocsin.balance.placement.nearest import Nearest
-from tocsin.balance.placement.place import Newcomer, Placement, View
+from tocsin.balance.placement.placement import Newcomer, Placement, View
 from tocsin.balance.placement.roundrobin import RoundRobin
 from tocsin.balance.placement.twochoices import TwoChoices
-from tocsin.balance.problem import Rules
 from tocsin.errors import UnavailableError
 
 EMPTY = Newcomer()
-every = pytest.mark.parametrize("name", registry.PLACEMENTS)
+every = pytest.mark.parametrize("name", policies.PLACEMENTS)
 
 
 def _view(
@@ -53,7 +53,7 @@ def _placed(placement: Placement, view: View, times: int) -> list[int]:
 
 def test_a_view_has_utilisations_and_only_open_brokers_of_a_cluster() -> None:
     problem = example([[0], [0]], [10], 4, [0, 1], capacity=[40.0, 10.0, 1.0, 1.0])
-    rules = Rules(draining=mask(0, 1, 0, 0), pinned=mask(0, 0, 1, 0), joining=mask(0, 0, 0, 1))
+    rules = MoveRules(draining=mask(0, 1, 0, 0), pinned=mask(0, 0, 1, 0), joining=mask(0, 0, 0, 1))
     view = View.of(Loads(problem.workload, problem.assignment), rules)
     assert view.loads.tolist() == [0.5, 2.0, 0.0, 0.0]
     assert view.open.tolist() == [True, False, False, True]
@@ -62,19 +62,19 @@ def test_a_view_has_utilisations_and_only_open_brokers_of_a_cluster() -> None:
 @every
 def test_closed_brokers_get_nobody(name: str) -> None:
     view = _view([5, 0, 3, 0], closed=(1, 3), places=[(9, 9), (0, 0), (9, 8), (0, 1)])
-    placement = registry.placement(name)
+    placement = policies.placement(name)
     assert {placement.place(view, Newcomer(place=(0.0, 0.0))) for _ in range(20)} <= {0, 2}
 
 
 @every
 def test_the_only_open_broker_gets_everybody(name: str) -> None:
-    assert _placed(registry.placement(name), _view([5, 0], closed=(1,)), 3) == [0, 0, 0]
+    assert _placed(policies.placement(name), _view([5, 0], closed=(1,)), 3) == [0, 0, 0]
 
 
 @every
 def test_without_any_open_broker_there_is_a_clear_error(name: str) -> None:
     with pytest.raises(UnavailableError, match="all are draining or pinned"):
-        registry.placement(name).place(_view([1, 1], closed=(0, 1)), Newcomer(place=(0.0, 0.0)))
+        policies.placement(name).place(_view([1, 1], closed=(0, 1)), Newcomer(place=(0.0, 0.0)))
 
 
 def test_the_nearest_broker_is_by_distance_and_of_equals_the_first() -> None:
@@ -152,7 +152,7 @@ def test_a_view_counts_who_has_no_load_yet() -> None:
 def test_two_choices_look_at_what_the_newcomer_would_add() -> None:
     view = _view([100, 95], rates=[20, 10], held=[[3, 0], [1, 1]])
     known = Newcomer(subscriptions=np.array([0, 1], np.int32))
-    assert view.after(known, np.array([0, 1])).tolist() == [130.0, 145.0]
+    assert view.loads_after(known, np.array([0, 1])).tolist() == [130.0, 145.0]
     assert TwoChoices().place(view, known) == 0
     assert TwoChoices().place(view, EMPTY) == 1
 
@@ -160,4 +160,4 @@ def test_two_choices_look_at_what_the_newcomer_would_add() -> None:
 def test_what_the_newcomer_would_add_weighs_less_on_a_larger_broker() -> None:
     view = _view([1.0, 1.0], weights=[0.1, 0.01], rates=[20], held=[[0, 0]])
     known = Newcomer(subscriptions=np.array([0], np.int32))
-    assert view.after(known, np.array([0, 1])).tolist() == [5.0, 1.4]
+    assert view.loads_after(known, np.array([0, 1])).tolist() == [5.0, 1.4]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.balance.examples import example, mask
-from tocsin.balance.plan import Reason, Status
+from tocsin.balance.model.plan import PlanStatus, Reason
+from tocsin.balance.model.problem import MoveRules
 from tocsin.balance.planners.ldm import LDM
-from tocsin.balance.problem import Rules
 
 
 def test_the_heaviest_of_the_most_loaded_goes_to_the_least_loaded() -> None:
@@ -32,7 +32,7 @@ def test_what_the_destination_holds_already_makes_a_move_valid() -> None:
     shared = LDM(0.1).plan(example([[0, 1], [2], [0], [1]], rates, 2, [0, 0, 1, 1]))
     assert shared.steps.tolist()[0] == [0, 0, 1]
     strange = LDM(0.1).plan(example([[0, 1], [2], [3], [4]], rates, 2, [0, 0, 1, 1]))
-    assert strange.status is Status.STUCK
+    assert strange.status is PlanStatus.STUCK
     assert len(strange.steps) == 0
 
 
@@ -43,7 +43,7 @@ def test_the_least_loaded_is_so_by_its_capacity() -> None:
 
 
 def test_with_joining_brokers_nothing_moves_between_the_old_ones() -> None:
-    rules = Rules(joining=mask(0, 0, 1))
+    rules = MoveRules(joining=mask(0, 0, 1))
     plan = LDM(0.0).plan(example([[0]] * 9, [10], 3, [0] * 8 + [1], rules=rules))
     assert set(plan.moves.destination.tolist()) == {2}
     assert set(plan.moves.reason) == {Reason.JOIN}

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.balance.examples import mask
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.plan import Reason, Status
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.model.plan import PlanStatus, Reason
+from tocsin.balance.model.problem import MoveRules, Problem
+from tocsin.balance.model.workload import check
 from tocsin.balance.planners.gsh import GSH
 from tocsin.balance.planners.migrate import Migrate
-from tocsin.balance.problem import Problem, Rules
-from tocsin.balance.workload import check
 
 SEEDS = st.integers(0, 2**32 - 1)
-CITY = Kind(1_500, 6, 200, (5, 15))
-TOWN = Kind(3_000, 5, 300, (10, 30))
-CALM = Kind(1_500, 6, 200, (5, 15), skew=0.0)
+CITY = InstanceKind(1_500, 6, 200, (5, 15))
+TOWN = InstanceKind(3_000, 5, 300, (10, 30))
+CALM = InstanceKind(1_500, 6, 200, (5, 15), skew=0.0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -27,7 +27,7 @@ def test_the_papers_shuffles_quality_costs_hardly_more_moves_than_any_plan_needs
     problem = Problem(*make(TOWN, seed))
     shuffle = GSH().plan(problem)
     plan = Migrate().plan(replace(problem, target=shuffle.ratio))
-    assert plan.status is Status.BALANCED
+    assert plan.status is PlanStatus.BALANCED
     assert plan.after.max <= shuffle.after.max
     assert len(plan.moves) <= 1.1 * plan.moves_lower_bound
 
@@ -42,7 +42,7 @@ def test_a_lower_target_costs_more_moves() -> None:
 
 def test_what_meets_the_target_is_left_alone() -> None:
     plan = Migrate().plan(Problem(*make(CITY, 1), target=100.0))
-    assert (plan.status, len(plan.moves)) == (Status.IDLE, 0)
+    assert (plan.status, len(plan.moves)) == (PlanStatus.IDLE, 0)
 
 
 def test_nobody_moves_for_a_lower_load_than_is_enough() -> None:
@@ -64,7 +64,7 @@ def test_what_would_be_enough_is_not_bought_at_any_price() -> None:
 
 def test_a_target_that_nothing_reaches_is_said_to_be_out_of_reach() -> None:
     plan = Migrate().plan(Problem(*make(CITY, 1), target=1.0))
-    assert plan.status is Status.STUCK
+    assert plan.status is PlanStatus.STUCK
     assert plan.after.max < plan.before.max
 
 
@@ -78,8 +78,8 @@ def test_a_budget_is_kept(budget: int) -> None:
 
 def test_a_plan_that_the_budget_cut_short_says_so() -> None:
     problem = Problem(*make(CITY, 1))
-    assert Migrate().plan(replace(problem, max_moves=50)).status is Status.CAPPED
-    assert Migrate().plan(problem).status is Status.BALANCED
+    assert Migrate().plan(replace(problem, max_moves=50)).status is PlanStatus.CAPPED
+    assert Migrate().plan(problem).status is PlanStatus.BALANCED
 
 
 def test_a_larger_budget_buys_a_lower_load() -> None:
@@ -91,10 +91,10 @@ def test_a_larger_budget_buys_a_lower_load() -> None:
 def test_draining_comes_first_when_the_budget_is_short() -> None:
     workload, now = make(CITY, 1)
     drains = int((now == 3).sum())
-    rules = Rules(draining=mask(0, 0, 0, 1, 0, 0))
+    rules = MoveRules(draining=mask(0, 0, 0, 1, 0, 0))
     short = Migrate().plan(Problem(workload, now, rules, max_moves=drains - 5))
     assert set(short.moves.reason) == {Reason.DRAIN}
-    assert short.status is Status.CAPPED
+    assert short.status is PlanStatus.CAPPED
     enough = Migrate().plan(Problem(workload, now, rules, max_moves=drains + 5))
     assert not (enough.assignment == 3).any()
     assert len(enough.moves) <= drains + 5
@@ -103,7 +103,7 @@ def test_draining_comes_first_when_the_budget_is_short() -> None:
 def test_a_new_broker_takes_its_share_and_nothing_moves_between_the_old_ones() -> None:
     workload, now = make(CITY, 1)
     now[now == 5] = 0
-    plan = Migrate().plan(Problem(workload, now, Rules(joining=mask(0, 0, 0, 0, 0, 1))))
+    plan = Migrate().plan(Problem(workload, now, MoveRules(joining=mask(0, 0, 0, 0, 0, 1))))
     assert set(plan.moves.destination) == {5}
     assert set(plan.moves.reason) == {Reason.JOIN}
     assert plan.after.max < plan.before.max
@@ -127,6 +127,6 @@ def test_a_larger_broker_ends_with_more_load() -> None:
 
 def test_a_pinned_broker_that_is_too_hot_does_not_keep_the_others_from_balancing() -> None:
     workload, now = make(CITY, 1)
-    plan = Migrate().plan(Problem(workload, now, Rules(pinned=mask(1, 0, 0, 0, 0, 0))))
+    plan = Migrate().plan(Problem(workload, now, MoveRules(pinned=mask(1, 0, 0, 0, 0, 0))))
     assert (plan.after.loads[0], plan.after.max) == (plan.before.loads[0], plan.before.max)
     assert plan.after.loads[1:].max() < plan.before.loads[1:].max()

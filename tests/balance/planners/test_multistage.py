@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.balance.examples import example, mask
 from tests.balance.reference import small
-from tocsin.balance.plan import Plan, Reason, Status
-from tocsin.balance.planner import Planner
+from tocsin.balance.model.plan import Plan, PlanStatus, Reason
+from tocsin.balance.model.problem import MoveRules, Problem
 from tocsin.balance.planners.gsh import GSH
 from tocsin.balance.planners.ldm import LDM
 from tocsin.balance.planners.multistage import Multistage
+from tocsin.balance.planners.planner import Planner
 from tocsin.balance.planners.sdm import SDM
-from tocsin.balance.problem import Problem, Rules
 from tocsin.errors import InvalidError
 
 
@@ -57,7 +57,7 @@ def test_moderate_imbalance_is_migrated_down_to_alpha() -> None:
 
 def test_a_balanced_system_is_left_alone() -> None:
     plan = Multistage().plan(EVEN)
-    assert (plan.planner, plan.status, len(plan.moves)) == ("multistage", Status.IDLE, 0)
+    assert (plan.planner, plan.status, len(plan.moves)) == ("multistage", PlanStatus.IDLE, 0)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
@@ -73,7 +73,7 @@ def test_below_theta_even_extreme_imbalance_is_only_migrated() -> None:
 
 
 def test_below_beta_and_theta_nothing_happens() -> None:
-    assert Multistage(beta=1e6, theta=1e6).plan(EXTREME).status is Status.IDLE
+    assert Multistage(beta=1e6, theta=1e6).plan(EXTREME).status is PlanStatus.IDLE
 
 
 def test_both_stages_can_be_other_planners() -> None:
@@ -85,10 +85,10 @@ def test_both_stages_can_be_other_planners() -> None:
 
 
 def test_a_draining_broker_is_emptied_though_the_others_are_balanced() -> None:
-    problem = example([[0]] * 9, [10], 3, [0, 1, 2] * 3, rules=Rules(draining=mask(0, 0, 1)))
+    problem = example([[0]] * 9, [10], 3, [0, 1, 2] * 3, rules=MoveRules(draining=mask(0, 0, 1)))
     plan = Multistage().plan(problem)
     assert not np.any(plan.assignment == 2)
-    assert plan.status is Status.BALANCED
+    assert plan.status is PlanStatus.BALANCED
 
 
 @pytest.mark.parametrize("name", ["alpha", "beta", "gamma", "theta"])

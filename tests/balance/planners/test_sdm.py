@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.balance.examples import example, mask
-from tocsin.balance.plan import Reason, Status
+from tocsin.balance.model.plan import PlanStatus, Reason
+from tocsin.balance.model.problem import MoveRules
 from tocsin.balance.planners.ldm import LDM
 from tocsin.balance.planners.sdm import SDM
-from tocsin.balance.problem import Rules
 
 
 def test_the_most_similar_broker_is_chosen_though_it_is_not_the_least_loaded() -> None:
@@ -36,9 +36,9 @@ def test_a_broker_that_is_not_below_the_mean_receives_nobody() -> None:
 
 
 def test_the_policy_is_stuck_when_nobody_that_may_receive_is_below_the_mean() -> None:
-    rules = Rules(pinned=mask(0, 0, 1))
+    rules = MoveRules(pinned=mask(0, 0, 1))
     plan = SDM().plan(example([[0]] * 5 + [[0]] * 4, [10], 3, [0] * 5 + [1] * 4, rules=rules))
-    assert plan.status is Status.STUCK
+    assert plan.status is PlanStatus.STUCK
     assert len(plan.steps) == 0
 
 

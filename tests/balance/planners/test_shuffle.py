@@ -9,16 +9,16 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.balance.examples import example, mask
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.plan import Status
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.model.plan import PlanStatus
+from tocsin.balance.model.problem import MoveRules, Problem
+from tocsin.balance.model.workload import check
 from tocsin.balance.planners.gsh import GSH
 from tocsin.balance.planners.migrate import Migrate
 from tocsin.balance.planners.shuffle import Shuffle
-from tocsin.balance.problem import Problem, Rules
-from tocsin.balance.workload import check
 
 SEEDS = st.integers(0, 2**32 - 1)
-CITY = Kind(1_500, 6, 200, (5, 15))
+CITY = InstanceKind(1_500, 6, 200, (5, 15))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -27,7 +27,7 @@ def test_it_is_better_than_the_papers_shuffle_and_far_better_than_the_start(seed
     plan = Shuffle().plan(problem)
     assert plan.after.max < 0.99 * GSH().plan(problem).after.max
     assert plan.after.cov < 0.002
-    assert plan.status is Status.BALANCED
+    assert plan.status is PlanStatus.BALANCED
 
 
 def test_communities_are_found() -> None:
@@ -53,7 +53,7 @@ def test_with_a_target_whoever_can_stay_stays() -> None:
 def test_what_meets_the_target_is_not_shuffled() -> None:
     problem = Problem(*make(CITY, 1), target=100.0)
     plan = Shuffle().plan(problem)
-    assert (plan.status, len(plan.moves)) == (Status.IDLE, 0)
+    assert (plan.status, len(plan.moves)) == (PlanStatus.IDLE, 0)
 
 
 def test_a_budget_is_kept() -> None:
@@ -74,7 +74,7 @@ def test_everybody_can_start_nowhere() -> None:
 def test_only_a_new_broker_receives() -> None:
     workload, now = make(CITY, 1)
     now[now == 5] = 0
-    plan = Shuffle().plan(Problem(workload, now, Rules(joining=mask(0, 0, 0, 0, 0, 1))))
+    plan = Shuffle().plan(Problem(workload, now, MoveRules(joining=mask(0, 0, 0, 0, 0, 1))))
     assert set(plan.moves.destination) == {5}
     assert plan.after.max < plan.before.max
 

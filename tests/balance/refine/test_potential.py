@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.balance.enumeration import ruled, tiny
 from tests.balance.examples import example, mask
-from tocsin.balance.problem import Problem, Rules
+from tocsin.balance.model.problem import MoveRules, Problem
 from tocsin.balance.refine.potential import Pressure
 from tocsin.balance.refine.refinement import Refinement
-from tocsin.balance.refine.state import state_of
+from tocsin.balance.refine.state import refinement_state
 
 INDIFFERENT = Pressure(0.0, 0.0, 0.0)
 
@@ -26,7 +26,7 @@ def _incoming(work: Refinement) -> float:
 def test_loads_and_counts_stay_exact(seed: int, sharpness: float) -> None:
     work = Refinement(Problem(*tiny(seed, capacities=True)))
     work.respond([sharpness, 1.0], Pressure(0.5, 0.0, 2.0))
-    again = state_of(work.problem.workload, work.state.assignment)
+    again = refinement_state(work.problem.workload, work.state.assignment)
     assert (work.state.held == again.held).all()
     assert (work.state.load == again.load).all()
 
@@ -51,7 +51,7 @@ def test_a_group_goes_where_its_subscriptions_are_held_though_nobody_alone_would
 
 
 def test_nobody_leaves_home_for_less_than_the_price() -> None:
-    problem = example([[0, 1], [0, 1], [0, 1]], [10, 10], 2, [0, 0, 1], rules=Rules(fixed=mask(1, 1, 0)))
+    problem = example([[0, 1], [0, 1], [0, 1]], [10, 10], 2, [0, 0, 1], rules=MoveRules(fixed=mask(1, 1, 0)))
     dear, cheap = Refinement(problem), Refinement(problem)
     dear.respond([1.0], Pressure(0.0, 0.0, 25.0))
     cheap.respond([1.0], Pressure(0.0, 0.0, 5.0))
@@ -80,7 +80,7 @@ def test_the_rules_are_kept(seed: int) -> None:
     work.respond([0.4, 1.0], Pressure(0.5, 0.0, 0.0))
     brokers = problem.workload.brokers
     came = work.state.assignment != problem.assignment
-    drained = problem.rules.drained(brokers)
+    drained = problem.rules.must_empty(brokers)
     allowed = np.where(
         drained[problem.assignment],
         problem.rules.refuges(brokers)[work.state.assignment],
@@ -91,7 +91,7 @@ def test_the_rules_are_kept(seed: int) -> None:
 
 
 def test_who_left_may_come_back_to_an_old_broker_though_only_new_ones_receive() -> None:
-    rules = Rules(joining=mask(0, 0, 1))
+    rules = MoveRules(joining=mask(0, 0, 1))
     work = Refinement(example([[0], [0]], [10], 3, [0, 0], rules=rules))
     work.state.assignment[0] = 2
     work.restart(work.state.assignment)

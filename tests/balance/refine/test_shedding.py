@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.balance.enumeration import tiny
 from tests.balance.examples import example, mask
-from tocsin.balance.problem import Problem, Rules
+from tocsin.balance.model.problem import MoveRules, Problem
 from tocsin.balance.refine.budget import shed_within
 from tocsin.balance.refine.refinement import Refinement
 
@@ -46,7 +46,7 @@ def test_who_need_not_have_moved_comes_back() -> None:
 
 
 def test_who_was_evicted_does_not_come_back() -> None:
-    work = Refinement(example([[0], [0]], [10], 2, [0, 0], rules=Rules(draining=mask(1, 0))))
+    work = Refinement(example([[0], [0]], [10], 2, [0, 0], rules=MoveRules(draining=mask(1, 0))))
     assert work.evict(2) == 2
     assert work.bring_back(1000.0) == 0
 
@@ -59,7 +59,7 @@ def test_a_budget_is_spent_on_the_lowest_load_it_can_buy() -> None:
 
 
 def test_an_eviction_takes_no_more_than_its_budget() -> None:
-    work = Refinement(example([[0], [0, 1], [1]], [10, 10], 2, [0, 0, 0], rules=Rules(draining=mask(1, 0))))
+    work = Refinement(example([[0], [0, 1], [1]], [10, 10], 2, [0, 0, 0], rules=MoveRules(draining=mask(1, 0))))
     assert work.evict(1) == 1
     assert work.state.assignment.tolist() == [0, 1, 0]
     assert work.waiting.tolist() == [0, 2]

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from tocsin.balance.controller import Controller
+from tocsin.balance.control.controller import Controller
+from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.planners.ldm import LDM
-from tocsin.balance.thresholds import Thresholds
 from tocsin.coordinator.server.policy import thresholds
 from tocsin.experiment.schemes import OURS
 from tocsin.settings.coordinator import Coordinator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.balance.bounds.scope import capacities
-from tocsin.balance.workload import Workload
+from tocsin.balance.model.workload import Workload
 
 
 def heaviest(workload: Workload) -> float:

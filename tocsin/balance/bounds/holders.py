@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tocsin.balance.compiled import compiled
-from tocsin.balance.workload import Int32s, Int64s, Workload
+from tocsin.balance.model.workload import Int32s, Int64s, Workload
 
 
-class Holders(NamedTuple):
+class HolderSums(NamedTuple):
     """For each BE subscription: how many hold it, the sum of their own loads, and the least of these.
 
     ``least`` is 0 for those that nobody holds.
@@ -21,13 +21,13 @@ class Holders(NamedTuple):
     least: Int64s
 
     @classmethod
-    def of(cls, workload: Workload) -> Holders:
+    def of(cls, workload: Workload) -> HolderSums:
         """The holders in a workload."""
-        return cls(*summed(workload.indptr, workload.idx, workload.own, workload.subscriptions))
+        return cls(*sum_holders(workload.indptr, workload.idx, workload.own, workload.subscriptions))
 
 
 @compiled
-def summed(indptr: Int64s, idx: Int32s, own: Int64s, subscriptions: int) -> tuple[Int64s, Int64s, Int64s]:
+def sum_holders(indptr: Int64s, idx: Int32s, own: Int64s, subscriptions: int) -> tuple[Int64s, Int64s, Int64s]:
     """Number, load and least own load of the holders of each BE subscription."""
     number = np.zeros(subscriptions, np.int64)
     load = np.zeros(subscriptions, np.int64)

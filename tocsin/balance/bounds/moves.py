@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tocsin.balance.bounds.scope import capacities, emptied, settled
+from tocsin.balance.bounds.scope import capacities, emptied_brokers, staying_subscribers
 from tocsin.balance.compiled import compiled
-from tocsin.balance.loads import Loads
-from tocsin.balance.problem import Problem
-from tocsin.balance.workload import Floats, Int32s, Int64s
+from tocsin.balance.model.loads import Loads
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Floats, Int32s, Int64s
 
 # Of a load: sums of fractions are this much too small at most, and the bound must not rise by that.
 _ROUNDING = 1e-9
@@ -35,7 +35,7 @@ def moves_lower_bound(problem: Problem, highest: float, before: Loads | None = N
     """
     workload = problem.workload
     before = before or Loads(workload, problem.assignment)
-    closed, loose = emptied(problem), problem.rules.sources(workload.brokers)
+    closed, loose = emptied_brokers(problem), problem.rules.sources(workload.brokers)
     allowed = highest * np.where(closed, 0.0, capacities(workload))
     excess = before.total - allowed - _ROUNDING * before.total
     surplus = float(excess[loose].sum())
@@ -55,7 +55,7 @@ def moves_lower_bound(problem: Problem, highest: float, before: Loads | None = N
 
 def _movable(problem: Problem) -> list[tuple[int, Int64s]]:
     """Each broker that subscribers may leave, with those who may."""
-    stays = settled(problem)
+    stays = staying_subscribers(problem)
     order = np.argsort(problem.assignment, kind="stable")
     order = order[~stays[order]]
     brokers = problem.workload.brokers

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tocsin.balance.bounds.holders import Holders
+from tocsin.balance.bounds.holders import HolderSums
 from tocsin.balance.bounds.scope import capacities
 from tocsin.balance.compiled import compiled
-from tocsin.balance.workload import Floats, Int64s, Workload
+from tocsin.balance.model.workload import Floats, Int64s, Workload
 
 _PRECISION = 1e-9
 
 
-def replication(workload: Workload, holders: Holders, above: float) -> float:
+def replication(workload: Workload, holders: HolderSums, above: float) -> float:
     """The least T with Σ u + Σ λₖ rₖ(T) ≤ T Σ capacity, where rₖ(T) brokers must hold k; at least ``above``.
 
     Proof: let the highest load be T. A broker of capacity c that holds k serves one of k's holders, so vₖ or more comes
@@ -28,7 +28,7 @@ def replication(workload: Workload, holders: Holders, above: float) -> float:
     outgoing = int(workload.own.sum())
 
     def fits(highest: float) -> bool:
-        return bool(outgoing + needed(rates, load, least, highest * offered) <= highest * offered.sum())
+        return bool(outgoing + needed_rate(rates, load, least, highest * offered) <= highest * offered.sum())
 
     if above <= 0 or fits(above):
         return above
@@ -42,7 +42,7 @@ def replication(workload: Workload, holders: Holders, above: float) -> float:
 
 
 @compiled
-def needed(rates: Int64s, load: Int64s, least: Int64s, offered: Floats) -> float:
+def needed_rate(rates: Int64s, load: Int64s, least: Int64s, offered: Floats) -> float:
     """Σ λₖ rₖ where brokers offer so much, largest first; infinite if the holders of some k do not fit at all."""
     incoming = 0.0
     for k in range(len(rates)):

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tocsin.balance.problem import Problem
-from tocsin.balance.workload import Bools, Floats, Int32s, Workload
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Bools, Floats, Int32s, Workload
 
 
 def on(brokers: Bools, assignment: Int32s) -> Bools:
@@ -15,21 +15,21 @@ def on(brokers: Bools, assignment: Int32s) -> Bools:
     return brokers[assignment] & (assignment >= 0)
 
 
-def emptied(problem: Problem) -> Bools:
+def emptied_brokers(problem: Problem) -> Bools:
     """Which brokers every plan leaves empty: the draining ones, unless fewer may move than are on them or nowhere."""
-    drained = problem.rules.drained(problem.workload.brokers)
+    drained = problem.rules.must_empty(problem.workload.brokers)
     if problem.max_moves is None or not drained.any():
         return drained
     must = drained[problem.assignment] | (problem.assignment < 0)
     return drained if np.count_nonzero(must) <= problem.max_moves else np.zeros_like(drained)
 
 
-def settled(problem: Problem) -> Bools:
+def staying_subscribers(problem: Problem) -> Bools:
     """Which subscribers stay where they are in every plan."""
     workload, rules = problem.workload, problem.rules
     stays = np.zeros(workload.subscribers, np.bool_)
     if rules.fixed is not None:
-        stays |= rules.fixed & ~on(rules.drained(workload.brokers), problem.assignment)
+        stays |= rules.fixed & ~on(rules.must_empty(workload.brokers), problem.assignment)
     if rules.pinned is not None:
         stays |= on(rules.pinned, problem.assignment)
     return stays
@@ -47,7 +47,7 @@ def changeable(problem: Problem) -> Workload:
     forgotten: what no assignment of the part can do, no plan can.
     """
     workload, rules = problem.workload, problem.rules
-    closed = emptied(problem) | ~rules.sources(workload.brokers)
+    closed = emptied_brokers(problem) | ~rules.sources(workload.brokers)
     if not closed.any():
         return workload
     part = replace(workload, brokers=int(np.count_nonzero(~closed)), capacity=capacities(workload)[~closed])

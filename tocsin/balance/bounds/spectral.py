@@ -27,8 +27,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from tocsin.balance.bounds.lowest import lower_bound
 from tocsin.balance.bounds.scope import capacities, changeable
-from tocsin.balance.problem import Problem
-from tocsin.balance.workload import Floats, Workload
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Floats, Workload
 
 _DENSE = 1500  # subscribers up to which all eigenvalues are computed
 _PRECISION = 1e-5  # of the eigenvalues of larger ones, by Lanczos iteration; they are rounded up by it

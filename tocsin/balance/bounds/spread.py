@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tocsin.balance.bounds.holders import Holders
+from tocsin.balance.bounds.holders import HolderSums
 from tocsin.balance.bounds.scope import capacities
-from tocsin.balance.workload import Workload
+from tocsin.balance.model.workload import Workload
 
 
-def spread(workload: Workload, holders: Holders) -> float:
+def spread(workload: Workload, holders: HolderSums) -> float:
     """(Σ u + Σ λ of the BE subscriptions that are held) ÷ Σ capacity.
 
     Proof: each uᵢ goes out of exactly one broker, and each held λₖ comes into at least one. So the loads F add up to at

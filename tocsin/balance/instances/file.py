@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from tocsin.balance.plan import Plan
-from tocsin.balance.workload import Floats, Int32s, Workload, check
+from tocsin.balance.model.plan import Plan
+from tocsin.balance.model.workload import Floats, Int32s, Workload, check
 from tocsin.errors import InvalidError, NotFoundError, StorageError
 
 _Array = npt.NDArray[Any]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tocsin.balance.compiled import compiled
-from tocsin.balance.workload import Floats, Int32s, Int64s, Workload
+from tocsin.balance.model.workload import Floats, Int32s, Int64s, Workload
 from tocsin.errors import InvalidError
 
 _COMMUNITY = 4  # a community's BE subscriptions, in multiples of the most that a member holds
@@ -19,7 +19,7 @@ _ATTEMPTS = 20  # draws for each BE subscription of a row; a row that repeats it
 
 
 @dataclass(frozen=True)
-class Kind:
+class InstanceKind:
     """The make of an instance.
 
     Args:
@@ -46,12 +46,12 @@ class Kind:
 
 
 KINDS = {
-    "P": Kind(400, 5, 620, (1, 10), popularity=0.3, periods=(10, 20, 10, 10, 30, 10, 30), skew=1.0),
-    "S": Kind(10_000, 10, 1_000, (10, 30)),
-    "SC": Kind(10_000, 10, 1_000, (10, 30), communities=50),
-    "L": Kind(100_000, 50, 20_000, (10, 30), popularity=1.05, skew=0.8),
-    "LC": Kind(100_000, 50, 20_000, (10, 30), popularity=1.0, communities=500, local=0.9, skew=0.8),
-    "XL": Kind(1_000_000, 100, 100_000, (10, 30), popularity=1.05, skew=0.8),
+    "P": InstanceKind(400, 5, 620, (1, 10), popularity=0.3, periods=(10, 20, 10, 10, 30, 10, 30), skew=1.0),
+    "S": InstanceKind(10_000, 10, 1_000, (10, 30)),
+    "SC": InstanceKind(10_000, 10, 1_000, (10, 30), communities=50),
+    "L": InstanceKind(100_000, 50, 20_000, (10, 30), popularity=1.05, skew=0.8),
+    "LC": InstanceKind(100_000, 50, 20_000, (10, 30), popularity=1.0, communities=500, local=0.9, skew=0.8),
+    "XL": InstanceKind(1_000_000, 100, 100_000, (10, 30), popularity=1.05, skew=0.8),
 }
 
 
@@ -62,7 +62,7 @@ def generate(kind: str, seed: int = 0) -> tuple[Workload, Int32s]:
     return make(KINDS[kind], seed)
 
 
-def make(kind: Kind, seed: int = 0) -> tuple[Workload, Int32s]:
+def make(kind: InstanceKind, seed: int = 0) -> tuple[Workload, Int32s]:
     """An instance of this make, and who is where at the start."""
     rng = np.random.default_rng(seed)
     found = np.maximum(rng.normal(20_000, 6_000, kind.subscriptions), 1_000)
@@ -73,7 +73,7 @@ def make(kind: Kind, seed: int = 0) -> tuple[Workload, Int32s]:
     return Workload(indptr, idx, rates, kind.brokers), _start(kind, member, rng)
 
 
-def _start(kind: Kind, member: Int64s, rng: np.random.Generator) -> Int32s:
+def _start(kind: InstanceKind, member: Int64s, rng: np.random.Generator) -> Int32s:
     shares = _zipf(kind.brokers, kind.skew)
     start = rng.choice(kind.brokers, kind.subscribers, p=shares).astype(np.int32)
     if not kind.communities:
@@ -83,7 +83,7 @@ def _start(kind: Kind, member: Int64s, rng: np.random.Generator) -> Int32s:
     return np.where(rng.random(kind.subscribers) < kind.together, home[member], start)
 
 
-def _rows(kind: Kind, counts: Int64s, member: Int64s, rng: np.random.Generator) -> tuple[Int64s, Int32s]:
+def _rows(kind: InstanceKind, counts: Int64s, member: Int64s, rng: np.random.Generator) -> tuple[Int64s, Int32s]:
     """Members draw mostly from their community's own BE subscriptions, which some other communities share, else from
     all."""
     groups = max(kind.communities, 1)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tocsin.balance.placement.place import Newcomer, View
+from tocsin.balance.placement.placement import Newcomer, View
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tocsin.balance.placement.place import Newcomer, View
+from tocsin.balance.placement.placement import Newcomer, View
 
 
 @dataclass
@@ -33,4 +33,4 @@ class TwoChoices:
         """The better of two brokers for this newcomer."""
         brokers = view.choices()
         drawn = self._random.choice(brokers, min(2, len(brokers)), replace=False)
-        return int(drawn[np.argmin(view.expected(newcomer, drawn))])
+        return int(drawn[np.argmin(view.expected_loads(newcomer, drawn))])

@@ -8,14 +8,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from tocsin.balance.bounds import lower_bound
-from tocsin.balance.candidates import lightest
 from tocsin.balance.compiled import compiled
-from tocsin.balance.conclusion import concluded
-from tocsin.balance.masks import Masks, masks
-from tocsin.balance.plan import Figures, Plan, Reason, Status
-from tocsin.balance.problem import Problem
-from tocsin.balance.ranks import Words, ranked
-from tocsin.balance.workload import Bools, Floats, Int32s, Int64s, Workload
+from tocsin.balance.model.plan import LoadFigures, Plan, PlanStatus, Reason
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Bools, Floats, Int32s, Int64s, Workload
+from tocsin.balance.planners.candidates import lightest
+from tocsin.balance.planners.conclusion import make_plan
+from tocsin.balance.planners.masks import Masks, masks
+from tocsin.balance.planners.ranks import Words, rank_by_load
 
 _NOWHERE = np.int32(-1)
 
@@ -42,28 +42,28 @@ class GSH:
 
     def plan(self, problem: Problem) -> Plan:
         """Everybody placed anew."""
-        room = Room.of(problem.workload)
-        seated(room, problem.assignment)
-        before = room.figures(problem.workload)
+        seating = Seating.of(problem.workload)
+        seat_all(seating, problem.assignment)
+        before = seating.figures(problem.workload)
         ceiling = np.inf if problem.target is None else problem.target * lower_bound(problem)
         if problem.target is not None and before.max <= ceiling and not _urgent(problem):
-            return self._kept(problem, Status.IDLE, before)
+            return self._kept(problem, PlanStatus.IDLE, before)
         assignment, steps, capped, after = shuffle(problem)
         if self.only_better and after.max > before.max and not _urgent(problem):
-            return self._kept(problem, Status.STUCK, before)
-        status = Status.CAPPED if capped else Status.BALANCED if after.max <= ceiling else Status.STUCK
-        if status is Status.BALANCED and not len(steps):
-            status = Status.IDLE
-        return concluded(problem, self.name, status, assignment, Reason.SHUFFLE, steps, (before, after))
+            return self._kept(problem, PlanStatus.STUCK, before)
+        status = PlanStatus.CAPPED if capped else PlanStatus.BALANCED if after.max <= ceiling else PlanStatus.STUCK
+        if status is PlanStatus.BALANCED and not len(steps):
+            status = PlanStatus.IDLE
+        return make_plan(problem, self.name, status, assignment, Reason.SHUFFLE, steps, (before, after))
 
-    def _kept(self, problem: Problem, status: Status, figures: Figures) -> Plan:
+    def _kept(self, problem: Problem, status: PlanStatus, figures: LoadFigures) -> Plan:
         steps = np.empty((0, 3), np.int64)
-        return concluded(
+        return make_plan(
             problem, self.name, status, problem.assignment.copy(), Reason.SHUFFLE, steps, (figures, figures)
         )
 
 
-class Room(NamedTuple):
+class Seating(NamedTuple):
     """What is on the brokers so far, while they are filled; ``holding[k]`` has a bit for each broker that holds k."""
 
     indptr: Int64s
@@ -76,7 +76,7 @@ class Room(NamedTuple):
     loads: Floats
 
     @classmethod
-    def of(cls, workload: Workload) -> Room:
+    def of(cls, workload: Workload) -> Seating:
         """Empty brokers."""
         brokers = workload.brokers
         return cls(
@@ -90,21 +90,21 @@ class Room(NamedTuple):
             loads=np.zeros(brokers),
         )
 
-    def figures(self, workload: Workload) -> Figures:
+    def figures(self, workload: Workload) -> LoadFigures:
         """The figures of who is seated."""
-        return Figures(self.incoming, self.outgoing, (self.incoming + self.outgoing) * workload.weights)
+        return LoadFigures(self.incoming, self.outgoing, (self.incoming + self.outgoing) * workload.weights)
 
 
-def shuffle(problem: Problem) -> tuple[Int32s, Int64s, bool, Figures]:
+def shuffle(problem: Problem) -> tuple[Int32s, Int64s, bool, LoadFigures]:
     """The new assignment, who moved in their order, whether a budget cut it short, and the figures afterwards."""
     workload, home = problem.workload, problem.assignment
     stays = _stays(problem)
-    room, order = Room.of(workload), ranked(workload.own)
-    seated(room, np.where(stays, home, _NOWHERE))
-    assignment, capped = shuffled(room, order, home, stays, masks(problem), *_budgets(problem))
+    seating, order = Seating.of(workload), rank_by_load(workload.own)
+    seat_all(seating, np.where(stays, home, _NOWHERE))
+    assignment, capped = seat_heaviest_first(seating, order, home, stays, masks(problem), *_budgets(problem))
     movers = order[assignment[order] != home[order]]
     steps = np.stack([movers, home[movers], assignment[movers]], axis=1).astype(np.int64)
-    return assignment, steps, capped, room.figures(workload)
+    return assignment, steps, capped, seating.figures(workload)
 
 
 def _stays(problem: Problem) -> Bools:
@@ -112,7 +112,7 @@ def _stays(problem: Problem) -> Bools:
     rules, brokers, home = problem.rules, problem.workload.brokers, problem.assignment
     stays = ~rules.sources(brokers)[home]
     if rules.fixed is not None:
-        stays |= rules.fixed & ~rules.drained(brokers)[home]
+        stays |= rules.fixed & ~rules.must_empty(brokers)[home]
     return np.asarray(stays & (home >= 0))
 
 
@@ -126,7 +126,7 @@ def _budgets(problem: Problem) -> tuple[int, int]:
 
 def _must(problem: Problem) -> Bools:
     home = problem.assignment
-    return np.asarray(problem.rules.drained(problem.workload.brokers)[home] | (home < 0))
+    return np.asarray(problem.rules.must_empty(problem.workload.brokers)[home] | (home < 0))
 
 
 def _urgent(problem: Problem) -> bool:
@@ -134,28 +134,28 @@ def _urgent(problem: Problem) -> bool:
 
 
 @compiled
-def seated(room: Room, assignment: Int32s) -> None:
+def seat_all(seating: Seating, assignment: Int32s) -> None:
     """Seats everybody who is somewhere."""
     for i in range(len(assignment)):
         if assignment[i] >= 0:
-            seat(room, i, assignment[i])
+            seat(seating, i, assignment[i])
 
 
 @compiled
-def seat(room: Room, subscriber: int, broker: int) -> None:
+def seat(seating: Seating, subscriber: int, broker: int) -> None:
     """Puts a subscriber on a broker, equation 5."""
     word, bit = broker >> 6, np.uint64(1) << np.uint64(broker & 63)
     incoming, outgoing = 0, 0
-    for at in range(room.indptr[subscriber], room.indptr[subscriber + 1]):
-        k = room.idx[at]
-        rate = room.rates[k]
+    for at in range(seating.indptr[subscriber], seating.indptr[subscriber + 1]):
+        k = seating.idx[at]
+        rate = seating.rates[k]
         outgoing += rate
-        if room.holding[k, word] & bit == 0:
-            room.holding[k, word] |= bit
+        if seating.holding[k, word] & bit == 0:
+            seating.holding[k, word] |= bit
             incoming += rate
-    room.incoming[broker] += incoming
-    room.outgoing[broker] += outgoing
-    room.loads[broker] = (room.incoming[broker] + room.outgoing[broker]) * room.weights[broker]
+    seating.incoming[broker] += incoming
+    seating.outgoing[broker] += outgoing
+    seating.loads[broker] = (seating.incoming[broker] + seating.outgoing[broker]) * seating.weights[broker]
 
 
 @compiled
@@ -165,8 +165,8 @@ def precedes(loads: Floats, broker: int, other: int) -> bool:
 
 
 @compiled
-def shuffled(
-    room: Room, order: Int64s, home: Int32s, stays: Bools, rules: Masks, urgent: int, others: int
+def seat_heaviest_first(
+    seating: Seating, order: Int64s, home: Int32s, stays: Bools, rules: Masks, urgent: int, others: int
 ) -> tuple[Int32s, bool]:
     """Seats all who do not stay, heaviest first, within the budgets. The new assignment, and whether a budget bound."""
     assignment = home.copy()
@@ -175,8 +175,8 @@ def shuffled(
         if stays[i]:
             continue
         must = home[i] < 0 or rules.drained[home[i]]
-        broker = lightest(room.loads, rules.refuges if must else rules.destinations)
-        if not must and (broker < 0 or precedes(room.loads, home[i], broker)):
+        broker = lightest(seating.loads, rules.refuges if must else rules.destinations)
+        if not must and (broker < 0 or precedes(seating.loads, home[i], broker)):
             broker = home[i]
         if broker != home[i]:
             left = urgent if must else others
@@ -188,5 +188,5 @@ def shuffled(
                 others -= 1
         assignment[i] = broker
         if broker >= 0:
-            seat(room, i, broker)
+            seat(seating, i, broker)
     return assignment, capped

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tocsin.balance.migration import Migration
-from tocsin.balance.plan import Reason
+from tocsin.balance.model.plan import Reason
+from tocsin.balance.planners.dynamic import DynamicMigration
 
 
 @dataclass(frozen=True)
-class LDM(Migration):
+class LDM(DynamicMigration):
     """From the most loaded broker the heaviest subscriber that fits goes to the least loaded one.
 
     A step costs as much as the mover has subscriptions, and a look at every broker. It knows nothing of what

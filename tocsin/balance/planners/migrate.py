@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tocsin.balance.plan import Plan, Reason
-from tocsin.balance.problem import Problem
+from tocsin.balance.model.plan import Plan, Reason
+from tocsin.balance.model.problem import Problem
 from tocsin.balance.refine.budget import shed_within
 from tocsin.balance.refine.outcome import outcome
 from tocsin.balance.refine.price import Descent

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tocsin.balance.conclusion import concluded
-from tocsin.balance.loads import Loads, cov, mean
-from tocsin.balance.plan import Plan, Reason, Status
-from tocsin.balance.planner import Planner
+from tocsin.balance.model.loads import Loads, cov, mean
+from tocsin.balance.model.plan import Plan, PlanStatus, Reason
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.planners.conclusion import make_plan
 from tocsin.balance.planners.gsh import GSH
 from tocsin.balance.planners.ldm import LDM
-from tocsin.balance.problem import Problem
+from tocsin.balance.planners.planner import Planner
 from tocsin.errors import InvalidError
 
 
@@ -52,12 +52,12 @@ class Multistage:
         """The plan of the stage that the loads call for."""
         stage = self._stage(problem)
         if stage is None:
-            return concluded(problem, self.name, Status.IDLE, problem.assignment.copy(), Reason.OVERLOAD)
+            return make_plan(problem, self.name, PlanStatus.IDLE, problem.assignment.copy(), Reason.OVERLOAD)
         return replace(stage.plan(problem), planner=self.name)
 
     def _stage(self, problem: Problem) -> Planner | None:
         loads = Loads(problem.workload, problem.assignment)
-        drained = problem.rules.drained(problem.workload.brokers)
+        drained = problem.rules.must_empty(problem.workload.brokers)
         imbalance, average = cov(loads.utilisation[~drained]), mean(loads.total[~drained])
         if imbalance > self.gamma and average > self.theta:
             return self.shuffle

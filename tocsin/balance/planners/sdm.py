@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tocsin.balance.migration import Migration
-from tocsin.balance.plan import Reason
+from tocsin.balance.model.plan import Reason
+from tocsin.balance.planners.dynamic import DynamicMigration
 
 
 @dataclass(frozen=True)
-class SDM(Migration):
+class SDM(DynamicMigration):
     """From the most loaded broker the heaviest subscriber that fits goes to the one that shares most with it.
 
     Only brokers below the mean load receive; of equally similar ones the less loaded, then the lower number. If the

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from tocsin.balance.plan import Plan, Reason
+from tocsin.balance.model.plan import Plan, Reason
+from tocsin.balance.model.problem import Problem
 from tocsin.balance.planners.migrate import Migrate
-from tocsin.balance.problem import Problem
 from tocsin.balance.refine.outcome import outcome
 from tocsin.balance.refine.refinement import Refinement
 from tocsin.balance.refine.renewal import Renewal

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tocsin.balance.compiled import compiled
-from tocsin.balance.problem import Problem
-from tocsin.balance.workload import Bools, Floats, Int32s, Int64s
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Bools, Floats, Int32s, Int64s
 
 
 class Freedom(NamedTuple):
@@ -31,7 +31,7 @@ def freedom_of(problem: Problem) -> Freedom:
     """The freedom that the rules of a problem leave."""
     brokers, rules = problem.workload.brokers, problem.rules
     home = np.ascontiguousarray(problem.assignment, dtype=np.int32)
-    evicted = rules.drained(brokers)[home] | (home < 0)
+    evicted = rules.must_empty(brokers)[home] | (home < 0)
     may = rules.sources(brokers)[home]
     if rules.fixed is not None:
         may = may & ~rules.fixed

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tocsin.balance.compiled import compiled
-from tocsin.balance.refine.state import Rows
-from tocsin.balance.workload import Bools, Floats, Int32s, Int64s
+from tocsin.balance.model.workload import Bools, Floats, Int32s, Int64s
+from tocsin.balance.refine.state import SubscriptionRows
 
 
 class Grain(NamedTuple):
@@ -39,27 +39,29 @@ COARSE = Grain(1.5, 0.2, 4)
 _CROWD = 6.0  # with so many holders of a BE subscription per broker, on average, giving one up is worth much thought
 
 
-class Holders(NamedTuple):
+class HolderIndex(NamedTuple):
     """Who holds what, the other way round: ``idx[indptr[k]:indptr[k + 1]]`` are the holders of BE subscription k."""
 
     indptr: Int64s
     idx: Int32s
 
 
-def crowded(rows: Rows, brokers: int) -> bool:
+def is_crowded(rows: SubscriptionRows, brokers: int) -> bool:
     """Whether a BE subscription has many holders on every broker, on average."""
     return len(rows.idx) > _CROWD * len(rows.rates) * brokers
 
 
-def peeled(rows: Rows, members: Int64s, room: Floats) -> Int32s:
+def peel_groups(rows: SubscriptionRows, members: Int64s, room: Floats) -> Int32s:
     """Groups of ``members``, one number for each: as many as there is ``room`` for, in proportion to it."""
     groups = np.zeros(len(members), np.int32)
-    grain = FINE if crowded(rows, len(room)) else COARSE
+    grain = FINE if is_crowded(rows, len(room)) else COARSE
     _divide(rows, members, np.arange(len(members)), room, 0, grain, groups)
     return groups
 
 
-def _divide(rows: Rows, members: Int64s, places: Int64s, room: Floats, first: int, grain: Grain, into: Int32s) -> None:
+def _divide(
+    rows: SubscriptionRows, members: Int64s, places: Int64s, room: Floats, first: int, grain: Grain, into: Int32s
+) -> None:
     """Writes the groups of ``members[places]``, numbered from ``first``."""
     if len(room) == 1:
         into[places] = first
@@ -73,7 +75,7 @@ def _divide(rows: Rows, members: Int64s, places: Int64s, room: Floats, first: in
 
 
 @compiled
-def holders_of(rows: Rows, members: Int64s) -> Holders:
+def holders_of(rows: SubscriptionRows, members: Int64s) -> HolderIndex:
     """The holders of each BE subscription among ``members``, as places in ``members``."""
     indptr = np.zeros(len(rows.rates) + 1, np.int64)
     for i in members:
@@ -89,11 +91,11 @@ def holders_of(rows: Rows, members: Int64s) -> Holders:
             k = rows.idx[at]
             idx[free[k]] = place
             free[k] += 1
-    return Holders(indptr, idx)
+    return HolderIndex(indptr, idx)
 
 
 @compiled
-def peel(rows: Rows, holders: Holders, members: Int64s, room: Floats, grain: Grain) -> Int32s:
+def peel(rows: SubscriptionRows, holders: HolderIndex, members: Int64s, room: Floats, grain: Grain) -> Int32s:
     """One round: a group for each of ``members``, of sizes in proportion to ``room``."""
     label = np.full(len(members), -1, np.int32)
     weight = np.zeros(len(rows.rates))
@@ -121,8 +123,8 @@ def peel(rows: Rows, holders: Holders, members: Int64s, room: Floats, grain: Gra
 
 @compiled
 def _core(
-    rows: Rows,
-    holders: Holders,
+    rows: SubscriptionRows,
+    holders: HolderIndex,
     members: Int64s,
     pool: Bools,
     weight: Floats,
@@ -158,7 +160,7 @@ def _core(
 
 
 @compiled
-def _cheapest(rows: Rows, weight: Floats, live: Int64s) -> tuple[float, Int64s]:
+def _cheapest(rows: SubscriptionRows, weight: Floats, live: Int64s) -> tuple[float, Int64s]:
     """What giving up a BE subscription costs at least now, per byte of its rate, and which are still held."""
     least = np.inf
     kept = 0
@@ -173,7 +175,7 @@ def _cheapest(rows: Rows, weight: Floats, live: Int64s) -> tuple[float, Int64s]:
 
 @compiled
 def _evict(
-    rows: Rows, holders: Holders, members: Int64s, pool: Bools, weight: Floats, given_up: int
+    rows: SubscriptionRows, holders: HolderIndex, members: Int64s, pool: Bools, weight: Floats, given_up: int
 ) -> tuple[float, float]:
     """Takes the holders of one BE subscription out of the pool. Returns their own load, and the rates of all BE
     subscriptions that nobody in the pool holds any more."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from tocsin.balance.compiled import compiled
+from tocsin.balance.model.workload import Floats
 from tocsin.balance.refine.freedom import Freedom, may_go
-from tocsin.balance.refine.state import Rows, State, alone, needs, transfer
-from tocsin.balance.workload import Floats
+from tocsin.balance.refine.state import RefinementState, SubscriptionRows, alone, needs, transfer
 
 _MOVES = 24  # candidates for a move from the hottest broker, of which the cheapest is taken
 _SWAPS = 20_000  # candidates for a swap before giving up, and no more than 4 for each subscriber
@@ -19,7 +19,9 @@ _DRAWS = 60  # how often is drawn for somebody on a given broker, in multiples o
 
 
 @compiled
-def cool(rows: Rows, state: State, freedom: Freedom, steps: int, goal: float, leave: int, seed: int) -> int:
+def cool(
+    rows: SubscriptionRows, state: RefinementState, freedom: Freedom, steps: int, goal: float, leave: int, seed: int
+) -> int:
     """Cools the hottest broker up to ``steps`` times, until it is at ``goal``. Returns how many steps were taken.
 
     No step takes more than ``leave`` subscribers away from home, less those that it brings back: 0 moves only who is
@@ -51,7 +53,7 @@ def _leaving(freedom: Freedom, subscriber: int, source: int, destination: int) -
 
 
 @compiled
-def _drawn(state: State, freedom: Freedom, broker: int) -> int:
+def _drawn(state: RefinementState, freedom: Freedom, broker: int) -> int:
     """Somebody on a broker who is free to move, or −1 if nobody was found."""
     for _ in range(_DRAWS * len(state.load)):
         i = freedom.free[np.random.randint(len(freedom.free))]
@@ -61,7 +63,15 @@ def _drawn(state: State, freedom: Freedom, broker: int) -> int:
 
 
 @compiled
-def _move(rows: Rows, state: State, freedom: Freedom, hottest: int, goal: float, leave: int, need: Floats) -> bool:
+def _move(
+    rows: SubscriptionRows,
+    state: RefinementState,
+    freedom: Freedom,
+    hottest: int,
+    goal: float,
+    leave: int,
+    need: Floats,
+) -> bool:
     """Of some subscribers of the hottest broker, moves the one that costs the others least per load it takes away."""
     top = state.load[hottest] * state.weight[hottest]
     best, who, where = np.inf, -1, -1
@@ -90,7 +100,9 @@ def _move(rows: Rows, state: State, freedom: Freedom, hottest: int, goal: float,
 
 
 @compiled
-def _swap(rows: Rows, state: State, freedom: Freedom, hottest: int, goal: float, leave: int) -> bool:
+def _swap(
+    rows: SubscriptionRows, state: RefinementState, freedom: Freedom, hottest: int, goal: float, leave: int
+) -> bool:
     """Swaps somebody of the hottest broker for somebody else, so that both brokers are below what it was."""
     top = state.load[hottest] * state.weight[hottest]
     for _ in range(min(_SWAPS, 4 * len(freedom.free))):

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tocsin.balance.compiled import compiled
+from tocsin.balance.model.workload import Bools, Int64s
 from tocsin.balance.refine.freedom import Freedom
-from tocsin.balance.refine.state import Rows, State
-from tocsin.balance.workload import Bools, Int64s
+from tocsin.balance.refine.state import RefinementState, SubscriptionRows
 
 Float32s = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
@@ -56,12 +56,12 @@ class Field(NamedTuple):
     fading: Bytes
 
 
-def field_of(state: State) -> Field:
+def field_of(state: RefinementState) -> Field:
     """A field to be filled by ``sharpen``; one is enough for any number of passes."""
     return Field(np.empty(state.held.shape, np.uint8), np.empty(len(state.held), np.bool_), np.empty(64, np.uint8))
 
 
-def sharpen(field: Field, state: State, p: float) -> None:
+def sharpen(field: Field, state: RefinementState, p: float) -> None:
     """Fills the field for a p."""
     field.fading[:] = np.rint(_FULL * (1.0 - p) ** np.arange(len(field.fading)))
     field.fading[-1] = 0
@@ -69,7 +69,7 @@ def sharpen(field: Field, state: State, p: float) -> None:
 
 
 @compiled
-def _fill(field: Field, state: State) -> None:
+def _fill(field: Field, state: RefinementState) -> None:
     most = len(field.fading) - 1
     for k in range(field.pull.shape[0]):
         live = False
@@ -82,8 +82,8 @@ def _fill(field: Field, state: State) -> None:
 
 @compiled
 def respond(
-    rows: Rows,
-    state: State,
+    rows: SubscriptionRows,
+    state: RefinementState,
     field: Field,
     freedom: Freedom,
     order: Int64s,
@@ -147,14 +147,14 @@ def _slope(load: float, pressure: Pressure) -> float:
 
 
 @compiled
-def _penalise(penalty: Float32s, state: State, freedom: Freedom, j: int, pressure: Pressure) -> None:
+def _penalise(penalty: Float32s, state: RefinementState, freedom: Freedom, j: int, pressure: Pressure) -> None:
     slope = _slope(state.load[j] * state.weight[j], pressure)
     penalty[0, j] = slope if freedom.open[0, j] > 0.0 else np.inf
     penalty[1, j] = slope if freedom.open[1, j] > 0.0 else np.inf
 
 
 @compiled
-def _stay(rows: Rows, state: State, field: Field, i: int) -> tuple[float, float]:
+def _stay(rows: SubscriptionRows, state: RefinementState, field: Field, i: int) -> tuple[float, float]:
     """The smoothed incoming load of a subscriber where it is, and what is fetched there for it alone."""
     most = len(field.fading) - 1
     broker = state.assignment[i]
@@ -171,7 +171,7 @@ def _stay(rows: Rows, state: State, field: Field, i: int) -> tuple[float, float]
 
 
 @compiled
-def _go(rows: Rows, state: State, field: Field, i: int, destination: int) -> None:
+def _go(rows: SubscriptionRows, state: RefinementState, field: Field, i: int, destination: int) -> None:
     """``transfer`` that keeps the field up to date."""
     most = len(field.fading) - 1
     source = state.assignment[i]

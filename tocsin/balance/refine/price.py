@@ -8,7 +8,7 @@ import numpy as np
 
 from tocsin.balance.refine.potential import Pressure
 from tocsin.balance.refine.refinement import Refinement
-from tocsin.balance.refine.state import State, copied
+from tocsin.balance.refine.state import RefinementState, copy_state
 
 _EVEN = 1.0005  # how close to the level the highest load is brought
 
@@ -36,10 +36,10 @@ class Descent:
     def apply(self, work: Refinement, goal: float, end: float) -> None:
         """Lowers the price down to ``end``, or until the goal is reached or the problem's budget is used up. Leaves the
         lowest highest load on the way, and with a goal, the fewest moves that were found to reach it."""
-        best, lowest = work.saved(), work.highest
+        best, lowest = work.save(), work.highest
         price = self.first
         while price >= max(end, self.last):
-            before = work.saved() if goal else work.state
+            before = work.save() if goal else work.state
             after = self._at(work, price)
             self._settle(work, goal)
             if _exceeds(work):
@@ -53,24 +53,24 @@ class Descent:
             price *= self.ratio
         work.state = best
 
-    def _at(self, work: Refinement, price: float) -> State:
+    def _at(self, work: Refinement, price: float) -> RefinementState:
         """Best responses at a price; returns a copy of where they lead."""
         unit = float(np.mean(work.rows.own))
         work.respond(self.sharpness, Pressure(self.kappa / max(work.level, 1.0), 0.0, price * unit))
-        return work.saved()
+        return work.save()
 
     def _settle(self, work: Refinement, goal: float) -> None:
         limit = max(goal, work.level * _EVEN)
         work.shed(limit, limit, len(work.rows.own))
         work.bring_back(max(limit, work.highest))
 
-    def _halve(self, work: Refinement, goal: float, price: float, before: State) -> None:
+    def _halve(self, work: Refinement, goal: float, price: float, before: RefinementState) -> None:
         """Looks for fewer moves at prices between this one and the one before, which did not reach the goal."""
         best, fewest = work.state, len(work.away)
         low, high = price, price / self.ratio
         for _ in range(self.halvings):
             middle = float(np.sqrt(low * high))
-            work.state = copied(before)
+            work.state = copy_state(before)
             self._at(work, middle)
             self._settle(work, goal)
             if work.highest > goal:

@@ -7,13 +7,19 @@ from collections.abc import Iterable
 import numpy as np
 
 from tocsin.balance.bounds import lower_bound
-from tocsin.balance.problem import Problem
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Floats, Int32s, Int64s
 from tocsin.balance.refine.freedom import Freedom, changeable, freedom_of
 from tocsin.balance.refine.polish import cool
 from tocsin.balance.refine.potential import Field, Pressure, field_of, respond, sharpen
 from tocsin.balance.refine.shedding import bring_back, evict, shed
-from tocsin.balance.refine.state import Rows, State, copied, rows_of, state_of
-from tocsin.balance.workload import Floats, Int32s, Int64s
+from tocsin.balance.refine.state import (
+    RefinementState,
+    SubscriptionRows,
+    copy_state,
+    refinement_state,
+    subscription_rows,
+)
 
 _FIT = 20  # steps to fit a goal, in multiples of the number of brokers
 
@@ -23,20 +29,20 @@ class Refinement:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.rows: Rows = rows_of(problem.workload)
+        self.rows: SubscriptionRows = subscription_rows(problem.workload)
         self.freedom: Freedom = freedom_of(problem)
-        self.state: State = state_of(problem.workload, problem.assignment)
+        self.state: RefinementState = refinement_state(problem.workload, problem.assignment)
         self.before: Floats = self.state.load.copy()
         self._changeable = changeable(self.freedom)
         self._field: Field | None = None
 
     def restart(self, assignment: Int32s) -> None:
         """Goes on from another assignment."""
-        self.state = state_of(self.problem.workload, assignment)
+        self.state = refinement_state(self.problem.workload, assignment)
 
-    def saved(self) -> State:
+    def save(self) -> RefinementState:
         """A copy of where it stands."""
-        return copied(self.state)
+        return copy_state(self.state)
 
     @property
     def highest(self) -> float:
@@ -53,7 +59,7 @@ class Refinement:
     @property
     def level(self) -> float:
         """The highest load if what there is now were spread by capacity over the brokers that remain."""
-        remaining = self._changeable & ~self.problem.rules.drained(len(self.state.load))
+        remaining = self._changeable & ~self.problem.rules.must_empty(len(self.state.load))
         room = float((1.0 / self.state.weight[remaining]).sum())
         return float(self.state.load.sum(where=self._changeable)) / room if room else 0.0
 

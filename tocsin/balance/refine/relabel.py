@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from tocsin.balance.workload import Bools, Floats, Int32s, Int64s
+from tocsin.balance.model.workload import Bools, Floats, Int32s, Int64s
 
 
-def relabelled(groups: Int32s, home: Int32s, free: Bools, weight: Floats) -> Int32s:
+def relabel(groups: Int32s, home: Int32s, free: Bools, weight: Floats) -> Int32s:
     """The same groups with the brokers' numbers exchanged for maximum overlap with ``home``.
 
     Args:

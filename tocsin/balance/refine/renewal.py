@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tocsin.balance.model.workload import Bools, Int32s, Int64s
 from tocsin.balance.refine.freedom import everywhere
-from tocsin.balance.refine.peeling import crowded, peeled
+from tocsin.balance.refine.peeling import is_crowded, peel_groups
 from tocsin.balance.refine.potential import Pressure
 from tocsin.balance.refine.refinement import Refinement
-from tocsin.balance.refine.relabel import relabelled
-from tocsin.balance.workload import Bools, Int32s, Int64s
+from tocsin.balance.refine.relabel import relabel
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Renewal:
     def _refine(self, work: Refinement, attempt: int) -> None:
         seed = work.problem.seed + attempt
         order = _order(work, attempt)
-        first = self.blunt if crowded(work.rows, len(work.state.load)) else self.sharpness
+        first = self.blunt if is_crowded(work.rows, len(work.state.load)) else self.sharpness
         sharpness = np.geomspace(first, 1.0, self.passes)
         work.respond(sharpness, Pressure(self.kappa / max(work.level, 1.0), 0.0, 0.0), order)
         for kappa in self.even:
@@ -74,7 +74,7 @@ def _first(work: Refinement, placed: Int32s) -> Int32s:
     if not everywhere(work.freedom):
         return placed
     open_ = np.flatnonzero(work.freedom.open[0])
-    groups = peeled(work.rows, work.freedom.free, 1.0 / work.state.weight[open_])
+    groups = peel_groups(work.rows, work.freedom.free, 1.0 / work.state.weight[open_])
     assignment = placed.copy()
     assignment[work.freedom.free] = open_[groups]
     return assignment
@@ -83,7 +83,7 @@ def _first(work: Refinement, placed: Int32s) -> Int32s:
 def _renamed(work: Refinement) -> Int32s:
     free, home = work.freedom.free, work.freedom.home
     assignment = work.state.assignment.copy()
-    assignment[free] = relabelled(assignment[free], home[free], _interchangeable(work), work.state.weight)
+    assignment[free] = relabel(assignment[free], home[free], _interchangeable(work), work.state.weight)
     return assignment
 
 

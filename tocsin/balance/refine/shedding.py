@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tocsin.balance.compiled import compiled
+from tocsin.balance.model.workload import Floats, Int64s
 from tocsin.balance.refine.freedom import Freedom, may_go
-from tocsin.balance.refine.state import Rows, State, missing, needs, transfer
-from tocsin.balance.workload import Floats, Int64s
+from tocsin.balance.refine.state import RefinementState, SubscriptionRows, missing, needs, transfer
 
 
 @compiled
-def evict(rows: Rows, state: State, freedom: Freedom, budget: int) -> int:
+def evict(rows: SubscriptionRows, state: RefinementState, freedom: Freedom, budget: int) -> int:
     """Empties draining brokers, heaviest subscribers first, each to where the resulting load is least. Returns how many
     of at most ``budget`` moved."""
     leaving = freedom.free[freedom.evicted[freedom.free]]
@@ -33,7 +33,9 @@ def evict(rows: Rows, state: State, freedom: Freedom, budget: int) -> int:
 
 
 @compiled
-def shed(rows: Rows, state: State, freedom: Freedom, limit: float, ceiling: float, budget: int) -> int:
+def shed(
+    rows: SubscriptionRows, state: RefinementState, freedom: Freedom, limit: float, ceiling: float, budget: int
+) -> int:
     """Moves subscribers off brokers above ``limit`` to where they add least. They themselves stay below it then, and
     nothing else rises above ``ceiling``.
 
@@ -60,7 +62,7 @@ def shed(rows: Rows, state: State, freedom: Freedom, limit: float, ceiling: floa
 
 
 @compiled
-def _ranked(rows: Rows, state: State, freedom: Freedom, broker: int) -> Int64s:
+def _ranked(rows: SubscriptionRows, state: RefinementState, freedom: Freedom, broker: int) -> Int64s:
     """Who may leave a broker, in the order in which ``shed`` asks them."""
     here = freedom.free[state.assignment[freedom.free] == broker]
     rank = np.empty(len(here))
@@ -76,7 +78,9 @@ def _ranked(rows: Rows, state: State, freedom: Freedom, broker: int) -> Int64s:
 
 
 @compiled
-def _refuge(rows: Rows, state: State, freedom: Freedom, i: int, ceilings: Floats, need: Floats) -> int:
+def _refuge(
+    rows: SubscriptionRows, state: RefinementState, freedom: Freedom, i: int, ceilings: Floats, need: Floats
+) -> int:
     """The broker that would newly have to fetch least for a subscriber and stays below its ceiling, or −1."""
     needs(rows, state, i, need)
     best, where = np.inf, -1
@@ -90,7 +94,7 @@ def _refuge(rows: Rows, state: State, freedom: Freedom, i: int, ceilings: Floats
 
 
 @compiled
-def bring_back(rows: Rows, state: State, freedom: Freedom, limit: float) -> int:
+def bring_back(rows: SubscriptionRows, state: RefinementState, freedom: Freedom, limit: float) -> int:
     """Takes subscribers back home, lightest first, where home stays within the limit. Returns how many."""
     away = freedom.free[state.assignment[freedom.free] != freedom.home[freedom.free]]
     away = away[np.argsort(rows.own[away], kind="mergesort")]

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tocsin.balance.compiled import compiled
-from tocsin.balance.loads import counted
-from tocsin.balance.workload import Floats, Int32s, Int64s, Workload
+from tocsin.balance.model.loads import count_loads
+from tocsin.balance.model.workload import Floats, Int32s, Int64s, Workload
 
 
-class Rows(NamedTuple):
+class SubscriptionRows(NamedTuple):
     """Who wants what: the workload's rows, with rates and own loads as floats (exact up to 2⁵³)."""
 
     indptr: Int64s
@@ -23,7 +23,7 @@ class Rows(NamedTuple):
     own: Floats
 
 
-class State(NamedTuple):
+class RefinementState(NamedTuple):
     """Who is where, and what it makes of the brokers. ``held[k, j]`` is n_jk; ``load`` is F in bytes per second;
     ``weight`` turns it into what is compared, load ÷ capacity."""
 
@@ -33,25 +33,27 @@ class State(NamedTuple):
     weight: Floats
 
 
-def rows_of(workload: Workload) -> Rows:
+def subscription_rows(workload: Workload) -> SubscriptionRows:
     """The rows of a workload."""
-    return Rows(workload.indptr, workload.idx, workload.rates.astype(np.float64), workload.own.astype(np.float64))
+    return SubscriptionRows(
+        workload.indptr, workload.idx, workload.rates.astype(np.float64), workload.own.astype(np.float64)
+    )
 
 
-def state_of(workload: Workload, assignment: Int32s) -> State:
+def refinement_state(workload: Workload, assignment: Int32s) -> RefinementState:
     """The state of an assignment, which is copied. Broker −1 is nowhere."""
     mine = np.array(assignment, dtype=np.int32)
-    held, incoming, outgoing = counted(workload.indptr, workload.idx, workload.rates, mine, workload.brokers)
-    return State(mine, held, (incoming + outgoing).astype(np.float64), workload.weights)
+    held, incoming, outgoing = count_loads(workload.indptr, workload.idx, workload.rates, mine, workload.brokers)
+    return RefinementState(mine, held, (incoming + outgoing).astype(np.float64), workload.weights)
 
 
-def copied(state: State) -> State:
+def copy_state(state: RefinementState) -> RefinementState:
     """The same state in arrays of its own."""
-    return State(state.assignment.copy(), state.held.copy(), state.load.copy(), state.weight)
+    return RefinementState(state.assignment.copy(), state.held.copy(), state.load.copy(), state.weight)
 
 
 @compiled
-def missing(rows: Rows, state: State, subscriber: int, broker: int) -> float:
+def missing(rows: SubscriptionRows, state: RefinementState, subscriber: int, broker: int) -> float:
     """What a broker would newly have to fetch for a subscriber."""
     total = 0.0
     for at in range(rows.indptr[subscriber], rows.indptr[subscriber + 1]):
@@ -62,7 +64,7 @@ def missing(rows: Rows, state: State, subscriber: int, broker: int) -> float:
 
 
 @compiled
-def alone(rows: Rows, state: State, subscriber: int) -> float:
+def alone(rows: SubscriptionRows, state: RefinementState, subscriber: int) -> float:
     """What a subscriber's broker fetches for nobody else."""
     broker = state.assignment[subscriber]
     total = 0.0
@@ -74,7 +76,7 @@ def alone(rows: Rows, state: State, subscriber: int) -> float:
 
 
 @compiled
-def transfer(rows: Rows, state: State, subscriber: int, broker: int) -> None:
+def transfer(rows: SubscriptionRows, state: RefinementState, subscriber: int, broker: int) -> None:
     """Moves one subscriber; from broker −1 means from nowhere."""
     source = state.assignment[subscriber]
     state.assignment[subscriber] = broker
@@ -95,7 +97,7 @@ def transfer(rows: Rows, state: State, subscriber: int, broker: int) -> None:
 
 
 @compiled
-def needs(rows: Rows, state: State, subscriber: int, into: Floats) -> None:
+def needs(rows: SubscriptionRows, state: RefinementState, subscriber: int, into: Floats) -> None:
     """``missing`` for every broker at once."""
     into[:] = 0.0
     for at in range(rows.indptr[subscriber], rows.indptr[subscriber + 1]):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tocsin.balance.planner import Planner
-from tocsin.balance.registry import planner as planner_of
+from tocsin.balance.planners.planner import Planner
+from tocsin.balance.policies import planner as planner_of
 from tocsin.bench.balance import targets
 from tocsin.bench.balance.peer import Peer
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tocsin.balance.bounds import lower_bound
-from tocsin.balance.bounds.holders import Holders
+from tocsin.balance.bounds.holders import HolderSums
 from tocsin.balance.bounds.spectral import spectral_bound
 from tocsin.balance.bounds.spread import spread
 from tocsin.balance.instances.kinds import generate
-from tocsin.balance.loads import Loads
-from tocsin.balance.problem import Problem
+from tocsin.balance.model.loads import Loads
+from tocsin.balance.model.problem import Problem
 from tocsin.bench.balance.cases import Case
 from tocsin.bench.balance.process import forget_peak, one_core, peak_mib
 from tocsin.bench.report import median
@@ -51,7 +51,7 @@ def measured(kind: str, seed: int, cases: Sequence[Case], say: Callable[[str], N
     say(f"making {kind} of seed {seed}")
     workload, assignment = generate(kind, seed)
     problem = Problem(workload, assignment, seed=seed)
-    least = spread(workload, Holders.of(workload))
+    least = spread(workload, HolderSums.of(workload))
     run = Run(_levels(problem, least), {})
     for case in cases:
         say(f"{case.name} on {kind} of seed {seed}")

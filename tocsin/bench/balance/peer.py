@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from tocsin.balance.conclusion import concluded
-from tocsin.balance.plan import Plan, Reason, Status
-from tocsin.balance.problem import Problem
-from tocsin.balance.refine.relabel import relabelled
-from tocsin.balance.workload import Workload
+from tocsin.balance.model.plan import Plan, PlanStatus, Reason
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Workload
+from tocsin.balance.planners.conclusion import make_plan
+from tocsin.balance.refine.relabel import relabel
 from tocsin.errors import InvalidError
 
 
@@ -54,8 +54,8 @@ class Peer:
         graph = threads.create_hypergraph(context, workload.subscribers, len(nets), nets, own, weights)
         blocks = np.array(graph.partition(context).get_partition(), np.int32)
         everywhere = np.ones(workload.brokers, np.bool_)
-        named = relabelled(blocks, problem.assignment, everywhere, np.ones(workload.brokers))
-        return concluded(problem, self.name, Status.BALANCED, named, Reason.SHUFFLE)
+        named = relabel(blocks, problem.assignment, everywhere, np.ones(workload.brokers))
+        return make_plan(problem, self.name, PlanStatus.BALANCED, named, Reason.SHUFFLE)
 
 
 @cache

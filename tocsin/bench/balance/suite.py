@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tocsin.balance.instances.kinds import generate
-from tocsin.balance.problem import Problem
+from tocsin.balance.model.problem import Problem
 from tocsin.balance.warming import warm_up
 from tocsin.bench.balance import targets
 from tocsin.bench.balance.cases import BASELINE, CASES, PEER, Case

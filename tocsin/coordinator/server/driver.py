@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Final, Protocol
 
-from tocsin.balance.controller import Decision
-from tocsin.balance.triggers import Stage
+from tocsin.balance.control.controller import Decision
+from tocsin.balance.control.triggers import Stage
 from tocsin.coordinator.actions import Action, Close, Decide, Reply, Send
 from tocsin.coordinator.actions import Store as Batch
 from tocsin.coordinator.answers import Answer

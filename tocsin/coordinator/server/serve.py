@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any, Final
 
-from tocsin.balance.warming import warm_up_book, warm_up_rounds
+from tocsin.balance.warming import warm_up_live_workload, warm_up_rounds
 from tocsin.coordinator.core import Coordinator
 from tocsin.coordinator.rounds import Planners
 from tocsin.coordinator.server import policy
@@ -62,7 +62,7 @@ async def run(
     with bind(settings) as listener, closing(store or await _opened(settings)) as kept:
         await asyncio.to_thread(kept.claim)
         # What runs on the loop's thread is compiled before anybody waits for it; the planners while they already may.
-        state, _ = await asyncio.gather(asyncio.to_thread(kept.read), asyncio.to_thread(warm_up_book))
+        state, _ = await asyncio.gather(asyncio.to_thread(kept.read), asyncio.to_thread(warm_up_live_workload))
         _warm_up(planners)
         clock = Clock()
         core = Coordinator(state, clock(), placement, planners, policy.limits(settings))

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.plan import Plan as Made
-from tocsin.balance.planner import Planner
-from tocsin.balance.problem import Problem
-from tocsin.balance.registry import planner
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.model.plan import Plan as Made
+from tocsin.balance.model.problem import Problem
+from tocsin.balance.planners.planner import Planner
+from tocsin.balance.policies import planner
 from tocsin.balance.warming import warm_up
 from tocsin.bench.balance.process import forget_peak, one_core, peak_mib
 from tocsin.experiment.policies import known
@@ -42,9 +42,9 @@ class Size(NamedTuple):
         return f"{self.brokers} brokers and {self.subscribers} subscribers"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> InstanceKind:
         """10 to 30 of a tenth as many BE subscriptions each, some far more popular than others; crowded brokers."""
-        return Kind(
+        return InstanceKind(
             self.subscribers, self.brokers, max(self.subscribers // 10, 50), (10, 30), popularity=1.05, skew=0.8
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
 from tocsin.experiment.schemes import Scheme
 from tocsin.experiment.series.rows import Load, Moment, moment
 from tocsin.experiment.study import Tell

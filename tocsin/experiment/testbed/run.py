@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tocsin.balance.triggers import Stage
+from tocsin.balance.control.triggers import Stage
 from tocsin.coordinator.answers import BrokerStatus, Status
 from tocsin.crowd.crowd import Crowd, crowd
 from tocsin.crowd.delays import within

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tocsin.balance.account import rate
+from tocsin.balance.model.explain import rate
 from tocsin.experiment.figures.bars import bars
 from tocsin.experiment.figures.style import panels
 from tocsin.experiment.series.course import Course, Key, by_scheme

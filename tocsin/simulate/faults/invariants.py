@@ -123,17 +123,17 @@ def misjudged(system: System) -> list[str]:
 
 
 def _uncounted(system: System, host: str) -> list[str]:
-    """A broker's load in the Book is that of the subscriptions of those who are there."""
+    """A broker's load in the live workload is that of the subscriptions of those who are there."""
     core = system.coordinator.core
-    book, number = inspection.book(core), inspection.broker_number(core, host)
+    live, number = inspection.live(core), inspection.broker_number(core, host)
     if number is None:
         return [f"{host} takes no part in balancing"]
-    at = book.brokers.tolist().index(number)
+    at = live.brokers.tolist().index(number)
     stays = inspection.stays(system.brokers[host].core).values()
     held = [be for stay in stays if stay.session for be in stay.subscriptions]
     incoming = sum(inspection.rate(core, be) for be in set(held))
     outgoing = sum(inspection.rate(core, be) for be in held)
-    figures = book.figures()
+    figures = live.figures()
     if (incoming, outgoing) == (int(figures.incoming[at]), int(figures.outgoing[at])):
         return []
     counted = (int(figures.incoming[at]), int(figures.outgoing[at]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 from random import Random
 
-from tocsin.balance.registry import placement, planner
-from tocsin.balance.thresholds import Thresholds
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.policies import placement, planner
 from tocsin.broker.limits import BrokerLimits
 from tocsin.client.rules import Rules
 from tocsin.coordinator.limits import Limits as CoordinatorLimits

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from tocsin.balance.workload import Floats
+from tocsin.balance.model.workload import Floats
 from tocsin.simulate.scenario import Channel, Rates
 from tocsin.simulate.scenarios.tracks import STEP, Report, Tracks
 

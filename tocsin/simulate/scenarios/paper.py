@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.balance.instances.kinds import Kind, make
-from tocsin.balance.workload import Floats, Int64s
+from tocsin.balance.instances.kinds import InstanceKind, make
+from tocsin.balance.model.workload import Floats, Int64s
 from tocsin.simulate.scenario import Broker, Channel, Lines, Places, Rates, Scenario, Visits, Wishes
 
 PERIODS: Final = (5.0, 10.0, 20.0, 30.0, 60.0)
@@ -84,7 +84,7 @@ def _places(o: Paper, rng: np.random.Generator) -> tuple[Floats, Floats]:
 
 
 def _wishes(o: Paper, rng: np.random.Generator, seed: int) -> Wishes:
-    kind = Kind(
+    kind = InstanceKind(
         o.subscribers,
         o.brokers,
         o.channels * o.lines_each,

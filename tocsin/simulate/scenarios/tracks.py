@@ -15,7 +15,7 @@ from tocsin.apps.emergency.city import district
 from tocsin.apps.emergency.ground import Ground
 from tocsin.apps.emergency.reports import Reporter
 from tocsin.apps.emergency.world import START
-from tocsin.balance.workload import Floats
+from tocsin.balance.model.workload import Floats
 from tocsin.errors import InvalidError
 
 STEP: Final = 10

@@ -1,0 +1,89 @@
+"""What is known of brokers and subscribers besides their loads: capacities, how many are where, and locations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tocsin.balance.live.numbering import Numbering, grow
+from tocsin.balance.model.workload import Floats, Int32s, Int64s, Workload
+from tocsin.errors import InvalidError
+
+Location = tuple[float, float]
+"""x and y, in any unit."""
+
+_UNKNOWN: Location = (math.nan, math.nan)
+
+
+class BrokerTable(Numbering):
+    """The brokers, with what each can take and how many subscribers it has."""
+
+    def __init__(self, workload: Workload, assignment: Int32s) -> None:
+        super().__init__("broker", workload.brokers)
+        self.capacity = np.ones(workload.brokers) if workload.capacity is None else workload.capacity.copy()
+        self.population = np.bincount(assignment, minlength=workload.brokers).astype(np.int64)
+        self.places = Locations(workload.broker_places, workload.brokers)
+
+    def add(self, capacity: float, place: Location | None) -> int:
+        """The number of a new and empty broker."""
+        check_capacity(capacity)
+        check_location(place)
+        broker = self.take()
+        self.capacity = grow(self.capacity, self.top)
+        self.population = grow(self.population, self.top)
+        self.capacity[broker] = capacity
+        self.places.put(broker, place)
+        return broker
+
+    def resize(self, broker: int, capacity: float) -> None:
+        """What a broker can take."""
+        self.check(broker)
+        check_capacity(capacity)
+        self.capacity[broker] = capacity
+
+    def remove(self, broker: int) -> None:
+        """Forgets a broker that nobody is on."""
+        self.check(broker)
+        if self.population[broker]:
+            raise InvalidError(f"broker {broker} still has {self.population[broker]} subscribers; drain it first")
+        self.release(broker)
+
+    def capacities(self) -> Floats | None:
+        """Of all brokers; None where all are the same, since loads need not be divided then."""
+        capacity = self.capacity[self.numbers()]
+        return None if (capacity == capacity[:1]).all() else capacity
+
+
+class Locations:
+    """Where things are, as far as it is known."""
+
+    def __init__(self, places: Floats | None, number: int) -> None:
+        self._places = np.full((number, 2), math.nan) if places is None else places.copy()
+
+    def put(self, number: int, place: Location | None) -> None:
+        """Where something is; None: not known."""
+        check_location(place)
+        self._places = grow(self._places, number + 1)
+        self._places[number] = _UNKNOWN if place is None else place
+
+    def upto(self, top: int, numbers: Int64s) -> Floats | None:
+        """The places of all numbers below ``top``, or None unless those of these are known."""
+        return None if self.of(numbers) is None else self._places[:top]
+
+    def of(self, numbers: Int64s) -> Floats | None:
+        """The places of these, or None unless all are known."""
+        places = self._places[numbers]
+        return None if np.isnan(places).any() else places
+
+
+def check_capacity(capacity: float) -> None:
+    """Refuses what cannot be a capacity."""
+    if not (math.isfinite(capacity) and capacity > 0):
+        raise InvalidError(f"a capacity of {capacity} is not possible; it must be a number above 0")
+
+
+def check_location(place: Location | None) -> None:
+    """Refuses what cannot be a place."""
+    if place is not None and not all(map(math.isfinite, place)):
+        raise InvalidError(f"{place} is not a place; give x and y, both of them numbers")
