@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Program
-from tocsin.coordinator.store.records import Place, PutPlace
+from tocsin.coordinator.store.records import Assignment, PutAssignment
 from tocsin.coordinator.store.sqlite import SqliteStore
 from tocsin.coordinator.tokens import Verifier
 from tocsin.data.store import Store
@@ -75,7 +75,7 @@ def test_a_name_that_was_removed_is_signed_for_another_person(tocsin: Program) -
     old = tocsin("token", "sign", "ann", "--role", "subscriber", "--days", "400")
     with closing(SqliteStore(Path("tocsin-coordinator/coordinator.sqlite"))) as store:
         assert store.keyring().longest > time.time() + 399 * 86_400, "that it was removed is remembered as long"
-        store.write([PutPlace(Place("ann", coming=2, gone=9e9))])
+        store.write([PutAssignment(Assignment("ann", coming=2, gone=9e9))])
         new = tocsin("token", "sign", "ann", "--role", "subscriber")
         tokens = [Verifier(store.keyring().trust).verify(each.out.strip(), time.time()) for each in (old, new)]
         assert [token.registration for token in tokens] == [0, 1]

@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.policies import placement, planner
 from tocsin.coordinator.actions import Action, Decide, Reply, Send
-from tocsin.coordinator.actions import Store as StoreAction
+from tocsin.coordinator.actions import StoreBatch as StoreAction
 from tocsin.coordinator.answers import Registered
+from tocsin.coordinator.balancing import Planners
 from tocsin.coordinator.core import Coordinator
-from tocsin.coordinator.events import Event, Heard, Received, RegisterUser, RequestBroker, Stored, Tick
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.rounds import Planners
-from tocsin.coordinator.store import Store
+from tocsin.coordinator.events import BatchStored, Event, Received, RegisterUser, RequestBroker, SignOfLife, Tick
+from tocsin.coordinator.limits import CoordinatorLimits
+from tocsin.coordinator.store import CoordinatorStore
 from tocsin.coordinator.store.memory import MemoryStore
-from tocsin.coordinator.store.records import Place
+from tocsin.coordinator.store.records import Assignment
 from tocsin.model.coordination import Arrived, FromBroker, FromCoordinator, Hello, Keep, Prepare, Prepared, StayId
 from tocsin.model.subscriber import Held
 
@@ -41,10 +41,10 @@ def held(subscription: int, cursor: int = 0) -> Held:
 class Desk:
     """Time stands still until :meth:`wait`. Brokers that are connected stay within hearing, unless they are muted."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: CoordinatorLimits = field(default_factory=CoordinatorLimits)
     planners: Planners = field(default_factory=planners)
     placement: str = "round-robin"
-    store: Store = field(default_factory=MemoryStore)
+    store: CoordinatorStore = field(default_factory=MemoryStore)
     now: float = START
     handles: int = 0
     links: dict[str, int] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Desk:
             action = todo.pop(0)
             if isinstance(action, StoreAction):
                 self.store.write(action.changes)
-                todo += self.core.handle(self.now, Stored(action.batch))
+                todo += self.core.handle(self.now, BatchStored(action.batch))
             elif isinstance(action, Decide):
                 todo += self.core.handle(self.now, action.run())
             else:
@@ -81,7 +81,7 @@ class Desk:
             self.now = max(wake, self.now)
             for name, link in self.links.items():
                 if name not in self.muted:
-                    done += self.handle(Heard(link))
+                    done += self.handle(SignOfLife(link))
             done += self.handle(Tick())
         self.now = end
         return done
@@ -108,7 +108,7 @@ class Desk:
         """A subscriber asks for its broker; the handle is 7."""
         return self.handle(RequestBroker(7, self.token(name)))
 
-    def settle(self, name: str, *subscriptions: int) -> Place:
+    def settle(self, name: str, *subscriptions: int) -> Assignment:
         """A subscriber is placed, arrives and subscribes."""
         broker, prepare = self.sole(self.request(name), Prepare)
         self.say(broker, Prepared(name, prepare.stay))
@@ -117,13 +117,13 @@ class Desk:
             self.say(broker, Keep(0, name, prepare.stay, held(subscription)))
         return self.place(name)
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> Assignment:
         """Where a subscriber is, as it is stored; when it was seen is left out."""
         return replace(self.record(name), seen=0.0)
 
-    def record(self, name: str) -> Place:
+    def record(self, name: str) -> Assignment:
         """All that is stored of a subscriber."""
-        return next(place for place in self.store.read().places if place.subscriber == name)
+        return next(place for place in self.store.read().assignments if place.subscriber == name)
 
     def sent(self, actions: list[Action], kind: type[T]) -> list[tuple[str, T]]:
         """The messages of one kind, with the broker each goes to."""

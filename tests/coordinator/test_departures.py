@@ -18,7 +18,7 @@ from tocsin.coordinator.events import (
     RequestBroker,
     Unregister,
 )
-from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.tokens import claims
 from tocsin.errors import ConflictError, ForbiddenError, NotFoundError, UnauthorizedError
 from tocsin.model.coordination import (
@@ -55,15 +55,15 @@ def signed(desk: Desk, name: str, registration: int = 0) -> str:
 
 def nowhere(desk: Desk, name: str) -> bool:
     """Whether nothing is left of somebody but that it was removed."""
-    rooms, state = desk.core._rooms, desk.store.read()
-    stored = [place for place in state.places if place.subscriber == name]
+    parts, state = desk.core._parts, desk.store.read()
+    stored = [place for place in state.assignments if place.subscriber == name]
     return (
         all(place.gone and not place.broker and not place.destination for place in stored)
         and name not in state.held
-        and name not in rooms.places
-        and name not in rooms.loads._subscribers
-        and rooms.moves.get(name) is None
-        and not any(name in member.online for member in rooms.registry)
+        and name not in parts.assignments
+        and name not in parts.workload._subscribers
+        and parts.moves.get(name) is None
+        and not any(name in member.online for member in parts.registry)
     )
 
 
@@ -74,7 +74,7 @@ def test_a_subscriber_that_unregisters_is_nowhere(desk: Desk) -> None:
     assert desk.answer(actions) == Done()
     assert desk.sole(actions, Release) == ("a", Release("ann", 1))
     assert nowhere(desk, "ann")
-    assert desk.core._rooms.loads.live.subscriptions.tolist() == []
+    assert desk.core._parts.workload.live.subscriptions.tolist() == []
 
 
 def test_unregistering_again_is_done_too(desk: Desk) -> None:
@@ -140,7 +140,7 @@ def test_whoever_is_removed_anew_keeps_nobody_else_from_being_forgotten(desk: De
     desk.handle(RemoveUser(0, "bob"))
     desk.now += DAY
     desk.handle(Unregister(0, signed(desk, "ann", 1)))
-    assert desk.core._rooms.places.forgotten_at() == desk.record("bob").gone < desk.record("ann").gone
+    assert desk.core._parts.assignments.forgotten_at() == desk.record("bob").gone < desk.record("ann").gone
 
 
 def test_the_name_may_be_had_by_another_who_gets_nothing_of_the_first(desk: Desk) -> None:
@@ -153,7 +153,7 @@ def test_the_name_may_be_had_by_another_who_gets_nothing_of_the_first(desk: Desk
     assert prepare == Prepare("ann", 2, [], registration=1), "no subscription, and no number given before"
     assert isinstance(desk.answer(desk.handle(RequestBroker(0, old))), UnauthorizedError)
     assert desk.answer(desk.handle(Unregister(0, old))) == Done()
-    assert "ann" in desk.core._rooms.places, "the one who has left cannot take the other along"
+    assert "ann" in desk.core._parts.assignments, "the one who has left cannot take the other along"
 
 
 def test_a_broker_that_comes_back_with_a_stay_of_before_is_told_to_release_it(desk: Desk) -> None:
@@ -236,7 +236,7 @@ def test_a_crash_before_it_is_stored_leaves_everything_and_after_it_nothing(desk
     actions = desk.core.handle(desk.now, Unregister(0, token))
     assert len(actions) == 1, "nothing is said before it is stored"
     desk.restart()
-    assert "ann" in desk.core._rooms.places
+    assert "ann" in desk.core._parts.assignments
     desk.hello("a", serving=[StayId("ann", 1)])
     (store,) = desk.core.handle(desk.now, Unregister(0, token))
     desk.store.write(store.changes)  # type: ignore[union-attr]
@@ -264,7 +264,7 @@ def test_a_token_that_is_newer_than_a_restored_store_is_that_of_another(desk: De
 
 
 def test_that_somebody_was_removed_is_forgotten_when_no_token_can_be_left() -> None:
-    desk = Desk(limits=Limits(silence=DAY, interval=DAY, token_life=20 * DAY))
+    desk = Desk(limits=CoordinatorLimits(silence=DAY, interval=DAY, token_life=20 * DAY))
     desk.hello("a")
     desk.settle("ann", 1)
     desk.store.amend(lambda keyring: keyring.lasting(desk.now + 40 * DAY))
@@ -273,7 +273,7 @@ def test_that_somebody_was_removed_is_forgotten_when_no_token_can_be_left() -> N
     desk.wait(39 * DAY)
     assert desk.record("ann").gone
     desk.wait(2 * DAY)
-    assert desk.store.read().places == []
+    assert desk.store.read().assignments == []
 
 
 def test_a_broker_that_serves_is_not_removed(desk: Desk) -> None:
@@ -296,7 +296,7 @@ def test_a_dead_broker_is_removed_once_its_subscribers_have_another(desk: Desk) 
     assert desk.answer(desk.handle(RemoveBroker(0, "a"))) == Done()
     assert [broker.name for broker in desk.store.read().brokers] == ["b"]
     desk.restart()
-    assert [member.name for member in desk.core._rooms.registry] == ["b"]
+    assert [member.name for member in desk.core._parts.registry] == ["b"]
 
 
 def test_a_drained_broker_that_runs_is_cut_off_once_its_token_is_not_taken(desk: Desk) -> None:
@@ -309,7 +309,7 @@ def test_a_drained_broker_that_runs_is_cut_off_once_its_token_is_not_taken(desk:
     assert keyring.series == {"b": 1}
     assert Close(link) in desk.handle(Amended(keyring))
     desk.handle(Lost(desk.links.pop("b")))
-    assert not desk.core._rooms.registry.dismissed
+    assert not desk.core._parts.registry.dismissed
 
 
 def test_a_removed_broker_that_comes_again_is_a_new_one(desk: Desk) -> None:
@@ -317,10 +317,10 @@ def test_a_removed_broker_that_comes_again_is_a_new_one(desk: Desk) -> None:
     desk.handle(RemoveBroker(0, "b"))
     desk.handle(Lost(desk.links.pop("b")))
     desk.hello("b")
-    member = desk.core._rooms.registry.member("b")
+    member = desk.core._parts.registry.member("b")
     assert (member.state, member.record.draining) == ("joining", False)
     desk.wait(10)
-    assert desk.core._rooms.loads.number("b") is not None, "its forerunner's death is not its own"
+    assert desk.core._parts.workload.number("b") is not None, "its forerunner's death is not its own"
 
 
 def test_a_removed_broker_that_was_dead_comes_again_and_takes_part(desk: Desk) -> None:
@@ -329,7 +329,7 @@ def test_a_removed_broker_that_was_dead_comes_again_and_takes_part(desk: Desk) -
     desk.handle(RemoveBroker(0, "b"))
     desk.hello("b")
     desk.wait(10)
-    assert desk.core._rooms.loads.number("b") is not None
+    assert desk.core._parts.workload.number("b") is not None
 
 
 def test_whoever_asks_after_its_removal_can_register_and_be_placed(desk: Desk) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.coordinator.desk import Desk
-from tocsin.coordinator.answers import BrokerStatus, Status
+from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
 from tocsin.coordinator.deviation import Deviation
 from tocsin.coordinator.events import AskStatus, Lost
 from tocsin.model.coordination import Load, Presence
@@ -40,9 +40,9 @@ def report(desk: Desk, seconds: float, measured: float, broker: str = "a", other
         desk.say("b", Load(other / 2, other / 2, {}, SPAN))
 
 
-def status(desk: Desk) -> Status:
+def status(desk: Desk) -> NetworkStatus:
     answer = desk.answer(desk.handle(AskStatus(1)))
-    assert isinstance(answer, Status)
+    assert isinstance(answer, NetworkStatus)
     return answer
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.coordinator.desk import Desk, held
 from tocsin.coordinator.actions import Close, Send
-from tocsin.coordinator.answers import Located, Status
+from tocsin.coordinator.answers import Located, NetworkStatus
 from tocsin.coordinator.events import AskStatus, Lost, Received
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.store.records import Place
+from tocsin.coordinator.limits import CoordinatorLimits
+from tocsin.coordinator.store.records import Assignment
 from tocsin.model.coordination import (
     Accepted,
     Hello,
@@ -25,7 +25,7 @@ from tocsin.model.coordination import (
 
 def pair(**limits: int) -> Desk:
     """Ann is on "a" with subscription 7; "b" is there too."""
-    desk = Desk(Limits(**limits))
+    desk = Desk(CoordinatorLimits(**limits))
     desk.hello("a")
     desk.settle("ann", 7)
     desk.hello("b")
@@ -33,8 +33,8 @@ def pair(**limits: int) -> Desk:
 
 
 def test_the_defaults_notice_within_three_seconds() -> None:
-    assert Limits().grace <= 3
-    assert Limits().silence <= 3
+    assert CoordinatorLimits().grace <= 3
+    assert CoordinatorLimits().silence <= 3
 
 
 def test_subscribers_of_a_dead_broker_go_on_from_their_cursors() -> None:
@@ -44,7 +44,7 @@ def test_subscribers_of_a_dead_broker_go_on_from_their_cursors() -> None:
     assert desk.wait(desk.limits.grace - 0.01) == []
     assert desk.sole(desk.wait(0.01), Prepare) == ("b", Prepare("ann", 2, [held(7, 40)]))
     desk.say("b", Prepared("ann", 2))
-    assert desk.place("ann") == Place("ann", "b", 2, None, 2)
+    assert desk.place("ann") == Assignment("ann", "b", 2, None, 2)
 
 
 def test_a_broker_that_returns_in_time_keeps_everybody() -> None:
@@ -72,7 +72,7 @@ def test_whoever_was_on_a_broker_that_returns_from_the_dead_counts_again() -> No
     desk.hello("a", serving=[StayId("ann", 1)])
     desk.say("a", Load(100.0, 100.0, {7: 100.0}))
     status = desk.answer(desk.handle(AskStatus(1)))
-    assert isinstance(status, Status)
+    assert isinstance(status, NetworkStatus)
     assert [broker.load for broker in status.brokers] == [200.0]
 
 
@@ -125,7 +125,7 @@ def test_one_whom_a_broker_refuses_is_tried_again() -> None:
 
 
 def test_the_homeless_are_placed_a_few_at_a_time() -> None:
-    desk = Desk(Limits(in_flight=2))
+    desk = Desk(CoordinatorLimits(in_flight=2))
     desk.hello("a")
     for name in ("ann", "bob", "eve"):
         desk.settle(name)
@@ -136,7 +136,7 @@ def test_the_homeless_are_placed_a_few_at_a_time() -> None:
 
 
 def test_whoever_asks_need_not_wait_in_line() -> None:
-    desk = Desk(Limits(in_flight=1))
+    desk = Desk(CoordinatorLimits(in_flight=1))
     desk.hello("a")
     for name in ("ann", "bob", "eve"):
         desk.settle(name)

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.coordinator.desk import Desk, held
-from tocsin.coordinator.actions import Action, Send, Store
+from tocsin.coordinator.actions import Action, Send, StoreBatch
 from tocsin.coordinator.answers import Located
-from tocsin.coordinator.events import Drain, Lost, Received, RequestBroker, Stored
-from tocsin.coordinator.store.records import Place
+from tocsin.coordinator.events import BatchStored, Drain, Lost, Received, RequestBroker
+from tocsin.coordinator.store.records import Assignment
 from tocsin.errors import UnavailableError
 from tocsin.model.coordination import (
     Absent,
@@ -34,7 +34,7 @@ def desk() -> Desk:
     """Ann is on "a" with subscription 7; "b" is there too."""
     desk = Desk()
     desk.hello("a")
-    assert desk.settle("ann", 7) == Place("ann", "a", 1, None, 1)
+    assert desk.settle("ann", 7) == Assignment("ann", "a", 1, None, 1)
     desk.hello("b")
     for broker in "ab":
         desk.say(broker, Load(0.0, 0.0, {7: 100.0}))
@@ -66,22 +66,22 @@ def test_the_source_tells_the_subscriber_once_the_destination_is_prepared(desk: 
 def test_the_source_is_released_when_the_subscriber_has_arrived(desk: Desk) -> None:
     told(desk)
     assert desk.sent(desk.say("b", Arrived("ann", 2)), Release) == [("a", Release("ann", 1))]
-    assert desk.place("ann") == Place("ann", "b", 2, None, 2)
+    assert desk.place("ann") == Assignment("ann", "b", 2, None, 2)
 
 
 def test_the_new_place_is_stored_before_the_source_is_released(desk: Desk) -> None:
     told(desk)
     link = desk.links["b"]
     (store,) = desk.core.handle(desk.now, Received(link, Arrived("ann", 2)))
-    assert isinstance(store, Store)
-    assert Send(desk.links["a"], Release("ann", 1)) in desk.core.handle(desk.now, Stored(store.batch))
+    assert isinstance(store, StoreBatch)
+    assert Send(desk.links["a"], Release("ann", 1)) in desk.core.handle(desk.now, BatchStored(store.batch))
 
 
 def test_the_number_of_a_stay_is_stored_before_anybody_hears_it(desk: Desk) -> None:
     token = desk.token("bob")
     (store,) = desk.core.handle(desk.now, RequestBroker(7, token))
-    assert isinstance(store, Store)
-    (send,) = desk.core.handle(desk.now, Stored(store.batch))
+    assert isinstance(store, StoreBatch)
+    (send,) = desk.core.handle(desk.now, BatchStored(store.batch))
     assert isinstance(send, Send)
     assert isinstance(send.message, Prepare)
 
@@ -96,7 +96,7 @@ def test_a_subscriber_that_never_comes_stays_where_it_was(desk: Desk) -> None:
     told(desk)
     desk.handle(Drain(0, "a", on=False))
     assert desk.sent(desk.wait(desk.limits.arriving), Release) == [("b", Release("ann", 2))]
-    assert desk.place("ann") == Place("ann", "a", 1, None, 2)
+    assert desk.place("ann") == Assignment("ann", "a", 1, None, 2)
 
 
 def test_a_destination_that_never_answers_is_given_up(desk: Desk) -> None:
@@ -108,7 +108,7 @@ def test_a_destination_that_never_answers_is_given_up(desk: Desk) -> None:
 def test_a_destination_that_cannot_is_not_waited_for(desk: Desk) -> None:
     drained(desk)
     desk.say("b", Unprepared("ann", 2, "full"))
-    assert desk.place("ann") == Place("ann", "a", 1, None, 2)
+    assert desk.place("ann") == Assignment("ann", "a", 1, None, 2)
 
 
 def test_the_next_try_has_a_number_of_its_own(desk: Desk) -> None:
@@ -131,21 +131,21 @@ def test_messages_may_be_said_twice(desk: Desk) -> None:
     desk.say("b", Arrived("ann", 2))
     assert desk.messages(desk.say("b", Arrived("ann", 2))) == []
     assert desk.messages(desk.say("a", Absent("ann", 1))) == [Release("ann", 1)]
-    assert desk.place("ann") == Place("ann", "b", 2, None, 2)
+    assert desk.place("ann") == Assignment("ann", "b", 2, None, 2)
 
 
 def test_a_source_that_dies_need_not_tell_anybody(desk: Desk) -> None:
     told(desk)
     desk.handle(Lost(desk.links.pop("a")))
     desk.wait(desk.limits.grace)
-    assert desk.place("ann") == Place("ann", "b", 2, None, 2)
+    assert desk.place("ann") == Assignment("ann", "b", 2, None, 2)
 
 
 def test_a_destination_that_dies_is_given_up(desk: Desk) -> None:
     told(desk)
     desk.handle(Lost(desk.links.pop("b")))
     desk.wait(desk.limits.grace)
-    assert desk.place("ann") == Place("ann", "a", 1, None, 2)
+    assert desk.place("ann") == Assignment("ann", "a", 1, None, 2)
 
 
 def test_a_destination_that_returns_is_asked_again(desk: Desk) -> None:
@@ -203,8 +203,8 @@ def test_a_brokers_word_of_somebody_elses_subscriber_counts_for_nothing(desk: De
 def test_a_subscription_is_kept_once_it_is_stored(desk: Desk) -> None:
     link = desk.links["a"]
     (store,) = desk.core.handle(desk.now, Received(link, Keep(3, "ann", 1, held(8))))
-    assert isinstance(store, Store)
-    assert desk.core.handle(desk.now, Stored(store.batch)) == [Send(link, Kept(3))]
+    assert isinstance(store, StoreBatch)
+    assert desk.core.handle(desk.now, BatchStored(store.batch)) == [Send(link, Kept(3))]
 
 
 def test_the_same_subscription_may_be_kept_again(desk: Desk) -> None:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from tests.coordinator.desk import Desk, planners
-from tocsin.coordinator.actions import Action, Decide, Store
-from tocsin.coordinator.answers import Proposal, Status
-from tocsin.coordinator.events import ApplyPlan, AskStatus, Balance, Drain, Heard, Lost, ShowPlan, Stored, Tick
-from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.actions import Action, Decide, StoreBatch
+from tocsin.coordinator.answers import NetworkStatus, Proposal
+from tocsin.coordinator.events import (
+    ApplyPlan,
+    AskStatus,
+    Balance,
+    BatchStored,
+    Drain,
+    Lost,
+    ShowPlan,
+    SignOfLife,
+    Tick,
+)
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.model.coordination import Absent, Handover, Load, Prepare, Prepared
 
 RATES = dict.fromkeys(range(8), 100.0)
 
 
-def crowd(limits: Limits | None = None, **thresholds: float) -> Desk:
+def crowd(limits: CoordinatorLimits | None = None, **thresholds: float) -> Desk:
     """Eight subscribers with a subscription each, all of them on "a"; then "b" comes."""
-    desk = Desk(limits or Limits(), planners(**thresholds))
+    desk = Desk(limits or CoordinatorLimits(), planners(**thresholds))
     desk.hello("a")
     for n in range(8):
         desk.settle(f"p{n}", n)
@@ -40,7 +50,7 @@ def finish(desk: Desk, actions: list[Action]) -> int:
 
 
 def people(desk: Desk) -> dict[str | None, int]:
-    places = desk.store.read().places
+    places = desk.store.read().assignments
     brokers = [place.broker for place in places]
     return {broker: brokers.count(broker) for broker in sorted(set(brokers), key=str)}
 
@@ -109,7 +119,7 @@ def test_plans_that_were_followed_are_counted_by_their_stage() -> None:
     desk.handle(Drain(0, "a"))
     finish(desk, desk.wait(0.1))
     status = desk.answer(desk.handle(AskStatus(1)))
-    assert isinstance(status, Status)
+    assert isinstance(status, NetworkStatus)
     assert status.plans == {"join": 1, "drain": 1}
 
 
@@ -123,7 +133,7 @@ def test_where_there_is_nothing_to_do_the_plan_says_why() -> None:
 
 
 def test_no_more_moves_than_allowed_are_under_way() -> None:
-    desk = crowd(Limits(in_flight=3))
+    desk = crowd(CoordinatorLimits(in_flight=3))
     desk.handle(Drain(0, "a"))
     assert len(desk.sent(desk.wait(2.0), Prepare)) == 3
     said = desk.say("b", Prepared("p0", 2)) + desk.say("a", Absent("p0", 1))
@@ -131,20 +141,20 @@ def test_no_more_moves_than_allowed_are_under_way() -> None:
 
 
 def test_no_more_moves_than_allowed_begin_in_a_second() -> None:
-    desk = crowd(Limits(per_second=2))
+    desk = crowd(CoordinatorLimits(per_second=2))
     desk.handle(Drain(0, "a"))
     assert len(desk.sent(desk.wait(0.9), Prepare)) == 2
     assert len(desk.sent(desk.wait(1.0), Prepare)) == 2
 
 
 def test_a_plan_whose_destination_dies_is_dropped() -> None:
-    desk = crowd(Limits(per_second=1))
+    desk = crowd(CoordinatorLimits(per_second=1))
     desk.handle(Drain(0, "a"))
     desk.wait(0.5)
     desk.handle(Lost(desk.links.pop("b")))
     assert desk.sent(desk.wait(desk.limits.grace), Prepare) == []
     status = desk.answer(desk.handle(AskStatus(1)))
-    assert isinstance(status, Status)
+    assert isinstance(status, NetworkStatus)
     assert (status.waiting, status.moving) == (0, 0)
 
 
@@ -157,7 +167,7 @@ def test_steps_whose_subscribers_are_elsewhere_by_now_are_left_out() -> None:
 
 
 def test_the_rest_of_a_plan_is_dropped_when_a_broker_is_to_drain() -> None:
-    desk = crowd(Limits(per_second=1))
+    desk = crowd(CoordinatorLimits(per_second=1))
     desk.handle(ApplyPlan(1))
     step = desk.handle(Drain(0, "b"))
     assert desk.sent(step + desk.wait(20), Prepare) == []
@@ -183,7 +193,7 @@ def test_rounds_wait_for_the_decision() -> None:
     asked(desk)
     desk.now += desk.limits.interval
     for link in desk.links.values():
-        desk.core.handle(desk.now, Heard(link))
+        desk.core.handle(desk.now, SignOfLife(link))
     assert not [action for action in desk.core.handle(desk.now, Tick()) if isinstance(action, Decide)]
 
 
@@ -191,7 +201,7 @@ def asked(desk: Desk) -> Decide:
     """The question of the next round, not yet answered."""
     desk.now += desk.limits.interval
     for link in desk.links.values():
-        desk.core.handle(desk.now, Heard(link))
+        desk.core.handle(desk.now, SignOfLife(link))
     (decide,) = [action for action in desk.core.handle(desk.now, Tick()) if isinstance(action, Decide)]
     return decide
 
@@ -200,11 +210,11 @@ def test_nothing_is_said_before_what_was_decided_before_it_is_stored() -> None:
     desk = crowd()
     (first,) = desk.core.handle(desk.now, Balance(1, False))
     (second,) = desk.core.handle(desk.now, Balance(2, True))
-    assert isinstance(first, Store)
-    assert isinstance(second, Store)
+    assert isinstance(first, StoreBatch)
+    assert isinstance(second, StoreBatch)
     assert desk.core.handle(desk.now, Drain(3, "nowhere")) == []
-    assert len(desk.core.handle(desk.now, Stored(first.batch))) == 1
-    assert len(desk.core.handle(desk.now, Stored(second.batch))) == 2
+    assert len(desk.core.handle(desk.now, BatchStored(first.batch))) == 1
+    assert len(desk.core.handle(desk.now, BatchStored(second.batch))) == 2
 
 
 def test_operators_read_names() -> None:

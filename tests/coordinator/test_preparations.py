@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.coordinator.desk import Desk
-from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.model.coordination import Prepare, Prepared
 
-ONE_AT_A_TIME = Limits(preparing_bytes=1)
+ONE_AT_A_TIME = CoordinatorLimits(preparing_bytes=1)
 
 
 def asked(desk: Desk) -> Desk:

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.coordinator import loads
-from tocsin.coordinator.loads import Loads
-from tocsin.coordinator.store.records import Broker
+from tocsin.coordinator import workload
+from tocsin.coordinator.store.records import BrokerRecord
+from tocsin.coordinator.workload import NamedWorkload
 
 
 @pytest.fixture
-def known() -> Loads:
-    known = Loads()
-    known.open(Broker("a", "ws://a"))
+def known() -> NamedWorkload:
+    known = NamedWorkload()
+    known.open(BrokerRecord("a", "ws://a"))
     known.seat("ann", "a", [7])
     return known
 
 
-def test_a_rate_is_kept_while_nobody_holds_its_subscription(known: Loads) -> None:
+def test_a_rate_is_kept_while_nobody_holds_its_subscription(known: NamedWorkload) -> None:
     known.rate({7: 600.0, 8: 300.0})
     known.drop("ann", 7)
-    assert (known.rate_of(7), known.planned("a")[0]) == (600, 0.0)
+    assert (known.rate_of(7), known.planned_load("a")[0]) == (600, 0.0)
     known.rate({7: 500.0})
     known.hold("ann", 7)
     known.hold("ann", 8)
-    assert (known.rate_of(7), known.rate_of(8), known.planned("a")[0]) == (500, 300, 1600.0)
+    assert (known.rate_of(7), known.rate_of(8), known.planned_load("a")[0]) == (500, 300, 1600.0)
 
 
-def test_of_too_many_that_nobody_holds_the_oldest_are_forgotten(known: Loads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loads, "MOST_UNHELD", 3)
+def test_of_too_many_that_nobody_holds_the_oldest_are_forgotten(
+    known: NamedWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workload, "MOST_UNHELD", 3)
     known.rate({7: 600.0})
     for subscription in range(10, 20):
         known.rate({subscription: 100.0})
@@ -38,7 +40,7 @@ def test_of_too_many_that_nobody_holds_the_oldest_are_forgotten(known: Loads, mo
     assert [known.rate_of(each) for each in (17, 18, 19, 7)] == [0, 100, 100, 600]
 
 
-def test_an_impossible_rate_is_passed_over(known: Loads) -> None:
+def test_an_impossible_rate_is_passed_over(known: NamedWorkload) -> None:
     known.rate({7: 600.0})
     known.rate({7: -1.0, 8: 1e300})
     assert (known.rate_of(7), known.rate_of(8)) == (600, 0)

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from tests.coordinator.desk import Desk
-from tocsin.coordinator.answers import Done, Located, Registered, Status
+from tocsin.coordinator.answers import Done, Located, NetworkStatus, Registered
 from tocsin.coordinator.events import AskStatus, Balance, Drain, Lost, RegisterBroker, RegisterUser, RequestBroker
-from tocsin.coordinator.store.records import Broker, Place
-from tocsin.coordinator.tokens import Claims, Key, Verifier
+from tocsin.coordinator.store.records import Assignment, BrokerRecord
+from tocsin.coordinator.tokens import Claims, SigningKey, Verifier
 from tocsin.errors import (
     ForbiddenError,
     InvalidError,
@@ -40,7 +40,7 @@ def test_a_broker_is_given_the_key_by_which_it_knows_subscribers(desk: Desk) -> 
 def test_a_subscriber_is_told_its_broker_when_that_is_prepared(desk: Desk) -> None:
     assert desk.sole(desk.request("ann"), Prepare) == ("a", Prepare("ann", 1, []))
     assert desk.answer(desk.say("a", Prepared("ann", 1))) == Located("a", "ws://a")
-    assert desk.place("ann") == Place("ann", "a", 1, None, 1)
+    assert desk.place("ann") == Assignment("ann", "a", 1, None, 1)
 
 
 def test_a_subscriber_that_is_placed_is_told_at_once(desk: Desk) -> None:
@@ -101,14 +101,14 @@ def test_only_subscribers_with_a_valid_token_are_placed(desk: Desk, claims: Clai
 
 
 def test_a_token_of_another_system_is_worth_nothing(desk: Desk) -> None:
-    token = Key.new().sign(Claims("ann", "subscriber", 1e12))
+    token = SigningKey.new().sign(Claims("ann", "subscriber", 1e12))
     assert isinstance(desk.answer(desk.handle(RequestBroker(1, token))), UnauthorizedError)
 
 
 @pytest.mark.parametrize("name", ["", "-ann", "ann smith", "a" * 129, "ann\n"])
 def test_what_is_no_name_is_not_registered(desk: Desk, name: str) -> None:
     assert isinstance(desk.answer(desk.handle(RegisterUser(1, name))), InvalidError)
-    assert desk.store.read().places == []
+    assert desk.store.read().assignments == []
 
 
 def test_a_place_that_is_none_is_refused(desk: Desk) -> None:
@@ -120,7 +120,7 @@ def test_a_broker_can_be_registered_before_it_comes(desk: Desk) -> None:
     answer = desk.answer(desk.handle(RegisterBroker(1, "c", "ws://c", 2.0, (3.0, 4.0))))
     assert isinstance(answer, Registered)
     assert Verifier(desk.store.keyring().trust).verify(answer.token, desk.now).role == "broker"
-    assert Broker("c", "ws://c", 2.0, (3.0, 4.0)) in desk.store.read().brokers
+    assert BrokerRecord("c", "ws://c", 2.0, (3.0, 4.0)) in desk.store.read().brokers
 
 
 def test_a_broker_that_cannot_be_is_not_registered(desk: Desk) -> None:
@@ -148,7 +148,7 @@ def test_the_status_tells_how_things_stand(desk: Desk) -> None:
     desk.handle(Drain(0, "b"))
     desk.handle(RegisterBroker(0, "c", "ws://c"))
     status = desk.answer(desk.handle(AskStatus(1)))
-    assert isinstance(status, Status)
+    assert isinstance(status, NetworkStatus)
     assert [(line.name, line.state, line.subscribers, line.online) for line in status.brokers] == [
         ("a", "serving", 1, 1),
         ("b", "draining", 0, 0),

@@ -7,7 +7,7 @@ import pytest
 from tests.coordinator.desk import Desk, held
 from tocsin.coordinator.answers import Located
 from tocsin.coordinator.events import Balance, Drain, RequestBroker
-from tocsin.coordinator.store.records import Place
+from tocsin.coordinator.store.records import Assignment
 from tocsin.model.coordination import (
     Absent,
     Arrived,
@@ -33,7 +33,7 @@ def desk() -> Desk:
         desk.say(broker, Load(0.0, 0.0))
     desk.handle(Drain(0, "a"))
     desk.wait(0.1)
-    assert desk.place("ann") == Place("ann", "a", 1, "b", 2)
+    assert desk.place("ann") == Assignment("ann", "a", 1, "b", 2)
     return desk
 
 
@@ -43,14 +43,14 @@ def test_a_move_is_taken_up_with_its_first_message(desk: Desk) -> None:
     assert desk.sole(desk.hello("b"), Prepare) == ("b", Prepare("ann", 2, [held(7)]))
     assert desk.sole(desk.say("b", Prepared("ann", 2)), Handover)[0] == "a"
     desk.say("a", Absent("ann", 1))
-    assert desk.place("ann") == Place("ann", "b", 2, None, 2)
+    assert desk.place("ann") == Assignment("ann", "b", 2, None, 2)
 
 
 def test_an_arrival_that_nobody_heard_of_is_seen(desk: Desk) -> None:
     desk.say("b", Prepared("ann", 2))
     desk.restart()
     desk.hello("b", serving=[StayId("ann", 2)])
-    assert desk.place("ann") == Place("ann", "b", 2, None, 2)
+    assert desk.place("ann") == Assignment("ann", "b", 2, None, 2)
     assert desk.sole(desk.hello("a", serving=[StayId("ann", 1)]), Release)[1] == Release("ann", 1)
 
 
@@ -58,7 +58,7 @@ def test_a_move_to_a_broker_that_does_not_return_is_given_up(desk: Desk) -> None
     desk.restart()
     desk.hello("a", serving=[StayId("ann", 1)])
     desk.wait(desk.limits.returning)
-    assert desk.place("ann") == Place("ann", "a", 1, None, 2)
+    assert desk.place("ann") == Assignment("ann", "a", 1, None, 2)
 
 
 def test_brokers_have_time_to_return(desk: Desk) -> None:
@@ -93,8 +93,8 @@ def test_what_was_known_is_known(desk: Desk) -> None:
 def test_a_stay_newer_than_any_known_is_believed(desk: Desk) -> None:
     desk.restart()
     desk.hello("c", serving=[StayId("ann", 9), StayId("bob", 4)])
-    assert desk.place("ann") == Place("ann", "c", 9, None, 9)
-    assert desk.place("bob") == Place("bob", "c", 4, None, 4)
+    assert desk.place("ann") == Assignment("ann", "c", 9, None, 9)
+    assert desk.place("bob") == Assignment("bob", "c", 4, None, 4)
     assert desk.sole(desk.hello("b", prepared=[StayId("ann", 2)]), Release)[1] == Release("ann", 2)
 
 
@@ -112,7 +112,7 @@ def test_a_first_placement_is_finished() -> None:
     desk.hello("a", prepared=[StayId("ann", 1)])
     desk.say("a", Prepared("ann", 1))
     desk.say("a", Arrived("ann", 1))
-    assert desk.place("ann") == Place("ann", "a", 1, None, 1)
+    assert desk.place("ann") == Assignment("ann", "a", 1, None, 1)
 
 
 @pytest.mark.parametrize("stay", [2**63 - 1, 2**62, 2**33])

@@ -25,7 +25,7 @@ def ended(seed: int, steps: int = 1500) -> World:
 def check(world: World) -> None:
     state = world.store.read()
     stays = {(name, *stay) for name, station in world.stations.items() for stay in station.stays}
-    placed = [place for place in state.places if place.broker is not None]
+    placed = [place for place in state.assignments if place.broker is not None]
     assert stays == {(place.broker, place.subscriber, place.stay) for place in placed}, "one stay each, and no other"
     for place in placed:
         assert place.broker not in (None, "a"), "nobody is on a broker that is gone"
@@ -52,7 +52,7 @@ def test_a_young_system_may_be_killed_too(steps: int) -> None:
 
 def test_the_same_seed_is_the_same_schedule() -> None:
     one, other = ended(11).store.read(), ended(11).store.read()
-    assert (one.places, one.held) == (other.places, other.held)
+    assert (one.assignments, one.held) == (other.assignments, other.held)
 
 
 def test_schedules_do_what_they_are_for() -> None:

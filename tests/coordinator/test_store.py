@@ -13,21 +13,21 @@ from msgspec.structs import replace
 
 from tests.coordinator.desk import held
 from tests.coordinator.postgresql import PostgresqlServer
-from tocsin.coordinator.store import Store
+from tocsin.coordinator.store import CoordinatorStore
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.store.opening import open_store as open_store_of
 from tocsin.coordinator.store.postgresql import PostgresqlStore
 from tocsin.coordinator.store.records import (
-    Broker,
+    Assignment,
+    BrokerRecord,
     Change,
+    DropAssignment,
     DropBroker,
     DropHeld,
-    DropPlace,
-    Place,
+    PutAssignment,
     PutBroker,
     PutCursors,
     PutHeld,
-    PutPlace,
     SetBalancing,
 )
 from tocsin.coordinator.store.sql import SCHEMA
@@ -37,7 +37,7 @@ from tocsin.model.histories import Cursor
 from tocsin.model.subscriber import Held
 from tocsin.settings.coordinator import Coordinator
 
-Open = Callable[[], Store]
+Open = Callable[[], CoordinatorStore]
 OF_THE_FIRST_SCHEMA = (
     "ALTER TABLE held DROP COLUMN incarnation",
     "ALTER TABLE places DROP COLUMN seen",
@@ -77,12 +77,12 @@ def _how(request: pytest.FixtureRequest, directory: Path) -> Open:
 
 
 def test_everything_written_is_there_for_the_next_process(open_store: Open) -> None:
-    broker = Broker("a", "ws://a", 2.5, (1.0, -2.0), draining=True)
-    place = Place("ann", "a", 3, "b", 4, 5.5, 6)
-    changes: list[Change] = [PutBroker(broker), PutPlace(place), PutHeld("ann", held(7, 5)), SetBalancing(False)]
+    broker = BrokerRecord("a", "ws://a", 2.5, (1.0, -2.0), draining=True)
+    place = Assignment("ann", "a", 3, "b", 4, 5.5, 6)
+    changes: list[Change] = [PutBroker(broker), PutAssignment(place), PutHeld("ann", held(7, 5)), SetBalancing(False)]
     open_store().write(changes)
     state = open_store().read()
-    assert (state.brokers, state.places, state.held, state.balancing) == (
+    assert (state.brokers, state.assignments, state.held, state.balancing) == (
         [broker],
         [place],
         {"ann": {7: held(7, 5)}},
@@ -92,7 +92,7 @@ def test_everything_written_is_there_for_the_next_process(open_store: Open) -> N
 
 def test_a_new_store_is_empty_and_balances(open_store: Open) -> None:
     state = open_store().read()
-    assert (state.brokers, state.places, state.held, state.balancing) == ([], [], {}, True)
+    assert (state.brokers, state.assignments, state.held, state.balancing) == ([], [], {}, True)
 
 
 def test_the_key_stays_the_same(open_store: Open) -> None:
@@ -104,35 +104,35 @@ def test_keys_tokens_and_names_can_be_changed_while_another_has_claimed_the_stor
     coordinator, program = open_store(), open_store()
     coordinator.claim()
     key = coordinator.keyring().signing
-    program.amend(lambda ring: ring.rotated(1.0, 2.0).without("id"), "ann", "bob")
+    program.amend(lambda ring: ring.rotate(1.0, 2.0).without("id"), "ann", "bob")
     program.amend(lambda ring: ring, "ann")
     ring = coordinator.keyring()
     assert [each.id for each in ring.keys][:-1] == [key.id]
     assert (ring.withdrawn, ring.names) == (frozenset({"id"}), 3)
     assert sorted(coordinator.unplaced()) == [("ann", 0), ("bob", 0)]
-    coordinator.write([PutPlace(Place("ann", "a", 1, None, 1))])
+    coordinator.write([PutAssignment(Assignment("ann", "a", 1, None, 1))])
     program.amend(lambda ring: ring, "ann")
     assert coordinator.unplaced() == [("bob", 0)], "who has a place keeps it"
-    assert Place("ann", "a", 1, None, 1) in coordinator.read().places
+    assert Assignment("ann", "a", 1, None, 1) in coordinator.read().assignments
 
 
 def test_a_name_that_was_removed_is_another_persons_when_it_is_registered_again(open_store: Open) -> None:
     coordinator, program = open_store(), open_store()
-    coordinator.write([PutPlace(Place("ann", coming=3, registration=1, gone=9.0))])
+    coordinator.write([PutAssignment(Assignment("ann", coming=3, registration=1, gone=9.0))])
     assert coordinator.unplaced() == []
     program.amend(lambda ring: ring, "ann")
     assert coordinator.unplaced() == [("ann", 2)]
     assert program.registration("ann") == 2
-    assert coordinator.read().places == [Place("ann", coming=3, registration=2)]
+    assert coordinator.read().assignments == [Assignment("ann", coming=3, registration=2)]
     program.amend(lambda ring: ring, "ann")
     assert (program.registration("ann"), program.registration("bob")) == (2, 0)
-    coordinator.write([DropPlace("ann"), DropPlace("ann")])
-    assert coordinator.read().places == []
+    coordinator.write([DropAssignment("ann"), DropAssignment("ann")])
+    assert coordinator.read().assignments == []
 
 
 def test_a_removed_brokers_tokens_are_worthless_from_the_same_moment(open_store: Open) -> None:
     store = open_store()
-    store.write([PutBroker(Broker("a", "ws://a")), PutBroker(Broker("b", "ws://b"))])
+    store.write([PutBroker(BrokerRecord("a", "ws://a")), PutBroker(BrokerRecord("b", "ws://b"))])
     store.write([DropBroker("a")])
     assert [broker.name for broker in store.read().brokers] == ["b"]
     assert store.keyring().series == {"a": 1}
@@ -188,10 +188,10 @@ def test_nobody_else_reads_a_file_of_keys(tmp_path: Path) -> None:
 
 def test_the_newest_record_counts(open_store: Open) -> None:
     store = open_store()
-    store.write([PutBroker(Broker("a", "ws://old")), PutPlace(Place("ann", "a", 1, None, 1))])
-    store.write([PutBroker(Broker("a", "ws://new")), PutPlace(Place("ann", "b", 2, None, 2))])
-    assert store.read().brokers == [Broker("a", "ws://new")]
-    assert store.read().places == [Place("ann", "b", 2, None, 2)]
+    store.write([PutBroker(BrokerRecord("a", "ws://old")), PutAssignment(Assignment("ann", "a", 1, None, 1))])
+    store.write([PutBroker(BrokerRecord("a", "ws://new")), PutAssignment(Assignment("ann", "b", 2, None, 2))])
+    assert store.read().brokers == [BrokerRecord("a", "ws://new")]
+    assert store.read().assignments == [Assignment("ann", "b", 2, None, 2)]
 
 
 def test_cursors_never_go_back(open_store: Open) -> None:
@@ -235,11 +235,11 @@ def test_a_large_batch_is_kept_as_a_whole(open_store: Open) -> None:
     store = open_store()
     changes: list[Change] = []
     for number in range(500):
-        changes += [PutPlace(Place(f"s{number}", "a", 1, None, 1)), PutHeld(f"s{number}", held(number, 1))]
+        changes += [PutAssignment(Assignment(f"s{number}", "a", 1, None, 1)), PutHeld(f"s{number}", held(number, 1))]
         changes.append(PutCursors(f"s{number}", {number: Cursor(number)}))
     store.write(changes)
     state = store.read()
-    assert len(state.places) == 500
+    assert len(state.assignments) == 500
     assert {name: mine[int(name[1:])].cursor for name, mine in state.held.items()} == {
         f"s{number}": max(number, 1) for number in range(500)
     }
@@ -251,19 +251,19 @@ def test_the_key_can_be_had_alone(open_store: Open) -> None:
 
 def test_the_largest_numbers_and_strange_texts_are_kept(open_store: Open) -> None:
     one = Held(2**63 - 1, "Überall 'und' \"nirgends\"", {"what": "ä\0\n", "list": [1, None, 2.5]}, 2**63 - 1, True)
-    broker = Broker("a", "ws://a?x=%s&y=?")
+    broker = BrokerRecord("a", "ws://a?x=%s&y=?")
     open_store().write([PutBroker(broker), PutHeld("ann", one)])
     state = open_store().read()
     assert (state.brokers, state.held) == ([broker], {"ann": {2**63 - 1: one}})
 
 
 def test_a_batch_that_is_refused_leaves_no_trace(open_durable: Open) -> None:
-    store, whole = open_durable(), PutPlace(Place("ann"))
+    store, whole = open_durable(), PutAssignment(Assignment("ann"))
     with pytest.raises(StorageError):
-        store.write([whole, PutPlace(Place("bob", broker=object()))])  # type: ignore[arg-type]
-    assert store.read().places == []
+        store.write([whole, PutAssignment(Assignment("bob", broker=object()))])  # type: ignore[arg-type]
+    assert store.read().assignments == []
     store.write([whole])
-    assert store.read().places == [Place("ann")]
+    assert store.read().assignments == [Assignment("ann")]
 
 
 def test_a_second_coordinator_is_refused_with_what_to_do(open_durable: Open) -> None:
@@ -304,11 +304,11 @@ def test_after_the_database_was_away_the_same_batch_is_kept(postgresql: Postgres
         try:
             for _ in range(2):
                 with pytest.raises(StorageError, match="see to the database"):
-                    store.write([PutPlace(Place("ann"))])
+                    store.write([PutAssignment(Assignment("ann"))])
         finally:
             postgresql.start()
-        store.write([PutPlace(Place("ann"))])
-        assert store.read().places == [Place("ann")]
+        store.write([PutAssignment(Assignment("ann"))])
+        assert store.read().assignments == [Assignment("ann")]
 
 
 def test_a_coordinator_that_comes_back_to_anothers_database_must_end(postgresql: PostgresqlServer) -> None:

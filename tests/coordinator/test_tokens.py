@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.coordinator.keyring import Keyring
-from tocsin.coordinator.tokens import Claims, Key, Verifier, claims
+from tocsin.coordinator.tokens import Claims, SigningKey, Verifier, claims
 from tocsin.errors import InvalidError, UnauthorizedError
 
 RING = Keyring.new()
@@ -47,19 +47,19 @@ def test_a_token_ends() -> None:
 
 def test_a_key_of_another_system_signs_nothing() -> None:
     with pytest.raises(UnauthorizedError, match="a key that is not in use here"):
-        verify(RING, Key.new().sign(ANN))
+        verify(RING, SigningKey.new().sign(ANN))
 
 
 def test_another_key_under_the_same_id_signs_nothing() -> None:
     with pytest.raises(UnauthorizedError, match="not signed here"):
-        verify(RING, msgspec.structs.replace(Key.new(), id=KEY.id).sign(ANN))
+        verify(RING, msgspec.structs.replace(SigningKey.new(), id=KEY.id).sign(ANN))
 
 
 def test_what_brokers_are_told_signs_nothing() -> None:
     told = RING.trust.keys[KEY.id].text
     assert KEY.secret not in msgspec.json.encode(RING.trust).decode()
     with pytest.raises(UnauthorizedError, match="not signed here"):
-        verify(RING, Key(KEY.id, told).sign(msgspec.structs.replace(ANN, role="operator")))
+        verify(RING, SigningKey(KEY.id, told).sign(msgspec.structs.replace(ANN, role="operator")))
 
 
 def test_claims_cannot_be_exchanged() -> None:
@@ -76,7 +76,7 @@ def test_a_token_of_an_earlier_version_is_refused_with_what_to_do() -> None:
 
 
 def test_two_keys_are_taken_for_a_while() -> None:
-    old, rotated = KEY.sign(ANN), RING.rotated(10.0, 50.0)
+    old, rotated = KEY.sign(ANN), RING.rotate(10.0, 50.0)
     new = rotated.signing.sign(ANN)
     assert verify(rotated, old, 40.0).expires == 50.0, "it ends with its key"
     assert verify(rotated, new, 99.0).name == "ann"
@@ -87,12 +87,12 @@ def test_two_keys_are_taken_for_a_while() -> None:
 
 
 def test_a_second_rotation_does_not_prolong_the_first_key() -> None:
-    ring = RING.rotated(10.0, 50.0).rotated(20.0, 90.0)
+    ring = RING.rotate(10.0, 50.0).rotate(20.0, 90.0)
     assert [key.until for key in ring.keys] == [50.0, 90.0, None]
 
 
 def test_a_key_that_is_known_to_others_can_be_ended_at_once() -> None:
-    ring = RING.without("id").without_name("bob").rotated(10.0, 10.0)
+    ring = RING.without("id").without_name("bob").rotate(10.0, 10.0)
     assert len(ring.keys) == 1
     assert (ring.withdrawn, ring.series) == (frozenset(), {}), "nothing that was withdrawn could be used any more"
     with pytest.raises(UnauthorizedError, match="not in use here"):
@@ -142,7 +142,7 @@ def test_a_changed_token_never_says_something_else(data: st.DataObject) -> None:
 
 
 def test_a_signature_that_was_found_right_is_right_for_the_same_key_and_words_only() -> None:
-    token, other = KEY.sign(ANN), msgspec.structs.replace(Key.new(), id=KEY.id)
+    token, other = KEY.sign(ANN), msgspec.structs.replace(SigningKey.new(), id=KEY.id)
     assert verify(RING, token) == verify(RING, token)
     body, _, mark = token.partition(".")
     for ring, forged in (

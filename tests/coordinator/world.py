@@ -16,20 +16,20 @@ from msgspec.structs import replace
 
 from tests.coordinator.desk import START, held, planners
 from tocsin.balance.policies import placement
-from tocsin.coordinator.actions import Action, Close, Decide, Reply, Send, Store
+from tocsin.coordinator.actions import Action, Close, Decide, Reply, Send, StoreBatch
 from tocsin.coordinator.answers import Located, Registered
 from tocsin.coordinator.core import Coordinator
 from tocsin.coordinator.events import (
+    BatchStored,
     Event,
-    Heard,
     Lost,
     Received,
     RegisterUser,
     RequestBroker,
-    Stored,
+    SignOfLife,
     Tick,
 )
-from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.model.coordination import (
     Absent,
@@ -52,7 +52,7 @@ from tocsin.model.coordination import (
 )
 from tocsin.model.subscriber import Held
 
-LIMITS = Limits(returning=4.0, preparing=3.0, arriving=3.0, interval=2.0, in_flight=4, per_second=10.0)
+LIMITS = CoordinatorLimits(returning=4.0, preparing=3.0, arriving=3.0, interval=2.0, in_flight=4, per_second=10.0)
 
 
 @dataclass
@@ -82,7 +82,7 @@ class World:
 
     def __init__(self, random: Random, brokers: int = 3, people: int = 5) -> None:
         self.random, self.now = random, START
-        self.store, self.batches = MemoryStore(), deque[Store]()
+        self.store, self.batches = MemoryStore(), deque[StoreBatch]()
         self.questions: list[Decide] = []
         self.stations = {name: Station(name) for name in "abcdefgh"[:brokers]}
         self.people = {f"p{n}": Person(f"p{n}") for n in range(people)}
@@ -105,7 +105,7 @@ class World:
 
     def _do(self, action: Action) -> None:
         match action:
-            case Store():
+            case StoreBatch():
                 self.batches.append(action)
             case Decide():
                 self.questions.append(action)
@@ -126,7 +126,7 @@ class World:
         state = self.store.read()
         self.said[type(message).__name__] += 1
         if isinstance(message, Prepare):
-            place = next(place for place in state.places if place.subscriber == message.subscriber)
+            place = next(place for place in state.assignments if place.subscriber == message.subscriber)
             assert message.stay <= place.coming, "a number is given that could be given again"
             stored = state.held.get(message.subscriber, {})
             for each in message.subscriptions:
@@ -290,7 +290,7 @@ class World:
         if self.batches:
             batch = self.batches.popleft()
             self.store.write(batch.changes)
-            self.tell(Stored(batch.batch))
+            self.tell(BatchStored(batch.batch))
 
     def decide(self) -> None:
         """The controller has made up its mind."""
@@ -304,6 +304,6 @@ class World:
             self.now = max(self.now, wake)
             for station in self.stations.values():
                 if station.link is not None:
-                    self.tell(Heard(station.link))
+                    self.tell(SignOfLife(station.link))
             self.tell(Tick())
         self.now = end

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tocsin.coordinator.answers import BrokerStatus, Status
+from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
 
 
-def status(loads: Sequence[float], decision: str = "", people: Sequence[int] = ()) -> Status:
+def status(loads: Sequence[float], decision: str = "", people: Sequence[int] = ()) -> NetworkStatus:
     """A network whose brokers have these loads."""
     counts = people or [10] * len(loads)
     brokers = [
@@ -18,4 +18,4 @@ def status(loads: Sequence[float], decision: str = "", people: Sequence[int] = (
     ]
     mean = float(np.mean(loads))
     cov = float(np.std(loads)) / mean if mean else 0.0
-    return Status(True, brokers, cov, mean, max(loads), sum(counts), 0, 0, 0, 0, decision)
+    return NetworkStatus(True, brokers, cov, mean, max(loads), sum(counts), 0, 0, 0, 0, decision)

@@ -11,8 +11,8 @@ import pytest
 from tocsin.broker import accounting, attachments, cache, catchup, delivery, demand, migration, reports, sessions
 from tocsin.client import inbox
 from tocsin.client import subscriptions as wishes
-from tocsin.coordinator import arrivals, ledger, loads, moves, places, placing, reminders
-from tocsin.coordinator.store.records import DropHeld, DropPlace
+from tocsin.coordinator import assignments, moves, outbox, placement, reconciliation, repair, workload
+from tocsin.coordinator.store.records import DropAssignment, DropHeld
 from tocsin.data.control import core as control
 from tocsin.data.control import pending
 from tocsin.data.control.events import RequestFailed
@@ -34,7 +34,7 @@ def takes_anything(
     return True
 
 
-def flushed_at_once(self: ledger.Ledger) -> list[Any]:
+def flushed_at_once(self: outbox.TransactionalOutbox) -> list[Any]:
     self._stored = self._batch + 1
     return _flush(self)
 
@@ -47,7 +47,7 @@ def says_all_is_here(self: cache.ResultCache, be: int, execution: int) -> list[t
     return _after(self, be, execution) or []
 
 
-def ahead_of_its_time(self: places.Places, subscriber: str, cursors: Cursors, broker: str) -> None:
+def ahead_of_its_time(self: assignments.Assignments, subscriber: str, cursors: Cursors, broker: str) -> None:
     ahead = {be: meant(cursor, "") for be, cursor in cursors.items()}
     _advance(self, subscriber, {be: Cursor(each.execution + 2, each.incarnation) for be, each in ahead.items()}, broker)
 
@@ -79,18 +79,18 @@ def begins_at_nothing(self: accounting.DataRate, now: float, rate: float, second
     self._said, self._until = faded + rate * seconds / self._span, now
 
 
-def forgets_at_once(self: places.Places, subscriber: str, until: float, registration: int = 0) -> None:
+def forgets_at_once(self: assignments.Assignments, subscriber: str, until: float, registration: int = 0) -> None:
     """Keeps no trace of somebody who was removed."""
     for subscription in self._held.pop(subscriber, {}):
-        self._ledger.write(DropHeld(subscriber, subscription))
-    place = self._places.pop(subscriber, None)
+        self._outbox.write(DropHeld(subscriber, subscription))
+    place = self._assignments.pop(subscriber, None)
     if place and place.broker:
         self._on[place.broker].pop(subscriber)
-    self._ledger.write(DropPlace(subscriber))
+    self._outbox.write(DropAssignment(subscriber))
 
 
-def thinks_of_the_broker_alone(self: placing.Placing, subscriber: str) -> bool:
-    return not (self._moves.get(subscriber) or self._registry.alive(self._places.get(subscriber).broker))
+def thinks_of_the_broker_alone(self: placement.PlacementQueue, subscriber: str) -> bool:
+    return not (self._moves.get(subscriber) or self._registry.alive(self._assignments.get(subscriber).broker))
 
 
 def looks_when_asked(self: control.ControlCore, turn: Any, channel: str) -> Any:
@@ -119,33 +119,33 @@ def is_silent_when_refused(self: control.ControlCore, event: Any) -> list[Any]:
 
 _handle, _begin, _results = control.ControlCore.handle, control.ControlCore._begin, control.ControlCore._results
 _hand = catchup.Catchup._hand
-_flush, _after, _advance = ledger.Ledger.flush, cache.ResultCache.after, places.Places.advance
+_flush, _after, _advance = outbox.TransactionalOutbox.flush, cache.ResultCache.after, assignments.Assignments.advance
 
 RARE = (104, 113, 119, 138, 159, 210, 243, 280, 338, 360, 414, 533, 636, 717)
 """Schedules that catch what few others do."""
 
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a subscriber's core takes notes twice": (inbox.Inbox, "_takes", takes_anything),
-    "the coordinator speaks before it has stored": (ledger.Ledger, "flush", flushed_at_once),
+    "the coordinator speaks before it has stored": (outbox.TransactionalOutbox, "flush", flushed_at_once),
     "a broker goes on from what it sent, not from what arrived": (sessions, "_rewind", goes_on_from_where_it_was),
     "the cache says it has everything": (cache.ResultCache, "after", says_all_is_here),
-    "the coordinator stores cursors that are too far": (places.Places, "advance", ahead_of_its_time),
+    "the coordinator stores cursors that are too far": (assignments.Assignments, "advance", ahead_of_its_time),
     "a broker acknowledges what was never had": (reports.Reports, "acknowledged", too_far),
     "a subscriber's core does not ask again": (wishes.Subscriptions, "welcomed", asks_for_nothing),
     "a broker waits for ever for what was lost with its link": (delivery.Delivery, "lost", nothing),
     "a broker never detaches": (attachments.Attachments, "_detach", nothing),
-    "the coordinator does not remind brokers": (reminders.Reminders, "remind", nothing),
-    "a destination is not told of a subscription made meanwhile": (moves.Moves, "changed", nothing),
+    "the coordinator does not remind brokers": (repair.Repair, "remind", nothing),
+    "a destination is not told of a subscription made meanwhile": (moves.OngoingMoves, "changed", nothing),
     "a stay is never ended": (migration.Migration, "_end", nothing),
-    "what is given up still counts": (loads.Loads, "drop", nothing),
-    "whoever is on a broker that returns counts nowhere": (arrivals, "_seat", nothing),
+    "what is given up still counts": (workload.NamedWorkload, "drop", nothing),
+    "whoever is on a broker that returns counts nowhere": (reconciliation, "_seat", nothing),
     "a broker meters rates by itself, from nothing on": (accounting.DataRate, "hear", begins_at_nothing),
-    "whoever is away weighs as before": (loads.Loads, "suspend", nothing),
-    "whoever is back weighs nothing": (loads.Loads, "resume", nothing),
+    "whoever is away weighs as before": (workload.NamedWorkload, "suspend", nothing),
+    "whoever is back weighs nothing": (workload.NamedWorkload, "resume", nothing),
     "nothing is pulled for whoever is back": (demand.Demand, "resume", nothing),
-    "that somebody was removed is forgotten at once": (places.Places, "remove", forgets_at_once),
-    "a destination keeps somebody who was removed": (moves.Moves, "abandon", nothing),
-    "somebody who was removed is placed again": (placing.Placing, "_homeless", thinks_of_the_broker_alone),
+    "that somebody was removed is forgotten at once": (assignments.Assignments, "remove", forgets_at_once),
+    "a destination keeps somebody who was removed": (moves.OngoingMoves, "abandon", nothing),
+    "somebody who was removed is placed again": (placement.PlacementQueue, "_homeless", thinks_of_the_broker_alone),
     "those behind are never served": (catchup.Catchup, "_pull", nothing),
     "what is gone is skipped in silence": (catchup.Catchup, "_skip", skips_in_silence),
     "who could not take a note is given later ones": (catchup.Catchup, "_hand", forgets_who_was_cut_short),

@@ -16,11 +16,11 @@ from tocsin.broker import actions, events
 from tocsin.broker.core import BrokerCore
 from tocsin.coordinator import actions as doings
 from tocsin.coordinator.core import Coordinator
-from tocsin.coordinator.events import Received, Stored
-from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.events import BatchStored, Received
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.memory import MemoryStore
-from tocsin.coordinator.store.records import Broker as BrokerRecord
-from tocsin.coordinator.store.records import Place, PutBroker, PutHeld, PutPlace
+from tocsin.coordinator.store.records import Assignment, PutAssignment, PutBroker, PutHeld
+from tocsin.coordinator.store.records import BrokerRecord as BrokerRecord
 from tocsin.model.coordination import Hello, Prepare
 from tocsin.model.parts import PART_BYTES
 from tocsin.model.subscriber import Held, Login, Welcome
@@ -43,7 +43,9 @@ class Pair:
 
     def start_coordinator(self) -> None:
         """It begins with what is stored, and the broker connects."""
-        self.coordinator = Coordinator(self.store.read(), self.now, placement("round-robin"), planners(), Limits())
+        self.coordinator = Coordinator(
+            self.store.read(), self.now, placement("round-robin"), planners(), CoordinatorLimits()
+        )
         self.link += 1
         self.tell(events.Lost("coordinator"))
         self.tell(events.Connected("coordinator"))
@@ -64,9 +66,9 @@ class Pair:
                 self._todo.extend(self.coordinator.handle(self.now, Received(self.link, message)))
             case actions.Send(_, frame):
                 self.sent.append(frame)
-            case doings.Store(batch, changes):
+            case doings.StoreBatch(batch, changes):
                 self.store.write(changes)
-                self._todo.extend(self.coordinator.handle(self.now, Stored(batch)))
+                self._todo.extend(self.coordinator.handle(self.now, BatchStored(batch)))
             case doings.Send(_, message):
                 # It is read in turn, when all that was said before it has been.
                 self.waiting += (size := self._weigh(message))
@@ -94,7 +96,7 @@ def settled(people: int, subscriptions: int, parameter: str = "") -> MemoryStore
     store.write([PutBroker(BrokerRecord("a", "ws://a"))])
     for person in range(people):
         name = f"subscriber-{person:06}"
-        store.write([PutPlace(Place(name, "a", 1, None, 1))])
+        store.write([PutAssignment(Assignment(name, "a", 1, None, 1))])
         for _ in range(subscriptions):
             number += 1
             store.write([PutHeld(name, Held(number, "c", {"v": number, "text": parameter}, 0))])

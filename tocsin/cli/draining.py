@@ -9,7 +9,7 @@ from tocsin.cli import messages
 from tocsin.cli.connection import Server
 from tocsin.cli.network import status_of
 from tocsin.cli.waiting import Reasons
-from tocsin.coordinator.answers import Status
+from tocsin.coordinator.answers import NetworkStatus
 
 _LOOK_SECONDS: Final = 0.5
 _OPEN: Final = ("serving", "joining")
@@ -29,9 +29,9 @@ def wait_empty(server: Server, broker: str) -> None:
             time.sleep(_LOOK_SECONDS)
 
 
-def _left(status: Status, broker: str) -> int:
+def _left(status: NetworkStatus, broker: str) -> int:
     return sum(each.subscribers for each in status.brokers if each.name == broker)
 
 
-def _refuges(status: Status, broker: str) -> list[str]:
+def _refuges(status: NetworkStatus, broker: str) -> list[str]:
     return [each.name for each in status.brokers if each.name != broker and each.state in _OPEN]

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tocsin.balance.model.explain import rate
 from tocsin.cli.connection import Server
-from tocsin.coordinator.answers import BrokerStatus, Status
+from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
 from tocsin.errors import UnavailableError
 from tocsin.trust import trust
 
@@ -36,7 +36,7 @@ class Slow(msgspec.Struct, frozen=True):
 class Network:
     """All that is shown. A broker missing from ``slow`` did not say who is."""
 
-    status: Status
+    status: NetworkStatus
     slow: dict[str, Slow]
 
 
@@ -49,10 +49,10 @@ def look(server: Server, token: str | None) -> Network:
         return Network(status, {broker.name: slow for broker, slow in found if slow is not None})
 
 
-def status_of(server: Server) -> Status:
+def status_of(server: Server) -> NetworkStatus:
     """How things stand, as a coordinator says; what answers otherwise is none, and an UnavailableError."""
     try:
-        return msgspec.json.decode(server.get("/status"), type=Status)
+        return msgspec.json.decode(server.get("/status"), type=NetworkStatus)
     except msgspec.DecodeError:
         raise UnavailableError(
             f"{server.url} answers, but not as a coordinator does; {server.option} names another"
@@ -105,7 +105,7 @@ def _brokers(network: Network) -> RenderableType:
     return table
 
 
-def _summary(status: Status) -> Iterator[Text]:
+def _summary(status: NetworkStatus) -> Iterator[Text]:
     yield Text(f"cov {status.cov:.3f}   highest {rate(status.highest)}   mean {rate(status.mean)}")
     yield Text(
         f"{status.subscribers:,} subscribers   {status.moving:,} moving   {status.waiting:,} waiting to move   "

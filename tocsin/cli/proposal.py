@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.balance.model.explain import rate
-from tocsin.coordinator.answers import Change, Proposal
+from tocsin.coordinator.answers import Proposal, ProposedChange
 
 
 def shown(answer: bytes, *, carried_out: bool) -> Iterator[RenderableType]:
@@ -31,7 +31,7 @@ def shown(answer: bytes, *, carried_out: bool) -> Iterator[RenderableType]:
         yield Text(f"{moved} would be moved; 'tocsin balance apply' does it.")
 
 
-def _table(brokers: list[Change]) -> Table:
+def _table(brokers: list[ProposedChange]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("broker")
     for heading in ("load before", "after", "leave", "come"):

@@ -104,14 +104,14 @@ def fluid(
     There is a BE subscription for every 10 subscribers, who hold 10 to 30 each; rates go up and down as in the paper.
     """
     from tocsin.balance.instances.kinds import InstanceKind, make
-    from tocsin.coordinator.limits import Limits
+    from tocsin.coordinator.limits import CoordinatorLimits
     from tocsin.simulate.fluid import Fluid
     from tocsin.simulate.scenarios import popularity as laws
 
     law, chosen, seconds = laws.popularity(popularity), _policy(policy, "nearest", alpha, beta), minutes * 60.0
     kind = InstanceKind(subscribers, brokers, max(subscribers // 10, 1), (10, 30), law.exponent, skew=skew)
     kind = replace(kind, communities=law.communities)
-    limits = replace(Limits(), per_second=moves) if moves else Limits()
+    limits = replace(CoordinatorLimits(), per_second=moves) if moves else CoordinatorLimits()
 
     def flow(progress: Callable[[float], None]) -> Record:
         return Fluid(*make(kind, seed), seed, chosen, seconds, limits=limits, progress=progress).run()

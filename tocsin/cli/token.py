@@ -17,7 +17,7 @@ from tocsin.cli import invocation, messages, output
 from tocsin.errors import InvalidError, NotFoundError
 
 if TYPE_CHECKING:
-    from tocsin.coordinator.store import Store
+    from tocsin.coordinator.store import CoordinatorStore
 
 app = typer.Typer(
     help="Tokens: add, list and revoke those of the data cluster; sign and withdraw those of coordinator and brokers.",
@@ -136,12 +136,12 @@ def rotate(
     life = invocation(context).settings.coordinator.token_seconds if days is None else days * 86_400
     now = time.time()
     with _coordinator_store(context) as store:
-        store.amend(lambda keyring: keyring.rotated(now, now + life))
+        store.amend(lambda keyring: keyring.rotate(now, now + life))
     old = f"for {life / 86_400:g} days" if life else "no more"
     messages.print(Text(f"A new key signs from now on; what was signed before is taken {old}."), soft_wrap=True)
 
 
-def _coordinator_store(context: typer.Context) -> AbstractContextManager[Store]:
+def _coordinator_store(context: typer.Context) -> AbstractContextManager[CoordinatorStore]:
     from contextlib import closing
 
     from tocsin.coordinator.store.opening import open_store

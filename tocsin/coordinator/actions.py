@@ -29,9 +29,9 @@ class Close:
 
 
 @dataclass(frozen=True)
-class Store:
-    """Keep this batch, after all before it, and say ``Stored`` when it is kept. A batch that is refused is to be tried
-    again: until it is kept, nothing that depends on it is said to anybody."""
+class StoreBatch:
+    """Keep this batch, after all before it, and say ``BatchStored`` when it is kept. A batch that is refused is to be
+    tried again: until it is kept, nothing that depends on it is said to anybody."""
 
     batch: int
     changes: tuple[Change, ...]
@@ -60,4 +60,4 @@ class Reply:
     answer: Answer | TocsinError
 
 
-Action = Send | Close | Store | Decide | Reply
+Action = Send | Close | StoreBatch | Decide | Reply

@@ -23,7 +23,7 @@ class Done(msgspec.Struct, frozen=True):
     """It is done, and would outlive a crash."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class ProposedChange(msgspec.Struct, frozen=True):
     """A broker's load before and after a plan, and how many leave it and come to it."""
 
     broker: str
@@ -43,7 +43,7 @@ class Proposal(msgspec.Struct, frozen=True):
     reason: str
     moves: int = 0
     sentences: list[str] = []
-    brokers: list[Change] = []
+    brokers: list[ProposedChange] = []
     refused: list[str] = []
 
 
@@ -70,14 +70,14 @@ class BrokerStatus(msgspec.Struct, frozen=True):
         return (measured - self.planned) / max(measured, self.planned) if measured or self.planned else 0.0
 
 
-class Health(msgspec.Struct, frozen=True):
+class CoordinatorHealth(msgspec.Struct, frozen=True):
     """How the coordinator is. ``problems`` are sentences for an operator, empty when all is well."""
 
     status: str
     problems: list[str] = []
 
 
-class Status(msgspec.Struct, frozen=True):
+class NetworkStatus(msgspec.Struct, frozen=True):
     """How things stand.
 
     ``cov``, ``mean`` and ``highest`` are of the brokers that take subscribers. ``moving`` are under way, ``waiting``
@@ -101,4 +101,4 @@ class Status(msgspec.Struct, frozen=True):
     problems: list[str] = []
 
 
-Answer = Registered | Located | Done | Proposal | Status
+Answer = Registered | Located | Done | Proposal | NetworkStatus

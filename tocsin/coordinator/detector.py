@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.registry import Member, Registry
+from tocsin.coordinator.limits import CoordinatorLimits
+from tocsin.coordinator.registry import BrokerMember, BrokerRegistry
 
 
 class Detector:
@@ -15,18 +15,18 @@ class Detector:
     placed elsewhere under a new stay; when it is back, it is told to release them.
     """
 
-    def __init__(self, registry: Registry, limits: Limits) -> None:
+    def __init__(self, registry: BrokerRegistry, limits: CoordinatorLimits) -> None:
         self._registry, self._limits = registry, limits
 
-    def heard(self, now: float, member: Member) -> None:
+    def heard(self, now: float, member: BrokerMember) -> None:
         """A connected broker gave a sign of life."""
         member.due = now + self._limits.silence
 
-    def lost(self, now: float, member: Member) -> None:
+    def lost(self, now: float, member: BrokerMember) -> None:
         """A broker's connection is gone."""
         member.due = now + self._limits.grace
 
-    def fallen(self, now: float) -> list[Member]:
+    def fallen(self, now: float) -> list[BrokerMember]:
         """The brokers that are dead from now on."""
         fallen = [member for member in self._registry if not member.dead and member.due <= now]
         for member in fallen:

@@ -30,7 +30,7 @@ class Received:
 
 
 @dataclass(frozen=True)
-class Heard:
+class SignOfLife:
     """Any other sign of life on a link, such as the answer to a ping."""
 
     link: Link
@@ -44,7 +44,7 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Stored:
+class BatchStored:
     """This batch, and so all before it, would outlive a crash."""
 
     batch: int
@@ -155,7 +155,7 @@ class Drain:
 
 @dataclass(frozen=True)
 class AskStatus:
-    """How things stand; :class:`~tocsin.coordinator.answers.Status`."""
+    """How things stand; :class:`~tocsin.coordinator.answers.NetworkStatus`."""
 
     handle: Handle
 
@@ -163,4 +163,4 @@ class AskStatus:
 Removal = Unregister | RemoveUser | RemoveBroker
 Order = RegisterUser | RegisterBroker | RequestBroker | Removal | Balance | ShowPlan | ApplyPlan | Drain
 Request = Order | AskStatus
-Event = Tick | Received | Heard | Lost | Stored | Amended | Decided | Request
+Event = Tick | Received | SignOfLife | Lost | BatchStored | Amended | Decided | Request

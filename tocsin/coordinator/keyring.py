@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from tocsin.coordinator.tokens import Claims, Key
+from tocsin.coordinator.tokens import Claims, SigningKey
 from tocsin.model.trust import PublicKey, Trust
 
 
@@ -19,7 +19,7 @@ class Keyring(msgspec.Struct, frozen=True):
         names: how many names were registered beside the coordinator, so that it notices one more.
     """
 
-    keys: tuple[Key, ...]
+    keys: tuple[SigningKey, ...]
     withdrawn: frozenset[str] = frozenset()
     series: dict[str, int] = {}
     names: int = 0
@@ -28,10 +28,10 @@ class Keyring(msgspec.Struct, frozen=True):
     @classmethod
     def new(cls) -> Keyring:
         """One with a key of its own."""
-        return cls((Key.new(),))
+        return cls((SigningKey.new(),))
 
     @property
-    def signing(self) -> Key:
+    def signing(self) -> SigningKey:
         """The key that signs."""
         return self.keys[-1]
 
@@ -46,13 +46,13 @@ class Keyring(msgspec.Struct, frozen=True):
         kept = tuple(key for key in self.keys if key.until is None or key.until > now)
         return self if len(kept) == len(self.keys) else replace(self, keys=kept)
 
-    def rotated(self, now: float, until: float) -> Keyring:
+    def rotate(self, now: float, until: float) -> Keyring:
         """With a new key; what the one before has signed is taken until ``until``. Keys whose time has come are gone.
 
         If nothing of what was signed so far is taken any more, nothing needs to stay withdrawn.
         """
         ending = [replace(key, until=until if key.until is None else min(key.until, until)) for key in self.keys]
-        kept = replace(self, keys=(*ending, Key.new())).at(now)
+        kept = replace(self, keys=(*ending, SigningKey.new())).at(now)
         return kept if len(kept.keys) > 1 else Keyring(kept.keys, names=self.names, longest=self.longest)
 
     def without(self, token: str) -> Keyring:

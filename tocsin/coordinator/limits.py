@@ -8,7 +8,7 @@ from tocsin.model.coordination import AWAY_SECONDS
 
 
 @dataclass(frozen=True)
-class Limits:
+class CoordinatorLimits:
     """Times are in seconds.
 
     Args:

@@ -36,7 +36,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Ended:
+class MoveEnded:
     """A move is over; if not ``settled``, the subscriber is where it was; if ``placed``, it was nowhere before."""
 
     subscriber: str

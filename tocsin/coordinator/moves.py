@@ -2,7 +2,7 @@
 
 A move begins with a new number for the stay it leads to, stored before anybody hears it. The destination prepares; then
 the source tells the subscriber; when it has arrived, or the source says that it is absent, or there is no source that
-lives, the new place is stored and the source told to let go.
+lives, the new assignment is stored and the source told to let go.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from msgspec.structs import replace
 
 from tocsin.coordinator.actions import Reply
 from tocsin.coordinator.answers import Located
+from tocsin.coordinator.assignments import Assignments
 from tocsin.coordinator.events import Link
-from tocsin.coordinator.ledger import Ledger
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.loads import Loads
-from tocsin.coordinator.move import Ended, Move, Phase
-from tocsin.coordinator.places import Places
+from tocsin.coordinator.limits import CoordinatorLimits
+from tocsin.coordinator.move import Move, MoveEnded, Phase
+from tocsin.coordinator.outbox import TransactionalOutbox
 from tocsin.coordinator.preparations import Preparations
-from tocsin.coordinator.registry import Registry
-from tocsin.coordinator.reminders import Reminders
-from tocsin.coordinator.store.records import Place
+from tocsin.coordinator.registry import BrokerRegistry
+from tocsin.coordinator.repair import Repair
+from tocsin.coordinator.store.records import Assignment
+from tocsin.coordinator.workload import NamedWorkload
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.model.coordination import Handover, Kept, Release
 
 
-class Moves:
+class OngoingMoves:
     """All moves under way, at most one per subscriber.
 
     What can go wrong, and what then happens:
@@ -36,26 +36,26 @@ class Moves:
     - The subscriber does not come in time: the move is given up, the destination is told to release the new stay.
     - The source dies: as soon as the destination is prepared, the subscriber belongs there.
     - A link is lost: what is not yet answered is said again when the broker is back.
-    - The coordinator restarts: moves are read back from the places, and begin again with their first message.
+    - The coordinator restarts: moves are read back from the assignments, and begin again with their first message.
     - The subscriber is removed: the move ends, and both brokers are told to release it.
     - The subscriber subscribes at the source meanwhile: the destination prepares again, and only then is it ``Kept``.
     """
 
     def __init__(
         self,
-        registry: Registry,
-        places: Places,
-        loads: Loads,
-        ledger: Ledger,
-        limits: Limits,
+        registry: BrokerRegistry,
+        assignments: Assignments,
+        workload: NamedWorkload,
+        outbox: TransactionalOutbox,
+        limits: CoordinatorLimits,
         preparations: Preparations,
-        reminders: Reminders,
+        repair: Repair,
     ) -> None:
-        self._registry, self._places, self._loads, self._ledger = registry, places, loads, ledger
-        self._limits, self._preparations, self._reminders = limits, preparations, reminders
+        self._registry, self._assignments, self._workload, self._outbox = registry, assignments, workload, outbox
+        self._limits, self._preparations, self._repair = limits, preparations, repair
         self._moves: dict[str, Move] = {}
         self._deadlines: list[tuple[float, str, int]] = []
-        self.ended: list[Ended] = []
+        self.ended: list[MoveEnded] = []
 
     def __len__(self) -> int:
         return len(self._moves)
@@ -66,18 +66,18 @@ class Moves:
 
     def start(self, now: float, subscriber: str, destination: str) -> Move:
         """Begins to move a subscriber, or to place it."""
-        place = self._places.get(subscriber)
-        place = replace(place, destination=destination, coming=place.coming + 1)
-        move = self._moves[subscriber] = Move(subscriber, place.coming)
-        self._put(place)
+        assignment = self._assignments.get(subscriber)
+        assignment = replace(assignment, destination=destination, coming=assignment.coming + 1)
+        move = self._moves[subscriber] = Move(subscriber, assignment.coming)
+        self._put(assignment)
         self._prepare(now, move)
         return move
 
     def restore(self, now: float) -> None:
         """Takes up the moves that were under way when the coordinator ended."""
-        for place in self._places.all():
-            if place.destination is not None:
-                move = self._moves[place.subscriber] = Move(place.subscriber, place.coming)
+        for assignment in self._assignments.all():
+            if assignment.destination is not None:
+                move = self._moves[assignment.subscriber] = Move(assignment.subscriber, assignment.coming)
                 self._limit(move, now + self._limits.returning + self._limits.preparing)
 
     def prepared(self, now: float, subscriber: str, stay: int) -> None:
@@ -90,10 +90,10 @@ class Moves:
             return
         move.phase = Phase.TELLING
         self._pay(move)
-        if not self._registry.alive(self._places.get(subscriber).broker):
+        if not self._registry.alive(self._assignments.get(subscriber).broker):
             self._settle(move)
             return
-        self._answer(move, self._places.get(subscriber).destination)
+        self._answer(move, self._assignments.get(subscriber).destination)
         self._limit(move, now + self._limits.arriving)
         self._tell(move)
 
@@ -105,7 +105,7 @@ class Moves:
     def absent(self, subscriber: str, stay: int) -> None:
         """The source has nobody to tell. ``stay`` is the one to be left."""
         move = self._moves.get(subscriber)
-        if move and move.phase is Phase.TELLING and stay == self._places.get(subscriber).stay:
+        if move and move.phase is Phase.TELLING and stay == self._assignments.get(subscriber).stay:
             self._settle(move)
 
     def arrived(self, subscriber: str, stay: int) -> None:
@@ -124,20 +124,20 @@ class Moves:
     def returned(self, now: float, broker: str, prepared: set[tuple[str, int]]) -> None:
         """A broker is back, prepared for these stays: says again what it may not have heard."""
         for move in list(self._moves.values()):
-            place = self._places.get(move.subscriber)
+            assignment = self._assignments.get(move.subscriber)
             told = move.phase is Phase.TELLING
-            if place.destination == broker and not (told and (move.subscriber, move.stay) in prepared):
+            if assignment.destination == broker and not (told and (move.subscriber, move.stay) in prepared):
                 self._prepare(now, move)
-            elif place.broker == broker and told:
+            elif assignment.broker == broker and told:
                 self._tell(move)
 
     def fallen(self, broker: str) -> None:
         """A broker is dead: nobody goes there, and nobody need be told by it."""
         for move in list(self._moves.values()):
-            place = self._places.get(move.subscriber)
-            if place.destination == broker:
+            assignment = self._assignments.get(move.subscriber)
+            if assignment.destination == broker:
                 self._cancel(move, f"broker {broker} has died")
-            elif place.broker == broker and move.phase is Phase.TELLING:
+            elif assignment.broker == broker and move.phase is Phase.TELLING:
                 self._settle(move)
 
     def expire(self, now: float) -> None:
@@ -153,12 +153,12 @@ class Moves:
         if move := self._moves.get(subscriber):
             self._cancel(move, reason)
 
-    def abandon(self, place: Place, error: TocsinError) -> None:
-        """Ends the move of somebody who is no more and was at this place, if there is one."""
-        if move := self._moves.pop(place.subscriber, None):
-            self._ledger.send(self._registry.link(place.destination), Release(place.subscriber, move.stay))
+    def abandon(self, assignment: Assignment, error: TocsinError) -> None:
+        """Ends the move of somebody who is no more and had this assignment, if there is one."""
+        if move := self._moves.pop(assignment.subscriber, None):
+            self._outbox.send(self._registry.link(assignment.destination), Release(assignment.subscriber, move.stay))
             for waiter in move.waiters:
-                self._ledger.say(Reply(waiter, error))
+                self._outbox.say(Reply(waiter, error))
 
     def wake(self) -> float | None:
         """When the next deadline is."""
@@ -168,39 +168,39 @@ class Moves:
         move = self._moves.get(subscriber)
         return move if move is not None and move.stay == stay else None
 
-    def _put(self, place: Place) -> None:
-        self._places.put(place)
-        held = [each.subscription for each in self._places.held(place.subscriber)]
-        self._loads.seat(place.subscriber, place.destination or place.broker, held)
+    def _put(self, assignment: Assignment) -> None:
+        self._assignments.put(assignment)
+        held = [each.subscription for each in self._assignments.held(assignment.subscriber)]
+        self._workload.seat(assignment.subscriber, assignment.destination or assignment.broker, held)
 
     def _prepare(self, now: float, move: Move) -> None:
         move.phase, move.outdated = Phase.PREPARING, False
         self._limit(move, now + self._limits.preparing)
-        self._preparations.ask(self._places.get(move.subscriber).destination, move.subscriber, move.stay)
+        self._preparations.ask(self._assignments.get(move.subscriber).destination, move.subscriber, move.stay)
 
     def _tell(self, move: Move) -> None:
-        place = self._places.get(move.subscriber)
-        url = self._registry.member(str(place.destination)).record.url
-        self._ledger.send(self._registry.link(place.broker), Handover(move.subscriber, place.stay, url))
+        assignment = self._assignments.get(move.subscriber)
+        url = self._registry.member(str(assignment.destination)).record.url
+        self._outbox.send(self._registry.link(assignment.broker), Handover(move.subscriber, assignment.stay, url))
 
     def _settle(self, move: Move) -> None:
-        before = self._places.get(move.subscriber)
+        before = self._assignments.get(move.subscriber)
         now = replace(before, broker=before.destination, stay=move.stay, destination=None)
         self._put(now)
         if move.phase is Phase.PREPARING:
             # It came before the destination had answered, which may not know the latest subscriptions.
-            self._reminders.remind(now, answers=2)
+            self._repair.remind(now, answers=2)
         else:
-            self._reminders.sure(move.subscriber)
+            self._repair.sure(move.subscriber)
         self._pay(move)
-        self._ledger.send(self._registry.link(before.broker), Release(move.subscriber, before.stay))
+        self._outbox.send(self._registry.link(before.broker), Release(move.subscriber, before.stay))
         self._answer(move, now.broker)
         self._end(move, settled=True, placed=before.broker is None)
 
     def _cancel(self, move: Move, reason: str) -> None:
-        before = self._places.get(move.subscriber)
+        before = self._assignments.get(move.subscriber)
         self._put(replace(before, destination=None))
-        self._ledger.send(self._registry.link(before.destination), Release(move.subscriber, move.stay))
+        self._outbox.send(self._registry.link(before.destination), Release(move.subscriber, move.stay))
         self._pay(move)
         if self._registry.alive(before.broker):
             self._answer(move, before.broker)
@@ -210,22 +210,22 @@ class Moves:
 
     def _end(self, move: Move, settled: bool, placed: bool = False) -> None:
         del self._moves[move.subscriber]
-        self.ended.append(Ended(move.subscriber, settled, placed))
+        self.ended.append(MoveEnded(move.subscriber, settled, placed))
 
     def _pay(self, move: Move) -> None:
         for link, ref in move.owed:
-            self._ledger.send(link, Kept(ref))
+            self._outbox.send(link, Kept(ref))
         move.owed.clear()
 
     def _answer(self, move: Move, broker: str | None) -> None:
         record = self._registry.member(str(broker)).record
         for waiter in move.waiters:
-            self._ledger.say(Reply(waiter, Located(record.name, record.url)))
+            self._outbox.say(Reply(waiter, Located(record.name, record.url)))
         move.waiters.clear()
 
     def _disappoint(self, move: Move, reason: str) -> None:
         for waiter in move.waiters:
-            self._ledger.say(Reply(waiter, UnavailableError(f"no broker yet: {reason}; ask again in a second")))
+            self._outbox.say(Reply(waiter, UnavailableError(f"no broker yet: {reason}; ask again in a second")))
 
     def _limit(self, move: Move, deadline: float) -> None:
         move.deadline = deadline

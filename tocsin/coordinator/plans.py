@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.moves import Moves
-from tocsin.coordinator.places import Places
-from tocsin.coordinator.registry import Registry
+from tocsin.coordinator.assignments import Assignments
+from tocsin.coordinator.limits import CoordinatorLimits
+from tocsin.coordinator.moves import OngoingMoves
+from tocsin.coordinator.registry import BrokerRegistry
 
 Step = tuple[str, str, str]
 """A subscriber, its source and its destination."""
 
 
-class Plans:
+class PendingMoves:
     """The steps of a plan that have not begun.
 
     A step whose subscriber is elsewhere by now, or whose destination takes nobody, is left out. When brokers come, go
     or drain, the rest of the plan is dropped: the next look at the loads makes a better one.
     """
 
-    def __init__(self, registry: Registry, places: Places, moves: Moves, limits: Limits) -> None:
-        self._registry, self._places, self._moves, self._limits = registry, places, moves, limits
+    def __init__(
+        self, registry: BrokerRegistry, assignments: Assignments, moves: OngoingMoves, limits: CoordinatorLimits
+    ) -> None:
+        self._registry, self._assignments, self._moves, self._limits = registry, assignments, moves, limits
         self._steps: deque[Step] = deque()
         self._next = 0.0
 
@@ -50,5 +52,5 @@ class Plans:
         return self._next if self._steps and len(self._moves) < self._limits.in_flight else None
 
     def _possible(self, subscriber: str, source: str, destination: str) -> bool:
-        still = self._moves.get(subscriber) is None and self._places.get(subscriber).broker == source
+        still = self._moves.get(subscriber) is None and self._assignments.get(subscriber).broker == source
         return still and source != destination and self._registry.member(destination).open

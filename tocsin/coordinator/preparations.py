@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from tocsin.coordinator.ledger import Ledger
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.places import Places
-from tocsin.coordinator.registry import Registry
+from tocsin.coordinator.assignments import Assignments
+from tocsin.coordinator.limits import CoordinatorLimits
+from tocsin.coordinator.outbox import TransactionalOutbox
+from tocsin.coordinator.registry import BrokerRegistry
 from tocsin.model.coordination import Prepare
 from tocsin.model.parts import parts, size, with_more
 
@@ -16,7 +16,7 @@ Stay = tuple[str, int]
 
 
 @dataclass
-class Queue:
+class PreparationQueue:
     """What one broker is to be asked, first for those who wait, and of what was asked the bytes and until when an
     answer is awaited."""
 
@@ -52,9 +52,11 @@ class Preparations:
     it does not answer (after a while it counts as answered); a stay is over before it was asked for (left out).
     """
 
-    def __init__(self, registry: Registry, places: Places, ledger: Ledger, limits: Limits) -> None:
-        self._registry, self._places, self._ledger, self._limits = registry, places, ledger, limits
-        self._queues: dict[str, Queue] = {}
+    def __init__(
+        self, registry: BrokerRegistry, assignments: Assignments, outbox: TransactionalOutbox, limits: CoordinatorLimits
+    ) -> None:
+        self._registry, self._assignments, self._outbox, self._limits = registry, assignments, outbox, limits
+        self._queues: dict[str, PreparationQueue] = {}
         self.now = 0.0
 
     def ask(self, broker: str | None, subscriber: str, stay: int) -> None:
@@ -91,14 +93,14 @@ class Preparations:
         waiting = (queue for queue in self._queues.values() if queue)
         return min((until for queue in waiting for _, until in list(queue.asked.values())[:1]), default=None)
 
-    def _queue(self, broker: str) -> Queue:
-        return self._queues.setdefault(broker, Queue())
+    def _queue(self, broker: str) -> PreparationQueue:
+        return self._queues.setdefault(broker, PreparationQueue())
 
     def _advance(self, broker: str) -> None:
         queue, most = self._queue(broker), self._limits.preparing_bytes
         while queue and queue.bytes < most:
             subscriber, stay = queue.next()
-            if self._places.belongs(subscriber, stay, broker):
+            if self._assignments.belongs(subscriber, stay, broker):
                 weight = self._send(broker, subscriber, stay)
                 before = queue.asked.pop((subscriber, stay), (0, 0.0))[0]
                 queue.asked[subscriber, stay] = (before + weight, self.now + self._limits.preparing)
@@ -106,8 +108,8 @@ class Preparations:
 
     def _send(self, broker: str, subscriber: str, stay: int) -> int:
         link, total = self._registry.link(broker), len(subscriber)
-        registration = self._places.get(subscriber).registration
-        for part, more in with_more(parts(self._places.held(subscriber), size)):
+        registration = self._assignments.get(subscriber).registration
+        for part, more in with_more(parts(self._assignments.held(subscriber), size)):
             total += sum(map(size, part))
-            self._ledger.send(link, Prepare(subscriber, stay, part, more, registration))
+            self._outbox.send(link, Prepare(subscriber, stay, part, more, registration))
         return total

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from tocsin.coordinator.deviation import Deviation
 from tocsin.coordinator.events import Link
-from tocsin.coordinator.ledger import Ledger
-from tocsin.coordinator.store.records import Broker, PutBroker
+from tocsin.coordinator.outbox import TransactionalOutbox
+from tocsin.coordinator.store.records import BrokerRecord, PutBroker
 from tocsin.errors import NotFoundError
 from tocsin.model.coordination import Load
 
 
 @dataclass
-class Member:
+class BrokerMember:
     """A broker as it is now.
 
     Args:
@@ -30,7 +30,7 @@ class Member:
         online: whose connections it has.
     """
 
-    record: Broker
+    record: BrokerRecord
     due: float
     link: Link | None = None
     dead: bool = False
@@ -60,23 +60,23 @@ class Member:
         return "draining" if self.record.draining else "joining" if self.joining else "serving"
 
 
-class Registry:
+class BrokerRegistry:
     """All brokers that ever came and were not removed, in the order in which they did."""
 
-    def __init__(self, brokers: list[Broker], due: float, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._members = {broker.name: Member(broker, due) for broker in brokers}
-        self._links: dict[Link, Member] = {}
+    def __init__(self, brokers: list[BrokerRecord], due: float, outbox: TransactionalOutbox) -> None:
+        self._outbox = outbox
+        self._members = {broker.name: BrokerMember(broker, due) for broker in brokers}
+        self._links: dict[Link, BrokerMember] = {}
         # Of brokers that were removed; what is said on them counts for nothing, until they are closed.
         self.dismissed: dict[Link, None] = {}
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[BrokerMember]:
         return iter(self._members.values())
 
     def __len__(self) -> int:
         return len(self._members)
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> BrokerMember:
         """A broker by its name; if there is none, it is a NotFoundError."""
         if name not in self._members:
             raise NotFoundError(f"there is no broker {name!r}; there are {', '.join(self._members) or 'none yet'}")
@@ -87,11 +87,11 @@ class Registry:
         apart = [member for member in self if member.link is not None and member.deviation.problem]
         return [member.deviation.sentence(member.name) for member in apart]
 
-    def knows(self, member: Member) -> bool:
+    def knows(self, member: BrokerMember) -> bool:
         """Whether this is still the broker of its name."""
         return self._members.get(member.name) is member
 
-    def at(self, link: Link) -> Member | None:
+    def at(self, link: Link) -> BrokerMember | None:
         """Whose link this is; None when nobody has said ``Hello`` on it, or it is over."""
         return self._links.get(link)
 
@@ -103,39 +103,39 @@ class Registry:
         """The connection of a broker, if it has one."""
         return self._members[name].link if name in self._members else None
 
-    def put(self, record: Broker, due: float) -> Member:
+    def put(self, record: BrokerRecord, due: float) -> BrokerMember:
         """Notes a broker's address, capacity and place. One known before goes on draining if it did."""
         member = self._members.get(record.name)
         if member is None:
-            member = self._members[record.name] = Member(record, due, joining=len(self._members) > 0)
-            self._ledger.write(PutBroker(record))
+            member = self._members[record.name] = BrokerMember(record, due, joining=len(self._members) > 0)
+            self._outbox.write(PutBroker(record))
         elif (record := replace(record, draining=member.record.draining)) != member.record:
             member.record = record
-            self._ledger.write(PutBroker(record))
+            self._outbox.write(PutBroker(record))
         return member
 
-    def drain(self, member: Member, on: bool) -> None:
+    def drain(self, member: BrokerMember, on: bool) -> None:
         """Notes whether a broker is to be empty."""
         if member.record.draining != on:
             member.record = replace(member.record, draining=on)
             member.joining = False
-            self._ledger.write(PutBroker(member.record))
+            self._outbox.write(PutBroker(member.record))
 
-    def connect(self, member: Member, link: Link) -> Link | None:
+    def connect(self, member: BrokerMember, link: Link) -> Link | None:
         """A broker has come on a link; returns the one it had before, if that is not known to be over."""
         before = self.disconnect(member)
         self._links[link] = member
         member.link, member.dead = link, False
         return before
 
-    def disconnect(self, member: Member) -> Link | None:
+    def disconnect(self, member: BrokerMember) -> Link | None:
         """A broker has no link any more; returns the one it had."""
         before, member.link = member.link, None
         if before is not None:
             del self._links[before]
         return before
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: BrokerMember) -> None:
         """Forgets a broker."""
         if (link := self.disconnect(member)) is not None:
             self.dismissed[link] = None

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from tocsin.balance.control.observation import among
 from tocsin.coordinator.actions import Reply
-from tocsin.coordinator.answers import Answer, BrokerStatus, Done, Located, Registered, Status
-from tocsin.coordinator.departures import remove_broker, remove_subscriber, removed
+from tocsin.coordinator.answers import Answer, BrokerStatus, Done, Located, NetworkStatus, Registered
+from tocsin.coordinator.balancing import RoundPurpose
+from tocsin.coordinator.departures import remove_broker, remove_subscriber, removed_error
 from tocsin.coordinator.events import (
     ApplyPlan,
     AskStatus,
@@ -28,9 +29,8 @@ from tocsin.coordinator.events import (
     Unregister,
 )
 from tocsin.coordinator.move import Phase
-from tocsin.coordinator.rooms import Rooms
-from tocsin.coordinator.rounds import Purpose
-from tocsin.coordinator.store.records import Broker, SetBalancing
+from tocsin.coordinator.parts import CoordinatorParts
+from tocsin.coordinator.store.records import BrokerRecord, SetBalancing
 from tocsin.coordinator.tokens import Claims, Role, claims
 from tocsin.errors import BusyError, ConflictError, ForbiddenError, NotFoundError, TocsinError, UnavailableError
 
@@ -47,24 +47,24 @@ class Requests:
     behind (:class:`BusyError`).
     """
 
-    def __init__(self, rooms: Rooms) -> None:
-        self._rooms = rooms
+    def __init__(self, parts: CoordinatorParts) -> None:
+        self._parts = parts
 
     def handle(self, now: float, request: Request) -> None:
         """Acts on a request. How things stand is said even while nothing can be stored."""
         if isinstance(request, AskStatus):
-            self._rooms.ledger.say_now(Reply(request.handle, status(self._rooms)))
+            self._parts.outbox.say_now(Reply(request.handle, status(self._parts)))
             return
-        if self._rooms.ledger.full:
-            self._rooms.ledger.say_now(Reply(request.handle, BusyError(BEHIND)))
+        if self._parts.outbox.full:
+            self._parts.outbox.say_now(Reply(request.handle, BusyError(BEHIND)))
             return
         try:
             answer = self._act(now, request)
         except TocsinError as error:
-            self._rooms.ledger.say(Reply(request.handle, error))
+            self._parts.outbox.say(Reply(request.handle, error))
             return
         if answer is not None:
-            self._rooms.ledger.say(Reply(request.handle, answer))
+            self._parts.outbox.say(Reply(request.handle, answer))
 
     def _act(self, now: float, order: Order) -> Answer | None:
         """The answer; None when it comes later."""
@@ -79,41 +79,41 @@ class Requests:
                 self._remove(now, order)
                 return Done()
             case Balance(on=on):
-                self._rooms.balancing = on
-                self._rooms.plans.drop()
-                self._rooms.ledger.write(SetBalancing(on))
+                self._parts.balancing = on
+                self._parts.plans.drop()
+                self._parts.outbox.write(SetBalancing(on))
                 return Done()
             case ShowPlan(handle=handle):
-                self._rooms.rounds.ask(now, Purpose.SHOW, handle)
+                self._parts.rounds.ask(now, RoundPurpose.SHOW, handle)
                 return None
             case ApplyPlan(handle=handle):
-                self._rooms.rounds.ask(now, Purpose.APPLY, handle)
+                self._parts.rounds.ask(now, RoundPurpose.APPLY, handle)
                 return None
             case Drain(broker=broker, on=on):
-                self._rooms.registry.drain(self._rooms.registry.member(broker), on)
-                self._rooms.plans.drop()
-                self._rooms.next_look = now
+                self._parts.registry.drain(self._parts.registry.member(broker), on)
+                self._parts.plans.drop()
+                self._parts.next_look = now
                 return Done()
 
     def _register_user(self, now: float, request: RegisterUser) -> Registered:
-        name, places = request.name, self._rooms.places
-        if request.fresh and name in places:
+        name, assignments = request.name, self._parts.assignments
+        if request.fresh and name in assignments:
             raise ConflictError(f"there is a subscriber {name!r} already; choose another name")
         wanted = self._claims(now, name, "subscriber", request.groups)
-        places.register(name, now)
-        self._rooms.attendance.heard(now, name)
-        mine = replace(wanted, registration=places.get(name).registration)
-        return Registered(name, self._rooms.keyring.sign(mine))
+        assignments.register(name, now)
+        self._parts.presence.heard(now, name)
+        mine = replace(wanted, registration=assignments.get(name).registration)
+        return Registered(name, self._parts.keyring.sign(mine))
 
     def _register_broker(self, now: float, request: RegisterBroker) -> Registered:
-        token = self._rooms.keyring.sign(self._claims(now, request.name, "broker"))
-        record = Broker(request.name, request.url, request.capacity, request.place)
-        self._rooms.loads.open(record)
-        self._rooms.registry.put(record, now + self._rooms.limits.returning)
+        token = self._parts.keyring.sign(self._claims(now, request.name, "broker"))
+        record = BrokerRecord(request.name, request.url, request.capacity, request.place)
+        self._parts.workload.open(record)
+        self._parts.registry.put(record, now + self._parts.limits.returning)
         return Registered(request.name, token)
 
     def _claims(self, now: float, name: str, role: Role, groups: tuple[str, ...] = ()) -> Claims:
-        return claims(name, role, now + self._rooms.limits.token_life, groups)
+        return claims(name, role, now + self._parts.limits.token_life, groups)
 
     def _remove(self, now: float, order: Removal) -> None:
         match order:
@@ -121,23 +121,23 @@ class Requests:
                 caller = self._subscriber(now, token, "leave for good")
                 # Also one that is not known, or its token would let it in afterwards.
                 if not self._was_removed(caller):
-                    remove_subscriber(self._rooms, now, caller.name, caller.registration)
+                    remove_subscriber(self._parts, now, caller.name, caller.registration)
             case RemoveUser(name=name):
-                if name not in self._rooms.places:
+                if name not in self._parts.assignments:
                     raise NotFoundError(f"there is no subscriber {name!r}")
-                remove_subscriber(self._rooms, now, name)
+                remove_subscriber(self._parts, now, name)
             case RemoveBroker(name=name):
-                remove_broker(self._rooms, now, name)
+                remove_broker(self._parts, now, name)
 
     def _request(self, now: float, request: RequestBroker) -> Located | None:
         caller = self._subscriber(now, request.token, "are given a broker")
         self._admit(now, caller)
         if request.place is not None:
-            self._rooms.loads.locate(caller.name, request.place)
-        return self._located(caller.name) or self._placed(now, caller.name, request.handle)
+            self._parts.workload.locate(caller.name, request.place)
+        return self._locate_now(caller.name) or self._wait_for_place(now, caller.name, request.handle)
 
     def _subscriber(self, now: float, token: str, what: str) -> Claims:
-        caller = self._rooms.verifier.verify(token, now)
+        caller = self._parts.verifier.verify(token, now)
         if caller.role != "subscriber":
             raise ForbiddenError(f"{caller.name} is a {caller.role}: only subscribers {what}")
         return caller
@@ -148,79 +148,79 @@ class Requests:
         A token of a later registration than is known was signed after the backup was made that is in place: whoever is
         known by this name was removed since.
         """
-        rooms = self._rooms
+        parts = self._parts
         if self._was_removed(caller):
-            raise removed(caller.name)
-        if caller.name in rooms.places and caller.registration > rooms.places.get(caller.name).registration:
-            remove_subscriber(rooms, now, caller.name)
-        rooms.places.register(caller.name, now, caller.registration)
-        rooms.attendance.heard(now, caller.name)
+            raise removed_error(caller.name)
+        if caller.name in parts.assignments and caller.registration > parts.assignments.get(caller.name).registration:
+            remove_subscriber(parts, now, caller.name)
+        parts.assignments.register(caller.name, now, caller.registration)
+        parts.presence.heard(now, caller.name)
 
     def _was_removed(self, caller: Claims) -> bool:
-        known = self._rooms.places.get(caller.name)
+        known = self._parts.assignments.get(caller.name)
         return caller.registration < known.registration + bool(known.gone)
 
-    def _located(self, subscriber: str) -> Located | None:
+    def _locate_now(self, subscriber: str) -> Located | None:
         """Where a subscriber can log in right now, and may stay."""
-        place, move = self._rooms.places.get(subscriber), self._rooms.moves.get(subscriber)
+        assignment, move = self._parts.assignments.get(subscriber), self._parts.moves.get(subscriber)
         if move is not None and move.phase is Phase.TELLING:
-            return self._at(place.destination)
-        if not self._rooms.registry.alive(place.broker) or self._at_draining(place.broker):
+            return self._at(assignment.destination)
+        if not self._parts.registry.alive(assignment.broker) or self._at_draining(assignment.broker):
             return None
-        return self._at(place.broker)
+        return self._at(assignment.broker)
 
-    def _placed(self, now: float, subscriber: str, waiter: int) -> Located | None:
+    def _wait_for_place(self, now: float, subscriber: str, waiter: int) -> Located | None:
         """Lets a request wait until the subscriber is placed. Better a draining broker than none."""
-        place, move = self._rooms.places.get(subscriber), self._rooms.moves.get(subscriber)
+        assignment, move = self._parts.assignments.get(subscriber), self._parts.moves.get(subscriber)
         try:
-            move = move or self._rooms.placing.place(now, subscriber)
+            move = move or self._parts.placement.place(now, subscriber)
         except UnavailableError:
-            if self._rooms.registry.alive(place.broker):
-                return self._at(place.broker)
+            if self._parts.registry.alive(assignment.broker):
+                return self._at(assignment.broker)
             raise
         move.waiters.append(waiter)
         return None
 
     def _at_draining(self, broker: str | None) -> bool:
-        return broker is not None and self._rooms.registry.member(broker).record.draining
+        return broker is not None and self._parts.registry.member(broker).record.draining
 
     def _at(self, broker: str | None) -> Located:
-        record = self._rooms.registry.member(str(broker)).record
+        record = self._parts.registry.member(str(broker)).record
         return Located(record.name, record.url)
 
 
-def status(rooms: Rooms) -> Status:
+def status(parts: CoordinatorParts) -> NetworkStatus:
     """How things stand."""
-    numbers, everywhere = rooms.loads.live.brokers.tolist(), rooms.loads.live.figures()
+    numbers, everywhere = parts.workload.live.brokers.tolist(), parts.workload.live.figures()
     loads = dict(zip(numbers, everywhere.loads.tolist(), strict=True))
-    taking = {rooms.loads.number(member.name) for member in rooms.registry if member.open}
+    taking = {parts.workload.number(member.name) for member in parts.registry if member.open}
     figures = among(everywhere, np.array([number in taking for number in numbers], np.bool_))
     brokers = [
         BrokerStatus(
             member.name,
             member.record.url,
             member.state,
-            rooms.places.count(member.name),
+            parts.assignments.count(member.name),
             len(member.online),
-            loads.get(rooms.loads.number(member.name), 0.0),
+            loads.get(parts.workload.number(member.name), 0.0),
             member.load.incoming,
             member.load.outgoing,
             member.deviation.planned,
         )
-        for member in rooms.registry
+        for member in parts.registry
     ]
-    return Status(
-        balancing=rooms.balancing,
+    return NetworkStatus(
+        balancing=parts.balancing,
         brokers=brokers,
         cov=figures.cov,
         mean=figures.mean,
         highest=figures.max,
-        subscribers=len(rooms.places),
-        moving=len(rooms.moves),
-        waiting=len(rooms.plans),
-        homeless=len(rooms.placing),
-        moved=rooms.moved,
-        decision=rooms.rounds.decision,
-        plans=dict(rooms.rounds.followed),
-        problems=rooms.registry.problems(),
+        subscribers=len(parts.assignments),
+        moving=len(parts.moves),
+        waiting=len(parts.plans),
+        homeless=len(parts.placement),
+        moved=parts.moved,
+        decision=parts.rounds.decision,
+        plans=dict(parts.rounds.followed),
+        problems=parts.registry.problems(),
     )

@@ -47,7 +47,7 @@ class Claims(msgspec.Struct, frozen=True):
     registration: int = 0
 
 
-class Key(msgspec.Struct, frozen=True):
+class SigningKey(msgspec.Struct, frozen=True):
     """A key that signs: its secret half as base64url. What it signed is taken until ``until``, if that is said."""
 
     id: str
@@ -55,7 +55,7 @@ class Key(msgspec.Struct, frozen=True):
     until: float | None = None
 
     @classmethod
-    def new(cls) -> Key:
+    def new(cls) -> SigningKey:
         """One that nobody else has."""
         return cls(token_urlsafe(6), _text(Ed25519PrivateKey.generate().private_bytes_raw()))
 

@@ -7,7 +7,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.coordinator.answers import BrokerStatus, Status
+from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
 
 _BAR: Final = 32
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
@@ -23,7 +23,7 @@ class Board:
         self._places = places
         self._highest = 1.0
 
-    def table(self, status: Status) -> Table:
+    def table(self, status: NetworkStatus) -> Table:
         """A line for each broker."""
         self._highest = max(self._highest, *(broker.load for broker in status.brokers))
         table = Table(box=None, header_style="dim", pad_edge=False)
@@ -36,7 +36,7 @@ class Board:
             table.add_row(*self._row(broker, status))
         return table
 
-    def _row(self, broker: BrokerStatus, status: Status) -> list[Text]:
+    def _row(self, broker: BrokerStatus, status: NetworkStatus) -> list[Text]:
         style = "red" if broker.load > 1.25 * status.mean else "green"
         rates = (broker.load, broker.incoming, broker.outgoing)
         return [
@@ -48,7 +48,7 @@ class Board:
         ]
 
 
-def evenness(status: Status) -> str:
+def evenness(status: NetworkStatus) -> str:
     """How evenly the brokers are loaded, in one line."""
     if not status.mean:
         return "nothing delivered yet"

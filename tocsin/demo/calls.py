@@ -10,7 +10,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 import msgspec
 
-from tocsin.coordinator.answers import Proposal, Status
+from tocsin.coordinator.answers import NetworkStatus, Proposal
 from tocsin.crowd.shortfall import Strain
 from tocsin.errors import UnavailableError
 from tocsin.local.network import TOKEN
@@ -70,9 +70,9 @@ class Calls(AbstractAsyncContextManager["Calls"]):
                     found.setdefault(be, set()).add(execution)
         return {be: frozenset(executions) for be, executions in found.items()}
 
-    async def status(self) -> Status:
+    async def status(self) -> NetworkStatus:
         """How the brokers stand."""
-        return msgspec.json.decode(await self._call("GET", f"{self._coordinator}/status"), type=Status)
+        return msgspec.json.decode(await self._call("GET", f"{self._coordinator}/status"), type=NetworkStatus)
 
     async def plan(self) -> Proposal:
         """What the coordinator would do."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from tocsin.apps.emergency import APPLICATION, World
-from tocsin.coordinator.answers import Status
+from tocsin.coordinator.answers import NetworkStatus
 from tocsin.crowd.crowd import Crowd
 from tocsin.crowd.messages import Compared, Gathered, Heard, Moved, Trouble
 from tocsin.crowd.shortfall import Strain
@@ -87,7 +87,7 @@ class Play:
             self._screen.say("Balancing is on from here; what it does is shown as it happens.", style="bold yellow")
         await self._calls.balance(True)
 
-    async def _watch(self, until: int | None, remark: str) -> Status:
+    async def _watch(self, until: int | None, remark: str) -> NetworkStatus:
         """Looks every second, up to that second; gives what it saw last."""
         status = await self._calls.status()
         began = asyncio.get_running_loop().time() - self._second
@@ -109,14 +109,14 @@ class Play:
             now = (await self._calls.strain()).after(self._before)
             self._strain = Strain(max(now.lag, self._strain.lag), now.executions, now.missed)
 
-    async def _patience(self, status: Status, seconds: int | None) -> Status:
+    async def _patience(self, status: NetworkStatus, seconds: int | None) -> NetworkStatus:
         """On a busy machine the first executions may take longer than was reckoned with: there is no load yet."""
         longest = math.inf if seconds is None else seconds - 1
         while not status.mean and not self._ended.is_set() and self._second < longest:
             status = await self._watch(self._second + 1, "balancing is held off until the first notifications")
         return status
 
-    def _tell_of_moves(self, status: Status) -> None:
+    def _tell_of_moves(self, status: NetworkStatus) -> None:
         stage, decision = status.decision.partition(": ")[0], status.decision
         if decision != self._decision and stage in ("shuffle", "migrate", "join", "drain"):
             self._screen.decision(decision)
@@ -126,7 +126,7 @@ class Play:
             moves, self._moves = self._moves, Counter()
             self._screen.moves(Counter({(names.get(a, a), names.get(b, b)): n for (a, b), n in moves.items()}))
 
-    async def _conclude(self, first: dict[str, int], before: Status, after: Status) -> None:
+    async def _conclude(self, first: dict[str, int], before: NetworkStatus, after: NetworkStatus) -> None:
         last = await self._calls.executions()
         self._screen.say()
         with self._screen.waiting("Waiting for what is on its way, and comparing it with what was found"):

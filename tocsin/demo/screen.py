@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.coordinator.answers import Proposal, Status
+from tocsin.coordinator.answers import NetworkStatus, Proposal
 from tocsin.crowd.messages import Figures, Gathered, Heard
 from tocsin.demo.board import Board, evenness
 from tocsin.local.screen import Screen as Plain
@@ -111,7 +111,7 @@ class Screen(Plain):
         else:
             self.console.print(line, soft_wrap=True)
 
-    def look(self, second: int, status: Status, figures: Figures, remark: str) -> None:
+    def look(self, second: int, status: NetworkStatus, figures: Figures, remark: str) -> None:
         """How it stands, once in a second."""
         told = count(figures.notifications, "notification")
         line = Text(f"── {second} s: {evenness(status)}; {told}; {remark}", style="bold")

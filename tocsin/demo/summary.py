@@ -7,7 +7,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.coordinator.answers import Status
+from tocsin.coordinator.answers import NetworkStatus
 from tocsin.crowd.delays import within
 from tocsin.crowd.messages import Compared, Figures
 from tocsin.crowd.shortfall import Strain, generator, shortfall
@@ -16,7 +16,7 @@ from tocsin.demo.board import kilo
 _MOST_MISSED: Final = 5
 
 
-def balance(before: Status, after: Status) -> Table:
+def balance(before: NetworkStatus, after: NetworkStatus) -> Table:
     """The loads before balancing and in the end."""
     table = Table("", "before balancing", "in the end", box=None, header_style="bold", pad_edge=False)
     table.add_row("cov of the brokers' loads", f"{before.cov:.2f}", f"{after.cov:.2f}")
@@ -57,9 +57,9 @@ def effort(figures: Figures, processes: int, missing: int, strain: Strain) -> li
     return [Text(generator(figures, processes), style="dim"), *said]
 
 
-def _highest(status: Status) -> str:
+def _highest(status: NetworkStatus) -> str:
     return f"{status.highest / status.mean if status.mean else 0:.2f} × the mean ({kilo(status.highest)} kB/s)"
 
 
-def _fullest(status: Status) -> int:
+def _fullest(status: NetworkStatus) -> int:
     return max(broker.subscribers for broker in status.brokers)

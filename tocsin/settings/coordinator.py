@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from tocsin.balance.control.thresholds import Thresholds
-from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.settings.section import MIB, Connections, Origins, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
-_LIMITS: Final = Limits()
+_LIMITS: Final = CoordinatorLimits()
 DAY: Final = 86_400.0
 _THRESHOLDS: Final = Thresholds.product()
 

@@ -61,7 +61,7 @@ class CoordinatorHost(Process):
             case actions.Send(link, message):
                 if link in self._links:
                     self._links[link].send(1, message)
-            case actions.Store(batch, changes):
+            case actions.StoreBatch(batch, changes):
                 self._write(batch, changes)
             case actions.Reply(handle, answer):
                 if handle in self._handles:
@@ -97,7 +97,7 @@ class CoordinatorHost(Process):
         if self.alive:
             self._store.write(changes)
             # Its thread says so a little later, and a crash may come between.
-            self.world.clock.after(0.0, self.tell, events.Stored(batch))
+            self.world.clock.after(0.0, self.tell, events.BatchStored(batch))
             self._watch()
 
     def _watch(self) -> None:
@@ -124,7 +124,7 @@ class BrokerLink:
     def received(self, link: Link, message: coordination.FromBroker) -> None:  # noqa: ARG002
         """The broker says something."""
         beat = isinstance(message, coordination.Beat)
-        self._process.tell(events.Heard(self._number) if beat else events.Received(self._number, message))
+        self._process.tell(events.SignOfLife(self._number) if beat else events.Received(self._number, message))
 
     def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
         """It is gone."""

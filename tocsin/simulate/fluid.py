@@ -16,7 +16,7 @@ from tocsin.balance.control.observation import Observation
 from tocsin.balance.live.workload import LiveWorkload
 from tocsin.balance.model.plan import Moves
 from tocsin.balance.model.workload import Floats, Int32s, Workload
-from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.record import Decision, Record, Sample
 
@@ -41,10 +41,10 @@ class Fluid:
         policy: Policy | None = None,
         seconds: float = 30 * MINUTE,
         quarter: bool = True,
-        limits: Limits | None = None,
+        limits: CoordinatorLimits | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        self._policy, self._limits, self._progress = policy or Policy(), limits or Limits(), progress
+        self._policy, self._limits, self._progress = policy or Policy(), limits or CoordinatorLimits(), progress
         self._seconds, self._rng = seconds, np.random.default_rng(seed)
         self._live = LiveWorkload.of(workload, assignment)
         self._rates: Floats = workload.rates.astype(np.float64)

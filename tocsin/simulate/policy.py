@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.placement.placement import Placement
 from tocsin.balance.policies import placement
-from tocsin.coordinator.rounds import Planners
+from tocsin.coordinator.balancing import Planners
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Names of the registry, and thresholds. ``balancing`` off: subscribers stay where they were placed."""
+    """Names of policies, and thresholds. ``balancing`` off: subscribers stay where they were placed."""
 
     placement: str = "nearest"
     migration: str = "migrate"
@@ -31,4 +31,4 @@ class Policy:
 
     def planners(self) -> Planners:
         """What balances."""
-        return Planners.named(self.migration, self.shuffle, self.thresholds)
+        return Planners.by_name(self.migration, self.shuffle, self.thresholds)

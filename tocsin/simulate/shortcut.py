@@ -46,8 +46,8 @@ class Shortcut:
         coordinator, name = self._coordinator(), person.host
         if not (person.alive and coordinator.alive and _idle(person.core)):
             return None
-        rooms = coordinator.core._rooms
-        place, moving = rooms.places.get(name), rooms.moves.get(name)
+        parts = coordinator.core._parts
+        place, moving = parts.assignments.get(name), parts.moves.get(name)
         host = self._brokers.get(place.broker) if place.broker and not moving else None
         if host is None or not (host.alive and host.linked) or not isinstance(host.core, CountedBroker):
             return None
@@ -68,8 +68,8 @@ def _idle(core: Core) -> bool:
 
 def _keep(core: Coordinator, subscriber: str, held: Held) -> None:
     """As when a broker says Keep; it is stored with what comes next."""
-    if core._rooms.places.hold(subscriber, held):
-        core._rooms.loads.hold(subscriber, held.subscription)
+    if core._parts.assignments.hold(subscriber, held):
+        core._parts.workload.hold(subscriber, held.subscription)
 
 
 def _confirm(core: Core, wish: Subscribe, held: Held) -> None:

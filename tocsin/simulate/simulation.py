@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tocsin.broker.limits import BrokerLimits
 from tocsin.client.events import Stop
 from tocsin.coordinator.events import Balance, Decided
-from tocsin.coordinator.limits import Limits as CoordinatorLimits
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.simulate import inspection
 from tocsin.simulate.clock import START
 from tocsin.simulate.cluster import DataCluster

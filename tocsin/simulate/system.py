@@ -16,12 +16,12 @@ from tocsin.broker.limits import BrokerLimits
 from tocsin.client import events as wishes
 from tocsin.client.rules import Rules
 from tocsin.coordinator import answers, events
+from tocsin.coordinator.balancing import Planners
 from tocsin.coordinator.core import Coordinator
 from tocsin.coordinator.keyring import Keyring
-from tocsin.coordinator.limits import Limits as CoordinatorLimits
-from tocsin.coordinator.rounds import Planners
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.memory import MemoryStore
-from tocsin.coordinator.tokens import Claims, Key
+from tocsin.coordinator.tokens import Claims, SigningKey
 from tocsin.data.control.pending import MOST_IDS
 from tocsin.errors import NotFoundError, TocsinError
 from tocsin.model.terms import Terms
@@ -37,7 +37,7 @@ from tocsin.simulate.person import Person
 from tocsin.simulate.process import World
 from tocsin.simulate.trace import Trace
 
-_KEY = Key("simulated", "a" * 43)
+_KEY = SigningKey("simulated", "a" * 43)
 GROUP = "simulated"  # everybody is in it
 _AGAIN = 2.0  # seconds until somebody asks again who was not answered
 

@@ -21,9 +21,9 @@ from tocsin.broker import events as broker_events
 from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import Bearer
 from tocsin.coordinator import actions, answers, events
+from tocsin.coordinator.balancing import Planners
 from tocsin.coordinator.core import Coordinator
-from tocsin.coordinator.limits import Limits as CoordinatorLimits
-from tocsin.coordinator.rounds import Planners
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.tokens import Verifier
 from tocsin.errors import TocsinError
@@ -181,9 +181,9 @@ class Wires:
                 for node in list(self.nodes.values()):
                     if node.link == link:
                         self._tell_broker(node, broker_events.Told(message))
-            case actions.Store(batch, changes):
+            case actions.StoreBatch(batch, changes):
                 self._store.write(changes)
-                self._tell_coordinator(events.Stored(batch))
+                self._tell_coordinator(events.BatchStored(batch))
             case actions.Decide():
                 self._tell_coordinator(action.run())
             case actions.Reply(handle, answer):

@@ -17,7 +17,7 @@ import pytest
 
 from tests.broker.server.world import SECONDS, World
 from tests.waiting import until_async
-from tocsin.coordinator.tokens import Claims, Key
+from tocsin.coordinator.tokens import Claims, SigningKey
 
 
 class Raw:
@@ -190,7 +190,7 @@ def tokens(world: World) -> list[str]:
         "guess",
         "a.b",
         "\u2603.\u2603",
-        Key.new().sign(claims),
+        SigningKey.new().sign(claims),
         world.store.keyring().signing.sign(msgspec.structs.replace(claims, expires=1.0)),
         world.store.keyring().signing.sign(msgspec.structs.replace(claims, role="operator")),
         world.store.keyring().signing.sign(msgspec.structs.replace(claims, role="broker")),

@@ -10,13 +10,13 @@ import pytest
 from tests.broker.server.world import World
 from tests.waiting import until_async
 from tocsin.broker.server.expiry import NOTICE, Expiry
-from tocsin.coordinator.tokens import Claims, Key
+from tocsin.coordinator.tokens import Claims, SigningKey
 
 ENDS = 1_800_000_000.0
 
 
 def expiry(now: float, token: str | None = None) -> Expiry:
-    return Expiry("north", token or Key.new().sign(Claims("north", "broker", ENDS)), lambda: now)
+    return Expiry("north", token or SigningKey.new().sign(Claims("north", "broker", ENDS)), lambda: now)
 
 
 def test_nothing_is_said_while_there_is_time() -> None:

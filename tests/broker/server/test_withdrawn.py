@@ -19,7 +19,7 @@ from tocsin.model.coordination import Accepted, Hello
 Change = Callable[[Keyring], Keyring]
 CHANGES: dict[str, Change] = {
     "all tokens of the name": lambda ring: ring.without_name("ann"),
-    "the key": lambda ring: ring.rotated(time.time(), time.time()),
+    "the key": lambda ring: ring.rotate(time.time(), time.time()),
 }
 
 
@@ -41,7 +41,7 @@ async def test_only_the_token_that_is_withdrawn_ends(world: World) -> None:
 async def test_sessions_go_on_under_the_old_key_while_a_new_one_signs(world: World) -> None:
     before = world.store.keyring().signing.id
     async with world.member("ann") as ann:
-        world.store.amend(lambda ring: ring.rotated(time.time(), time.time() + 3600))
+        world.store.amend(lambda ring: ring.rotate(time.time(), time.time() + 3600))
 
         async def signs_anew() -> bool:
             answer = await world.calls.post(f"{world.coordinator}/users", json={"name": "bob"})

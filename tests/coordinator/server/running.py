@@ -14,7 +14,7 @@ import httpx
 
 from tocsin.coordinator.server.serve import run
 from tocsin.coordinator.store.opening import open_store
-from tocsin.coordinator.tokens import Claims, Key, Role
+from tocsin.coordinator.tokens import Claims, Role, SigningKey
 from tocsin.settings.coordinator import Coordinator
 
 # Generous, for the machine may be shared: reaching it means that something is wrong, not slow.
@@ -27,7 +27,7 @@ class Running:
     """A coordinator that listens. ``key`` is what its tokens are signed with."""
 
     url: str
-    key: Key
+    key: SigningKey
     http: httpx.AsyncClient
 
     def token(self, name: str, role: Role, expires: float = 1e11) -> str:

@@ -15,11 +15,11 @@ from tests.coordinator.postgresql import PostgresqlServer
 from tests.coordinator.server.live import wire
 from tests.coordinator.server.running import WAIT_SECONDS, Running, running, settings
 from tests.waiting import until_async
-from tocsin.coordinator.actions import Store as Batch
-from tocsin.coordinator.server.keeper import Keeper
+from tocsin.coordinator.actions import StoreBatch as Batch
+from tocsin.coordinator.server.writer import BatchWriter
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.store.opening import open_store
-from tocsin.coordinator.store.records import Change, Place, PutPlace
+from tocsin.coordinator.store.records import Assignment, Change, PutAssignment
 from tocsin.errors import ConflictError, StorageError
 from tocsin.model.coordination import Accepted, Hello, Keep, Kept, Prepare, Prepared
 from tocsin.model.subscriber import Held
@@ -59,7 +59,7 @@ async def test_while_the_database_is_away_nothing_is_said_and_then_all_of_it(
         assert (await registering).status_code == 201
         with closing(open_store(its)) as store:
             state = await asyncio.to_thread(store.read)
-        assert {place.subscriber for place in state.places} == {"ann", "bob"}
+        assert {place.subscriber for place in state.assignments} == {"ann", "bob"}
         assert state.held == {"ann": {7: Held(7, "c", {}, 3)}}
 
 
@@ -91,7 +91,7 @@ async def _lose_database(its: Coordinator, postgresql: PostgresqlServer) -> None
             asked = asyncio.create_task(coordinator.call("POST", "/users", json={"name": "bob"}))
             await asyncio.wait([coordinator.task], timeout=WAIT_SECONDS)
             asked.cancel()
-            assert other.read().places == []
+            assert other.read().assignments == []
 
 
 class _Choosy(MemoryStore):
@@ -110,30 +110,30 @@ class _Choosy(MemoryStore):
 
 
 def _batch(number: int) -> Batch:
-    changes: tuple[Change, ...] = (PutPlace(Place(f"s{number}")),)
+    changes: tuple[Change, ...] = (PutAssignment(Assignment(f"s{number}")),)
     return Batch(number, changes)
 
 
 async def test_what_waits_is_written_together_and_in_order() -> None:
     store, stored = _Choosy(1), list[int]()
-    keeper = Keeper(store, stored.append)
+    writer = BatchWriter(store, stored.append)
     for number in (1, 2, 3):
-        keeper.add(_batch(number))
-    keeping = asyncio.create_task(keeper.run())
+        writer.add(_batch(number))
+    writing = asyncio.create_task(writer.run())
     await until_async(lambda: stored == [3], "batches")
-    keeper.add(_batch(4))
-    keeper.end()
-    await keeping
+    writer.add(_batch(4))
+    writer.end()
+    await writing
     assert (stored, store.asked) == ([3, 4], [3, 3, 1])
-    assert [place.subscriber for place in store.read().places] == ["s1", "s2", "s3", "s4"]
+    assert [place.subscriber for place in store.read().assignments] == ["s1", "s2", "s3", "s4"]
 
 
 async def test_when_the_server_stops_a_store_that_refuses_is_asked_no_more() -> None:
     store, stored = _Choosy(1_000), list[int]()
-    keeper = Keeper(store, stored.append)
-    keeper.add(_batch(1))
-    keeping = asyncio.create_task(keeper.run())
-    await until_async(lambda: keeper.refused, "refusal")
-    keeper.end()
-    await keeping
+    writer = BatchWriter(store, stored.append)
+    writer.add(_batch(1))
+    writing = asyncio.create_task(writer.run())
+    await until_async(lambda: writer.refused, "refusal")
+    writer.end()
+    await writing
     assert stored == []

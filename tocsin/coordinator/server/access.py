@@ -9,7 +9,7 @@ from tocsin.errors import ForbiddenError, UnauthorizedError
 from tocsin.model.trust import Trust
 
 
-class Gate:
+class Authenticator:
     """Turns an ``Authorization`` header into what its token claims. ``demo_token`` is an operator's and a broker's."""
 
     def __init__(self, trust: Trust, now: Callable[[], float], demo_token: str | None = None) -> None:

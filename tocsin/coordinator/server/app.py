@@ -11,11 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from tocsin.coordinator.server.access import Gate
-from tocsin.coordinator.server.calls import Calls, guarded
-from tocsin.coordinator.server.driver import Driver
+from tocsin.coordinator.server.access import Authenticator
+from tocsin.coordinator.server.calls import CoordinatorCalls, guarded
+from tocsin.coordinator.server.driver import CoordinatorDriver
 from tocsin.coordinator.server.links import Links
-from tocsin.coordinator.server.watch import Watch
+from tocsin.coordinator.server.watch import StoreWatch
 from tocsin.errors import NotFoundError
 from tocsin.http.envelope import Envelope
 from tocsin.http.failures import failure, unrouted
@@ -24,9 +24,11 @@ from tocsin.http.script import PATH as SCRIPT
 from tocsin.settings.coordinator import Coordinator
 
 
-def create_app(driver: Driver, gate: Gate, watch: Watch, settings: Coordinator, demo: bool = False) -> Starlette:
+def create_app(
+    driver: CoordinatorDriver, gate: Authenticator, watch: StoreWatch, settings: Coordinator, demo: bool = False
+) -> Starlette:
     """The server of a coordinator, not yet listening."""
-    calls, links = Calls(driver, gate, settings, watch), Links(driver, gate, settings.link_bytes)
+    calls, links = CoordinatorCalls(driver, gate, settings, watch), Links(driver, gate, settings.link_bytes)
     # The core closes what is left of removed brokers, so that by then none can come again, and each was told why.
     watch.listen(lambda amended: gate.learn(amended.keyring.trust))
     watch.listen(lambda amended: links.learn(amended.keyring.trust))

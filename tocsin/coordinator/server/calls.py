@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.coordinator import events
-from tocsin.coordinator.answers import Health
+from tocsin.coordinator.answers import CoordinatorHealth
 from tocsin.coordinator.events import Handle
-from tocsin.coordinator.server.access import Gate
-from tocsin.coordinator.server.driver import Driver
+from tocsin.coordinator.server.access import Authenticator
+from tocsin.coordinator.server.driver import CoordinatorDriver
 from tocsin.coordinator.server.quota import Quota
-from tocsin.coordinator.server.watch import Watch
+from tocsin.coordinator.server.watch import StoreWatch
 from tocsin.errors import ForbiddenError, InvalidError, UnauthorizedError, UnavailableError
 from tocsin.http import body
 from tocsin.http.answers import answer
@@ -60,10 +60,12 @@ class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on: bool
 
 
-class Calls:
+class CoordinatorCalls:
     """The calls of one coordinator. Every refusal is answered in the shape of :mod:`tocsin.http.failures`."""
 
-    def __init__(self, driver: Driver, gate: Gate, settings: Coordinator, watch: Watch) -> None:
+    def __init__(
+        self, driver: CoordinatorDriver, gate: Authenticator, settings: Coordinator, watch: StoreWatch
+    ) -> None:
         self._driver, self._gate, self._registration, self._watch = driver, gate, settings.registration, watch
         self._quota = Quota(settings.registrations_each, settings.registrations, lambda: driver.now)
 
@@ -75,7 +77,7 @@ class Calls:
             self._operator(request)
         except (UnauthorizedError, ForbiddenError):
             return answer(bare)
-        return answer(Health(bare.status, problems))
+        return answer(CoordinatorHealth(bare.status, problems))
 
     async def register_user(self, request: Request) -> Response:
         """The paper's registeruser. Without an operator's token, only names that nobody has."""

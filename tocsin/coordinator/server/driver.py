@@ -12,12 +12,12 @@ from typing import Final, Protocol
 from tocsin.balance.control.controller import Decision
 from tocsin.balance.control.triggers import Stage
 from tocsin.coordinator.actions import Action, Close, Decide, Reply, Send
-from tocsin.coordinator.actions import Store as Batch
+from tocsin.coordinator.actions import StoreBatch as Batch
 from tocsin.coordinator.answers import Answer
 from tocsin.coordinator.core import Coordinator
-from tocsin.coordinator.events import Decided, Event, Handle, Link, Request, Stored, Tick
-from tocsin.coordinator.server.keeper import Keeper
-from tocsin.coordinator.store import Store
+from tocsin.coordinator.events import BatchStored, Decided, Event, Handle, Link, Request, Tick
+from tocsin.coordinator.server.writer import BatchWriter
+from tocsin.coordinator.store import CoordinatorStore
 from tocsin.errors import BusyError, TocsinError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.model.coordination import FromCoordinator
@@ -32,7 +32,7 @@ _REFUSED: Final = (
 )
 
 
-class Clock:
+class SteadyClock:
     """Seconds since 1970 that never go back, whatever happens to the machine's clock after the start."""
 
     def __init__(self) -> None:
@@ -52,18 +52,20 @@ class Wire(Protocol):
         """Ends the connection, when what was sent before is on its way."""
 
 
-class Driver:
+class CoordinatorDriver:
     """Owns the core. All its methods belong to the event loop's thread.
 
-    What can go wrong: the store refuses (see :class:`Keeper`); a planner fails, which is logged and decides nothing;
-    the core itself fails, or another coordinator has taken the store over. Then :meth:`run` raises, for what is in
-    memory can no longer be trusted: start again from what is stored.
+    What can go wrong: the store refuses (see :class:`BatchWriter`); a planner fails, which is logged and decides
+    nothing; the core itself fails, or another coordinator has taken the store over. Then :meth:`run` raises, for what
+    is in memory can no longer be trusted: start again from what is stored.
     """
 
-    def __init__(self, core: Coordinator, store: Store, clock: Clock, answer_seconds: float, most_waiting: int) -> None:
+    def __init__(
+        self, core: Coordinator, store: CoordinatorStore, clock: SteadyClock, answer_seconds: float, most_waiting: int
+    ) -> None:
         self._core, self._clock = core, clock
         self._answer_seconds, self._most_waiting = answer_seconds, most_waiting
-        self._keeper = Keeper(store, lambda batch: self.tell(Stored(batch)))
+        self._writer = BatchWriter(store, lambda batch: self.tell(BatchStored(batch)))
         self._planning = ThreadPoolExecutor(1, "planning")
         self._numbers = count(1)
         self._wires: dict[Link, Wire] = {}
@@ -74,16 +76,16 @@ class Driver:
 
     async def run(self) -> None:
         """Drives the core until it is cancelled; what waits to be stored then still is, if that can be done."""
-        keeping = asyncio.create_task(self._keeper.run())
+        writing = asyncio.create_task(self._writer.run())
         self._schedule()
         try:
-            await asyncio.wait([keeping, self._failed], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([writing, self._failed], return_when=asyncio.FIRST_COMPLETED)
         finally:
             if self._timer is not None:
                 self._timer.cancel()
             self._planning.shutdown(wait=False, cancel_futures=True)
-            self._keeper.end()
-            await keeping
+            self._writer.end()
+            await writing
         self._failed.result()
 
     @property
@@ -94,7 +96,7 @@ class Driver:
     @property
     def problems(self) -> list[str]:
         """Sentences for an operator, none when all is well."""
-        refused = [_REFUSED] if self._keeper.refused else []
+        refused = [_REFUSED] if self._writer.refused else []
         return [*refused, *self._core.problems]
 
     def connect(self, wire: Wire) -> Link:
@@ -152,7 +154,7 @@ class Driver:
                 if link in self._wires:
                     self._wires.pop(link).close()
             case Batch():
-                self._keeper.add(action)
+                self._writer.add(action)
             case Decide():
                 decision = asyncio.get_running_loop().run_in_executor(self._planning, _decided, action)
                 decision.add_done_callback(self._decided)

@@ -17,9 +17,9 @@ from typing import Final
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tocsin.coordinator.events import Heard, Link, Lost, Received
-from tocsin.coordinator.server.access import Gate
-from tocsin.coordinator.server.driver import Driver
+from tocsin.coordinator.events import Link, Lost, Received, SignOfLife
+from tocsin.coordinator.server.access import Authenticator
+from tocsin.coordinator.server.driver import CoordinatorDriver
 from tocsin.coordinator.tokens import Claims
 from tocsin.errors import ForbiddenError, InvalidError, TocsinError, UnauthorizedError
 from tocsin.http import failures
@@ -47,9 +47,9 @@ _MESSAGE: Final[msgspec.json.Decoder[FromBroker]] = msgspec.json.Decoder(FromBro
 class Links:
     """Serves ``/link``. ``most`` are the bytes that may wait for a broker that does not read."""
 
-    def __init__(self, driver: Driver, gate: Gate, most: int) -> None:
+    def __init__(self, driver: CoordinatorDriver, gate: Authenticator, most: int) -> None:
         self._driver, self._gate, self._most = driver, gate, most
-        self._open: set[Conversation] = set()
+        self._open: set[BrokerConversation] = set()
 
     def learn(self, trust: Trust) -> None:
         """Ends the connections whose tokens are not taken any more."""
@@ -67,7 +67,7 @@ class Links:
             await websocket.send_denial_response(failures.failure(error))
             return
         known = None if self._gate.is_demo(self._gate.token(authorization)) else claims
-        conversation = Conversation(websocket, self._driver, known, self._most)
+        conversation = BrokerConversation(websocket, self._driver, known, self._most)
         self._open.add(conversation)
         try:
             with suppress(WebSocketDisconnect):
@@ -77,14 +77,14 @@ class Links:
             self._open.discard(conversation)
 
 
-class Conversation:
+class BrokerConversation:
     """An open connection. ``claims`` are of the token it came with; None: that is anybody's.
 
     What can go wrong: the broker says what cannot be read or is another's to say, or does not read, or its token ends
     or is withdrawn. Then the connection is closed, and the core told that it is lost; a broker may come again at once.
     """
 
-    def __init__(self, websocket: WebSocket, driver: Driver, claims: Claims | None, most: int) -> None:
+    def __init__(self, websocket: WebSocket, driver: CoordinatorDriver, claims: Claims | None, most: int) -> None:
         self._websocket, self._driver, self._claims, self._most = websocket, driver, claims, most
         self._outgoing: deque[str] = deque()
         self._size = 0
@@ -152,7 +152,7 @@ class Conversation:
         self._driver.tell(Received(link, first))
         while not self._closing and (message := await self._message()) is not None:
             self._check_name(message)
-            self._driver.tell(Heard(link) if isinstance(message, Beat) else Received(link, message))
+            self._driver.tell(SignOfLife(link) if isinstance(message, Beat) else Received(link, message))
 
     async def _message(self) -> FromBroker | None:
         """The next message; None when it is binary."""

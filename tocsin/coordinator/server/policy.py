@@ -5,14 +5,14 @@ from __future__ import annotations
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.placement.placement import Placement
 from tocsin.balance.policies import placement
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.rounds import Planners
+from tocsin.coordinator.balancing import Planners
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.settings.coordinator import DAY, Coordinator
 
 
-def limits(settings: Coordinator) -> Limits:
+def limits(settings: Coordinator) -> CoordinatorLimits:
     """How long the core waits, and how fast it moves subscribers."""
-    return Limits(
+    return CoordinatorLimits(
         grace=settings.grace_seconds,
         silence=settings.silence_seconds,
         returning=settings.returning_seconds,
@@ -31,7 +31,7 @@ def limits(settings: Coordinator) -> Limits:
 
 def planners(settings: Coordinator) -> Planners:
     """What keeps the loads even; a planner that does not exist is an InvalidError."""
-    return Planners.named(settings.migration, settings.shuffle, thresholds(settings))
+    return Planners.by_name(settings.migration, settings.shuffle, thresholds(settings))
 
 
 def thresholds(settings: Coordinator) -> Thresholds:

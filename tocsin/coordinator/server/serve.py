@@ -10,14 +10,14 @@ from contextlib import closing, suppress
 from typing import Any, Final
 
 from tocsin.balance.warming import warm_up_live_workload, warm_up_rounds
+from tocsin.coordinator.balancing import Planners
 from tocsin.coordinator.core import Coordinator
-from tocsin.coordinator.rounds import Planners
 from tocsin.coordinator.server import policy
-from tocsin.coordinator.server.access import Gate
+from tocsin.coordinator.server.access import Authenticator
 from tocsin.coordinator.server.app import create_app
-from tocsin.coordinator.server.driver import Clock, Driver
-from tocsin.coordinator.server.watch import Watch
-from tocsin.coordinator.store import Store
+from tocsin.coordinator.server.driver import CoordinatorDriver, SteadyClock
+from tocsin.coordinator.server.watch import StoreWatch
+from tocsin.coordinator.store import CoordinatorStore
 from tocsin.coordinator.store.opening import open_store
 from tocsin.http import listening as sockets
 from tocsin.http.demo import DEMO_TOKEN, check_demo
@@ -44,7 +44,7 @@ async def run(
     *,
     demo: bool = False,
     listening: Callable[[str], None] | None = None,
-    store: Store | None = None,
+    store: CoordinatorStore | None = None,
 ) -> None:
     """Serves until SIGTERM or SIGINT; calls under way are answered before it returns.
 
@@ -64,15 +64,18 @@ async def run(
         # What runs on the loop's thread is compiled before anybody waits for it; the planners while they already may.
         state, _ = await asyncio.gather(asyncio.to_thread(kept.read), asyncio.to_thread(warm_up_live_workload))
         _warm_up(planners)
-        clock = Clock()
+        clock = SteadyClock()
         core = Coordinator(state, clock(), placement, planners, policy.limits(settings))
-        driver = Driver(core, kept, clock, settings.answer_seconds, settings.max_waiting)
-        gate, watch = Gate(state.keyring.trust, clock, DEMO_TOKEN if demo else None), Watch(kept, state.keyring, clock)
+        driver = CoordinatorDriver(core, kept, clock, settings.answer_seconds, settings.max_waiting)
+        gate, watch = (
+            Authenticator(state.keyring.trust, clock, DEMO_TOKEN if demo else None),
+            StoreWatch(kept, state.keyring, clock),
+        )
         app = create_app(driver, gate, watch, settings, demo)
         await until_one_ends(_serve(app, settings, listener, files, listening), driver.run(), watch.run())
 
 
-async def _opened(settings: Settings) -> Store:
+async def _opened(settings: Settings) -> CoordinatorStore:
     return await asyncio.to_thread(open_store, settings)
 
 

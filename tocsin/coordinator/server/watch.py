@@ -8,7 +8,7 @@ from typing import Final
 
 from tocsin.coordinator.events import Amended
 from tocsin.coordinator.keyring import Keyring
-from tocsin.coordinator.store import Store
+from tocsin.coordinator.store import CoordinatorStore
 from tocsin.errors import BusyError, StorageError
 from tocsin.log import get_logger
 
@@ -17,13 +17,13 @@ log = get_logger(__name__)
 LOOK_SECONDS: Final = 1.0
 
 
-class Watch:
+class StoreWatch:
     """Tells of every change, within a second or when asked to look; so it does when a key's time has come.
 
     What can go wrong: the store cannot be read for a while. What it held last counts until it can.
     """
 
-    def __init__(self, store: Store, keyring: Keyring, clock: Callable[[], float]) -> None:
+    def __init__(self, store: CoordinatorStore, keyring: Keyring, clock: Callable[[], float]) -> None:
         self._store, self._known, self._clock = store, keyring, clock
         self._tell: list[Callable[[Amended], None]] = []
         self._looking = asyncio.Lock()

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tocsin.coordinator.keyring import Keyring
-from tocsin.coordinator.store.records import Change, State
+from tocsin.coordinator.store.records import Change, StoredState
 
 
-class Store(Protocol):
+class CoordinatorStore(Protocol):
     """Where the state is kept.
 
     What can go wrong: the disk or the database refuses, or another process holds it. Then ``write`` raises
@@ -38,7 +38,7 @@ class Store(Protocol):
     def unplaced(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
 
-    def read(self) -> State:
+    def read(self) -> StoredState:
         """All that is kept."""
 
     def write(self, changes: Sequence[Change]) -> None:

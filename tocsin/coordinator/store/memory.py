@@ -8,18 +8,18 @@ from msgspec.structs import replace
 
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store.records import (
-    Broker,
+    Assignment,
+    BrokerRecord,
     Change,
+    DropAssignment,
     DropBroker,
     DropHeld,
-    DropPlace,
-    Place,
+    PutAssignment,
     PutBroker,
     PutCursors,
     PutHeld,
-    PutPlace,
     SetBalancing,
-    State,
+    StoredState,
     further,
 )
 from tocsin.model.histories import Cursor
@@ -31,8 +31,8 @@ class MemoryStore:
 
     def __init__(self, keyring: Keyring | None = None) -> None:
         self._keyring, self._balancing = keyring or Keyring.new(), True
-        self._brokers: dict[str, Broker] = {}
-        self._places: dict[str, Place] = {}
+        self._brokers: dict[str, BrokerRecord] = {}
+        self._assignments: dict[str, Assignment] = {}
         self._held: dict[str, dict[int, Held]] = {}
 
     def claim(self) -> None:
@@ -51,17 +51,21 @@ class MemoryStore:
 
     def registration(self, subscriber: str) -> int:
         """Which registration of this name is the present one."""
-        return self._places.get(subscriber, Place(subscriber)).registration
+        return self._assignments.get(subscriber, Assignment(subscriber)).registration
 
     def unplaced(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
-        waiting = [place for place in self._places.values() if place.broker is None and not place.gone]
-        return [(place.subscriber, place.registration) for place in waiting]
+        waiting = [
+            assignment for assignment in self._assignments.values() if assignment.broker is None and not assignment.gone
+        ]
+        return [(assignment.subscriber, assignment.registration) for assignment in waiting]
 
-    def read(self) -> State:
+    def read(self) -> StoredState:
         """All that is kept, as a copy."""
         held = {name: dict(each) for name, each in self._held.items() if each}
-        return State(self._keyring, list(self._brokers.values()), list(self._places.values()), held, self._balancing)
+        return StoredState(
+            self._keyring, list(self._brokers.values()), list(self._assignments.values()), held, self._balancing
+        )
 
     def write(self, changes: Sequence[Change]) -> None:
         """Keeps a batch."""
@@ -78,10 +82,10 @@ class MemoryStore:
             case DropBroker(name):
                 self._brokers.pop(name, None)
                 self._keyring = self._keyring.without_name(name)
-            case DropPlace(subscriber):
-                self._places.pop(subscriber, None)
-            case PutPlace(place):
-                self._places[place.subscriber] = place
+            case DropAssignment(subscriber):
+                self._assignments.pop(subscriber, None)
+            case PutAssignment(assignment):
+                self._assignments[assignment.subscriber] = assignment
             case PutHeld(subscriber, held):
                 self._hold(subscriber, held)
             case DropHeld(subscriber, subscription):
@@ -92,11 +96,11 @@ class MemoryStore:
                 self._balancing = on
 
     def _register(self, name: str) -> None:
-        before = self._places.get(name)
+        before = self._assignments.get(name)
         if before is None:
-            self._places[name] = Place(name)
+            self._assignments[name] = Assignment(name)
         elif before.gone:
-            self._places[name] = Place(name, coming=before.coming, registration=before.registration + 1)
+            self._assignments[name] = Assignment(name, coming=before.coming, registration=before.registration + 1)
 
     def _hold(self, subscriber: str, held: Held) -> None:
         mine = self._held.setdefault(subscriber, {})

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from tocsin.coordinator.store.records import (
     Change,
+    DropAssignment,
     DropBroker,
     DropHeld,
-    DropPlace,
+    PutAssignment,
     PutBroker,
     PutCursors,
     PutHeld,
-    PutPlace,
     SetBalancing,
     further,
 )
@@ -21,11 +21,11 @@ from tocsin.model.histories import Cursor
 Key = tuple[type[Change], str, int]
 
 
-class Merged:
+class MergedChanges:
     """Changes in an order in which they come to the same as in the one they were made.
 
-    However often a place or a cursor changes while the store is away, it is there once: all that waits is no more than
-    there are brokers, subscribers and subscriptions.
+    However often an assignment or a cursor changes while the store is away, it is there once: all that waits is no more
+    than there are brokers, subscribers and subscriptions.
     """
 
     def __init__(self) -> None:
@@ -51,11 +51,11 @@ class Merged:
             case DropBroker(name):
                 self._changes.pop((PutBroker, name, 0), None)
                 self._put((DropBroker, name, 0), change)
-            case PutPlace(place):
-                self._put((PutPlace, place.subscriber, 0), change)
-            case DropPlace(subscriber):
-                self._changes.pop((PutPlace, subscriber, 0), None)
-                self._put((DropPlace, subscriber, 0), change)
+            case PutAssignment(assignment):
+                self._put((PutAssignment, assignment.subscriber, 0), change)
+            case DropAssignment(subscriber):
+                self._changes.pop((PutAssignment, subscriber, 0), None)
+                self._put((DropAssignment, subscriber, 0), change)
             case PutHeld():
                 self._hold(change)
             case DropHeld(subscriber, subscription):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.coordinator.store import Store
+from tocsin.coordinator.store import CoordinatorStore
 from tocsin.coordinator.store.sqlite import SqliteStore
 from tocsin.errors import SettingsError
 from tocsin.settings.coordinator import Coordinator
@@ -10,7 +10,7 @@ from tocsin.settings.coordinator import Coordinator
 _POSTGRESQL = ("postgresql://", "postgres://")
 
 
-def open_store(settings: Coordinator) -> Store:
+def open_store(settings: Coordinator) -> CoordinatorStore:
     """Opens it, not yet claimed: a file in the coordinator's directory, or the database at ``coordinator.store``."""
     if not settings.store:
         return SqliteStore(settings.directory / "coordinator.sqlite")

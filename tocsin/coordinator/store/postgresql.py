@@ -14,7 +14,7 @@ import psycopg
 
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store import sql
-from tocsin.coordinator.store.records import Change, State
+from tocsin.coordinator.store.records import Change, StoredState
 from tocsin.errors import BusyError, ConflictError, StorageError
 
 # Advisory locks of one database are known by number only: these are "tocsin" in ASCII, and the one after it.
@@ -69,12 +69,12 @@ class PostgresqlStore:
     def keyring(self) -> Keyring:
         """What tokens are signed with, and which are not taken."""
         with self._connected() as connection:
-            return sql.read_keyring(connection.execute(sql.READ_KEYRING).fetchone())
+            return sql.decode_keyring(connection.execute(sql.READ_KEYRING).fetchone())
 
     def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
         """Changes the keyring and registers subscribers: all of it, on disk, or nothing."""
         with self._connected() as connection, connection.transaction():
-            for statement, row in sql.amended(_locked_keyring(connection), change, registered):
+            for statement, row in sql.amendment(_locked_keyring(connection), change, registered):
                 connection.execute(_own(statement), row)
 
     def registration(self, subscriber: str) -> int:
@@ -85,14 +85,14 @@ class PostgresqlStore:
     def unplaced(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
         with self._connected() as connection:
-            return sql.unplaced(connection.execute(sql.READ_UNPLACED))
+            return sql.read_unplaced(connection.execute(sql.READ_UNPLACED))
 
-    def read(self) -> State:
+    def read(self) -> StoredState:
         """All that is kept."""
         with self._connected() as connection, connection.transaction():
             run = connection.execute
             return sql.state(
-                _facts(connection).items(), run(sql.READ_BROKERS), run(sql.READ_PLACES), run(sql.READ_HELD)
+                _facts(connection).items(), run(sql.READ_BROKERS), run(sql.READ_ASSIGNMENTS), run(sql.READ_HELD)
             )
 
     def write(self, changes: Sequence[Change]) -> None:
@@ -200,7 +200,7 @@ def _upgrade(connection: Connection, schema: int) -> None:
 
 def _locked_keyring(connection: Connection) -> Keyring:
     """Whoever else would change it waits, and then changes what it is by then."""
-    return sql.read_keyring(connection.execute(f"{sql.READ_KEYRING} FOR UPDATE").fetchone())
+    return sql.decode_keyring(connection.execute(f"{sql.READ_KEYRING} FOR UPDATE").fetchone())
 
 
 def _missing(connection: Connection, question: str) -> bool:

@@ -10,7 +10,7 @@ from tocsin.model.histories import Cursor
 from tocsin.model.subscriber import Held
 
 
-class Broker(msgspec.Struct, frozen=True):
+class BrokerRecord(msgspec.Struct, frozen=True):
     """A broker that has come at least once. A draining one must end empty, and gets nobody."""
 
     name: str
@@ -20,7 +20,7 @@ class Broker(msgspec.Struct, frozen=True):
     draining: bool = False
 
 
-class Place(msgspec.Struct, frozen=True):
+class Assignment(msgspec.Struct, frozen=True):
     """Where a subscriber is, and where it is going.
 
     Args:
@@ -47,7 +47,7 @@ class Place(msgspec.Struct, frozen=True):
 class PutBroker(msgspec.Struct, frozen=True):
     """A broker is new, or its record has changed."""
 
-    broker: Broker
+    broker: BrokerRecord
 
 
 class DropBroker(msgspec.Struct, frozen=True):
@@ -56,13 +56,13 @@ class DropBroker(msgspec.Struct, frozen=True):
     broker: str
 
 
-class PutPlace(msgspec.Struct, frozen=True):
-    """A subscriber is new, or its place has changed."""
+class PutAssignment(msgspec.Struct, frozen=True):
+    """A subscriber is new, or its assignment has changed."""
 
-    place: Place
+    assignment: Assignment
 
 
-class DropPlace(msgspec.Struct, frozen=True):
+class DropAssignment(msgspec.Struct, frozen=True):
     """That a subscriber was removed need not be remembered any more."""
 
     subscriber: str
@@ -102,14 +102,14 @@ def further(before: Held | None, held: Held) -> Held:
     return replace(held, cursor=before.cursor)
 
 
-Change = PutBroker | DropBroker | PutPlace | DropPlace | PutHeld | DropHeld | PutCursors | SetBalancing
+Change = PutBroker | DropBroker | PutAssignment | DropAssignment | PutHeld | DropHeld | PutCursors | SetBalancing
 
 
-class State(msgspec.Struct):
+class StoredState(msgspec.Struct):
     """All that is kept: ``keyring`` is what tokens are signed with, ``held`` is subscriber → subscription."""
 
     keyring: Keyring
-    brokers: list[Broker] = []
-    places: list[Place] = []
+    brokers: list[BrokerRecord] = []
+    assignments: list[Assignment] = []
     held: dict[str, dict[int, Held]] = {}
     balancing: bool = True

@@ -11,18 +11,18 @@ from msgspec.structs import astuple
 
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store.records import (
-    Broker,
+    Assignment,
+    BrokerRecord,
     Change,
+    DropAssignment,
     DropBroker,
     DropHeld,
-    DropPlace,
-    Place,
+    PutAssignment,
     PutBroker,
     PutCursors,
     PutHeld,
-    PutPlace,
     SetBalancing,
-    State,
+    StoredState,
 )
 from tocsin.model.subscriber import Held
 
@@ -59,7 +59,7 @@ REGISTER: Final = (
     " gone = 0, seen = 0, registration = places.registration + 1 WHERE places.gone > 0"
 )
 READ_BROKERS: Final = "SELECT name, url, capacity, x, y, draining FROM brokers"
-READ_PLACES: Final = "SELECT subscriber, broker, stay, destination, coming, seen, registration, gone FROM places"
+READ_ASSIGNMENTS: Final = "SELECT subscriber, broker, stay, destination, coming, seen, registration, gone FROM places"
 READ_HELD: Final = "SELECT subscriber, subscription, channel, parameters, cursor, live, incarnation FROM held"
 PUT_FACT: Final = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _PUT_BROKER: Final = (
@@ -67,13 +67,13 @@ _PUT_BROKER: Final = (
     " capacity = excluded.capacity, x = excluded.x, y = excluded.y, draining = excluded.draining"
 )
 _DROP_BROKER: Final = "DELETE FROM brokers WHERE name = ?"
-_PUT_PLACE: Final = (
+_PUT_ASSIGNMENT: Final = (
     "INSERT INTO places (subscriber, broker, stay, destination, coming, seen, registration, gone)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (subscriber) DO UPDATE SET broker = excluded.broker,"
     " stay = excluded.stay, destination = excluded.destination, coming = excluded.coming, seen = excluded.seen,"
     " registration = excluded.registration, gone = excluded.gone"
 )
-_DROP_PLACE: Final = "DELETE FROM places WHERE subscriber = ?"
+_DROP_ASSIGNMENT: Final = "DELETE FROM places WHERE subscriber = ?"
 _PUT_HELD: Final = (
     "INSERT INTO held (subscriber, subscription, channel, parameters, cursor, live, incarnation)"
     " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (subscriber, subscription) DO UPDATE SET"
@@ -92,7 +92,7 @@ Row = tuple[Any, ...]
 
 def first_facts() -> list[Row]:
     """What a new store knows: a key of its own, and that it balances."""
-    return [written(Keyring.new()), ("balancing", "on")]
+    return [encode_keyring(Keyring.new()), ("balancing", "on")]
 
 
 def steps(schema: int) -> Iterator[tuple[str, Row]]:
@@ -101,23 +101,23 @@ def steps(schema: int) -> Iterator[tuple[str, Row]]:
         for statement in MIGRATIONS.get(number, ()):
             yield statement, ()
     if schema < KEYS:
-        yield PUT_FACT, written(Keyring.new())
+        yield PUT_FACT, encode_keyring(Keyring.new())
 
 
-def written(keyring: Keyring) -> Row:
+def encode_keyring(keyring: Keyring) -> Row:
     """A keyring as a fact."""
     return "keyring", msgspec.json.encode(keyring).decode()
 
 
-def read_keyring(row: Row | None) -> Keyring:
+def decode_keyring(row: Row | None) -> Keyring:
     """The keyring that was written so."""
     return msgspec.json.decode(row[0] if row else "", type=Keyring)
 
 
-def amended(before: Keyring, change: Callable[[Keyring], Keyring], names: Sequence[str]) -> Iterator[tuple[str, Row]]:
+def amendment(before: Keyring, change: Callable[[Keyring], Keyring], names: Sequence[str]) -> Iterator[tuple[str, Row]]:
     """A change of the keyring and new names, as statements."""
     keyring = change(before)
-    yield PUT_FACT, written(msgspec.structs.replace(keyring, names=keyring.names + len(names)))
+    yield PUT_FACT, encode_keyring(msgspec.structs.replace(keyring, names=keyring.names + len(names)))
     for name in names:
         yield REGISTER, (name,)
 
@@ -127,7 +127,7 @@ def registration(row: Row | None) -> int:
     return int(row[0]) if row else 0
 
 
-def unplaced(rows: Iterable[Row]) -> list[tuple[str, int]]:
+def read_unplaced(rows: Iterable[Row]) -> list[tuple[str, int]]:
     """Who has no broker, as which of that name."""
     return [(str(name), int(number)) for name, number in rows]
 
@@ -136,7 +136,7 @@ def dismissals(keyring: Callable[[], Keyring], changes: Sequence[Change]) -> Ite
     """Makes tokens worthless that were signed for brokers which these changes remove, as statements."""
     names = [change.broker for change in changes if isinstance(change, DropBroker)]
     if names:
-        yield PUT_FACT, written(reduce(Keyring.without_name, names, keyring()))
+        yield PUT_FACT, encode_keyring(reduce(Keyring.without_name, names, keyring()))
 
 
 def statements(change: Change) -> Iterator[tuple[str, Row]]:
@@ -147,10 +147,10 @@ def statements(change: Change) -> Iterator[tuple[str, Row]]:
             yield _PUT_BROKER, (broker.name, broker.url, broker.capacity, x, y, int(broker.draining))
         case DropBroker(name):
             yield _DROP_BROKER, (name,)
-        case PutPlace(place):
-            yield _PUT_PLACE, astuple(place)
-        case DropPlace(subscriber):
-            yield _DROP_PLACE, (subscriber,)
+        case PutAssignment(assignment):
+            yield _PUT_ASSIGNMENT, astuple(assignment)
+        case DropAssignment(subscriber):
+            yield _DROP_ASSIGNMENT, (subscriber,)
         case PutHeld(subscriber, held):
             parameters = msgspec.json.encode(held.parameters).decode()
             row = (subscriber, held.subscription, held.channel, parameters, held.cursor, int(held.live))
@@ -165,14 +165,14 @@ def statements(change: Change) -> Iterator[tuple[str, Row]]:
 
 
 def state(
-    facts: Iterable[tuple[str, str]], brokers: Iterable[Row], places: Iterable[Row], held: Iterable[Row]
-) -> State:
+    facts: Iterable[tuple[str, str]], brokers: Iterable[Row], assignments: Iterable[Row], held: Iterable[Row]
+) -> StoredState:
     """All that is kept, from the rows of the four tables."""
     known: dict[str, str] = dict(facts)
-    return State(
-        read_keyring((known["keyring"],)),
+    return StoredState(
+        decode_keyring((known["keyring"],)),
         [_broker(*row) for row in brokers],
-        [Place(*row) for row in places],
+        [Assignment(*row) for row in assignments],
         _held(held),
         known["balancing"] == "on",
     )
@@ -186,6 +186,6 @@ def _held(rows: Iterable[Row]) -> dict[str, dict[int, Held]]:
     return held
 
 
-def _broker(name: str, url: str, capacity: float, x: float | None, y: float | None, draining: int) -> Broker:
+def _broker(name: str, url: str, capacity: float, x: float | None, y: float | None, draining: int) -> BrokerRecord:
     place = None if x is None or y is None else (x, y)
-    return Broker(name, url, capacity, place, bool(draining))
+    return BrokerRecord(name, url, capacity, place, bool(draining))

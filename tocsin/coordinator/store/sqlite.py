@@ -11,7 +11,7 @@ from threading import RLock
 
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.store import sql
-from tocsin.coordinator.store.records import Change, State
+from tocsin.coordinator.store.records import Change, StoredState
 from tocsin.errors import BusyError, StorageError
 from tocsin.lock import take_lock
 from tocsin.private import make_private
@@ -49,12 +49,12 @@ class SqliteStore:
     def keyring(self) -> Keyring:
         """What tokens are signed with, and which are not taken."""
         with self._explained():
-            return sql.read_keyring(self._connection.execute(sql.READ_KEYRING).fetchone())
+            return sql.decode_keyring(self._connection.execute(sql.READ_KEYRING).fetchone())
 
     def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
         """Changes the keyring and registers subscribers: all of it, on disk, or nothing."""
         with self._changing():
-            for statement, row in sql.amended(self.keyring(), change, registered):
+            for statement, row in sql.amendment(self.keyring(), change, registered):
                 self._connection.execute(statement, row)
 
     def registration(self, subscriber: str) -> int:
@@ -65,13 +65,13 @@ class SqliteStore:
     def unplaced(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
         with self._explained():
-            return sql.unplaced(self._connection.execute(sql.READ_UNPLACED))
+            return sql.read_unplaced(self._connection.execute(sql.READ_UNPLACED))
 
-    def read(self) -> State:
+    def read(self) -> StoredState:
         """All that is kept."""
         run = self._connection.execute
         with self._explained():
-            return sql.state(run(sql.READ_FACTS), run(sql.READ_BROKERS), run(sql.READ_PLACES), run(sql.READ_HELD))
+            return sql.state(run(sql.READ_FACTS), run(sql.READ_BROKERS), run(sql.READ_ASSIGNMENTS), run(sql.READ_HELD))
 
     def write(self, changes: Sequence[Change]) -> None:
         """Keeps a batch: all of it, on disk, or nothing."""

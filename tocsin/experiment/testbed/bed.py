@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tocsin.apps.emergency import APPLICATION
 from tocsin.apps.emergency.city import HEIGHT, WIDTH
 from tocsin.broker.limits import BrokerLimits
-from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.experiment.schemes import Scheme
 from tocsin.local.network import Network
 from tocsin.settings import Settings
@@ -54,8 +54,8 @@ class Bed:
         """How the coordinator places and balances."""
         settings: dict[str, object] = {
             "coordinator.placement": PLACEMENTS[self.placement],
-            "coordinator.interval_seconds": Limits().interval / self.speed,
-            "coordinator.presence_seconds": Limits().presence / self.speed,
+            "coordinator.interval_seconds": CoordinatorLimits().interval / self.speed,
+            "coordinator.presence_seconds": CoordinatorLimits().presence / self.speed,
             "coordinator.migration": self.scheme.migration,
             "coordinator.shuffle": self.scheme.shuffle,
         }

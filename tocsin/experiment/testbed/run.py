@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tocsin.balance.control.triggers import Stage
-from tocsin.coordinator.answers import BrokerStatus, Status
+from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
 from tocsin.crowd.crowd import Crowd, crowd
 from tocsin.crowd.delays import within
 from tocsin.crowd.messages import Compared, Figures, Heard, Moved
@@ -134,7 +134,7 @@ class Run:
         if isinstance(telling, Told):
             self._troubles.append(telling.message)
 
-    def _sample(self, at: float, status: Status, moved: int) -> None:
+    def _sample(self, at: float, status: NetworkStatus, moved: int) -> None:
         """One look at the coordinator; what the brokers measured, in the paper's time.
 
         Moves are those that subscribers saw: the coordinator's count has every first placement in it.

@@ -9,8 +9,8 @@ from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.policies import placement, planner
 from tocsin.broker.limits import BrokerLimits
 from tocsin.client.rules import Rules
-from tocsin.coordinator.limits import Limits as CoordinatorLimits
-from tocsin.coordinator.rounds import Planners
+from tocsin.coordinator.balancing import Planners
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.data.control.pending import MOST_IDS
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.system import Setup

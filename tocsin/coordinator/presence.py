@@ -9,11 +9,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tocsin.coordinator.ledger import Ledger
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.loads import Loads
-from tocsin.coordinator.places import Places
-from tocsin.coordinator.registry import Member, Registry
+from tocsin.coordinator.assignments import Assignments
+from tocsin.coordinator.limits import CoordinatorLimits
+from tocsin.coordinator.outbox import TransactionalOutbox
+from tocsin.coordinator.registry import BrokerMember, BrokerRegistry
+from tocsin.coordinator.workload import NamedWorkload
 
 HOUR: Final = 3600.0
 AT_ONCE: Final = 500
@@ -22,7 +22,7 @@ PAUSE: Final = 1.0
 """So many are stored at once, and then none for so long."""
 
 
-class Attendance:
+class PresenceTracker:
     """Keeps everybody in one of three lines: connected, leaving, away. Each is in the order of time.
 
     Whoever loses their connection, or their broker its link, is leaving: they weigh as before, so that a reconnection
@@ -36,22 +36,28 @@ class Attendance:
     """
 
     def __init__(
-        self, registry: Registry, places: Places, loads: Loads, ledger: Ledger, limits: Limits, now: float
+        self,
+        registry: BrokerRegistry,
+        assignments: Assignments,
+        workload: NamedWorkload,
+        outbox: TransactionalOutbox,
+        limits: CoordinatorLimits,
+        now: float,
     ) -> None:
-        self._registry, self._places, self._loads = registry, places, loads
-        self._ledger, self._limits = ledger, limits
+        self._registry, self._assignments, self._workload = registry, assignments, workload
+        self._outbox, self._limits = outbox, limits
         self._connected: dict[str, float] = {}
         self._away: dict[str, None] = {}
         self._now = self._stored_at = now
         until = now + max(limits.presence, limits.returning)
-        everybody = sorted(places.all(), key=lambda place: place.seen or inf)
-        self._leaving = {place.subscriber: until for place in everybody}
+        everybody = sorted(assignments.all(), key=lambda assignment: assignment.seen or inf)
+        self._leaving = {assignment.subscriber: until for assignment in everybody}
 
     def away(self, subscriber: str) -> bool:
         """Whether somebody has not been here for longer than the time of grace."""
         return subscriber in self._away
 
-    def connected(self, now: float, member: Member, subscribers: Iterable[str]) -> None:
+    def connected(self, now: float, member: BrokerMember, subscribers: Iterable[str]) -> None:
         """A broker says that these are connected to it."""
         for subscriber in subscribers:
             if self._belongs(subscriber, member):
@@ -61,14 +67,14 @@ class Attendance:
                 if self._connected.setdefault(subscriber, now) == now:
                     self._see(now, subscriber, now - HOUR)
 
-    def disconnected(self, now: float, member: Member, subscribers: Iterable[str]) -> None:
+    def disconnected(self, now: float, member: BrokerMember, subscribers: Iterable[str]) -> None:
         """A broker says that these no longer are."""
         for subscriber in subscribers:
             if subscriber in member.online:
                 del member.online[subscriber]
                 self._left(now, subscriber)
 
-    def lost(self, now: float, member: Member) -> None:
+    def lost(self, now: float, member: BrokerMember) -> None:
         """Nobody knows who is connected to a broker any more."""
         self.disconnected(now, member, list(member.online))
 
@@ -93,10 +99,10 @@ class Attendance:
             del self._leaving[subscriber]
             self._away[subscriber] = None
             self._see(now, subscriber, 0.0)
-        self._loads.suspend(over)
+        self._workload.suspend(over)
         if now >= self._stored_at + PAUSE:
             self._store(now)
-        self._places.forget(now, AT_ONCE)
+        self._assignments.forget(now, AT_ONCE)
 
     def _store(self, now: float) -> None:
         """Stores of those who stay connected that they do. All may be due at once, since they came back together."""
@@ -106,9 +112,9 @@ class Attendance:
             self._connected[subscriber] = now
             self._see(now, subscriber, now - HOUR)
 
-    def expired(self, now: float) -> list[str]:
+    def next_expired(self, now: float) -> list[str]:
         """Who has not come for so long that they are to be removed, some of them."""
-        if self._ledger.full or not self._limits.expiry:
+        if self._outbox.full or not self._limits.expiry:
             return []
         found: list[str] = []
         for subscriber in islice(self._away, AT_ONCE):
@@ -122,29 +128,29 @@ class Attendance:
         times = (
             next(iter(self._leaving.values()), inf),
             max(next(iter(self._connected.values()), inf) + HOUR, self._stored_at + PAUSE),
-            self._places.forgotten_at(),
-            inf if self._ledger.full else self._expires_at(next(iter(self._away), None)),
+            self._assignments.forgotten_at(),
+            inf if self._outbox.full else self._expires_at(next(iter(self._away), None)),
         )
         return max(min(times), self._now)
 
     def _expires_at(self, subscriber: str | None) -> float:
         if subscriber is None or not self._limits.expiry:
             return inf
-        return self._places.get(subscriber).seen + self._limits.expiry
+        return self._assignments.get(subscriber).seen + self._limits.expiry
 
-    def _belongs(self, subscriber: str, member: Member) -> bool:
-        place = self._places.get(subscriber)
-        return member.name in (place.broker, place.destination)
+    def _belongs(self, subscriber: str, member: BrokerMember) -> bool:
+        assignment = self._assignments.get(subscriber)
+        return member.name in (assignment.broker, assignment.destination)
 
     def _come(self, subscriber: str) -> None:
         """Somebody who was away weighs again."""
         if subscriber in self._away:
             del self._away[subscriber]
-            self._loads.resume(subscriber, [each.subscription for each in self._places.held(subscriber)])
+            self._workload.resume(subscriber, [each.subscription for each in self._assignments.held(subscriber)])
 
     def _left(self, now: float, subscriber: str) -> None:
-        place = self._places.get(subscriber)
-        brokers = [name for name in (place.broker, place.destination) if self._registry.alive(name)]
+        assignment = self._assignments.get(subscriber)
+        brokers = [name for name in (assignment.broker, assignment.destination) if self._registry.alive(name)]
         if any(subscriber in self._registry.member(str(name)).online for name in brokers):
             return
         if self._connected.pop(subscriber, None) is not None:
@@ -152,7 +158,7 @@ class Attendance:
         self._leave(now, subscriber)
 
     def _leave(self, now: float, subscriber: str) -> None:
-        if subscriber in self._places and subscriber not in self._away:
+        if subscriber in self._assignments and subscriber not in self._away:
             self._leaving.pop(subscriber, None)
             # Whole seconds, so that those who leave together are dealt with together.
             self._leaving[subscriber] = ceil(now + self._limits.presence)
@@ -160,10 +166,10 @@ class Attendance:
     def _see(self, now: float, subscriber: str, since: float) -> None:
         """Stores that somebody was there, if nothing is known of them since then. In a store that is behind it can
         wait, unless nothing is known of them at all."""
-        place = self._places.get(subscriber)
-        waits = self._ledger.full and place.seen
-        if subscriber in self._places and place.seen <= since and not waits:
-            self._places.put(replace(place, seen=now))
+        assignment = self._assignments.get(subscriber)
+        waits = self._outbox.full and assignment.seen
+        if subscriber in self._assignments and assignment.seen <= since and not waits:
+            self._assignments.put(replace(assignment, seen=now))
 
 
 def _first(line: dict[str, float], time: float) -> list[str]:

@@ -6,16 +6,16 @@ from collections import deque
 from heapq import heappop, heappush
 
 from tocsin.balance.placement.placement import Placement
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.loads import Loads
+from tocsin.coordinator.assignments import Assignments
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.move import Move
-from tocsin.coordinator.moves import Moves
-from tocsin.coordinator.places import Places
-from tocsin.coordinator.registry import Registry
+from tocsin.coordinator.moves import OngoingMoves
+from tocsin.coordinator.registry import BrokerRegistry
+from tocsin.coordinator.workload import NamedWorkload
 from tocsin.errors import UnavailableError
 
 
-class Placing:
+class PlacementQueue:
     """Places by a policy. Those whose broker has died wait in line, and whoever asks for a broker goes before them.
 
     What can go wrong: no broker takes newcomers. Then whoever asks is told so (:class:`UnavailableError`), and the
@@ -23,9 +23,15 @@ class Placing:
     """
 
     def __init__(
-        self, policy: Placement, registry: Registry, places: Places, loads: Loads, moves: Moves, limits: Limits
+        self,
+        policy: Placement,
+        registry: BrokerRegistry,
+        assignments: Assignments,
+        workload: NamedWorkload,
+        moves: OngoingMoves,
+        limits: CoordinatorLimits,
     ) -> None:
-        self._policy, self._registry, self._places, self._loads = policy, registry, places, loads
+        self._policy, self._registry, self._assignments, self._workload = policy, registry, assignments, workload
         self._moves, self._limits = moves, limits
         self._line: deque[str] = deque()
         self._later: list[tuple[float, str]] = []
@@ -63,11 +69,11 @@ class Placing:
 
     def _homeless(self, subscriber: str) -> bool:
         """Whether somebody in line still needs to be placed."""
-        placed = self._moves.get(subscriber) or self._registry.alive(self._places.get(subscriber).broker)
-        return subscriber in self._places and not placed
+        placed = self._moves.get(subscriber) or self._registry.alive(self._assignments.get(subscriber).broker)
+        return subscriber in self._assignments and not placed
 
     def _choice(self, subscriber: str) -> str:
-        held = [each.subscription for each in self._places.held(subscriber)]
+        held = [each.subscription for each in self._assignments.held(subscriber)]
         closed = [member.name for member in self._registry if not member.open]
-        view, newcomer = self._loads.view(closed), self._loads.newcomer(subscriber, held)
-        return self._loads.name(self._policy.place(view, newcomer))
+        view, newcomer = self._workload.view(closed), self._workload.newcomer(subscriber, held)
+        return self._workload.name(self._policy.place(view, newcomer))

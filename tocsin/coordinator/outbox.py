@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from tocsin.coordinator.actions import Action, Send, Store
+from tocsin.coordinator.actions import Action, Send, StoreBatch
 from tocsin.coordinator.events import Link
 from tocsin.coordinator.store.records import Change, PutCursors
 from tocsin.model.coordination import FromCoordinator
 
 
-class Ledger:
+class TransactionalOutbox:
     """Collects the changes and the actions of one event. All changes of an event make one batch.
 
     An action waits for every change that was written before it, whether or not it has to do with it: so no order
@@ -61,7 +61,7 @@ class Ledger:
         actions, self._now = self._now, []
         if self._changes:
             self._batch += 1
-            actions.append(Store(self._batch, tuple(self._changes)))
+            actions.append(StoreBatch(self._batch, tuple(self._changes)))
             # However many cursors there are, a driver keeps the last of each.
             lasting = sum(not isinstance(change, PutCursors) for change in self._changes)
             self._batches.append((self._batch, lasting))

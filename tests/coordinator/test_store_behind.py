@@ -8,19 +8,19 @@ from msgspec.structs import replace
 
 from tests.coordinator.desk import START, Desk, held
 from tocsin.coordinator.actions import Action, Reply, Send
-from tocsin.coordinator.actions import Store as Batch
-from tocsin.coordinator.answers import Registered, Status
-from tocsin.coordinator.events import AskStatus, Event, Received, RegisterUser, Stored
-from tocsin.coordinator.limits import Limits
+from tocsin.coordinator.actions import StoreBatch as Batch
+from tocsin.coordinator.answers import NetworkStatus, Registered
+from tocsin.coordinator.events import AskStatus, BatchStored, Event, Received, RegisterUser
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.memory import MemoryStore
-from tocsin.coordinator.store.merging import Merged
+from tocsin.coordinator.store.merging import MergedChanges
 from tocsin.coordinator.store.records import (
+    Assignment,
     Change,
     DropHeld,
-    Place,
+    PutAssignment,
     PutCursors,
     PutHeld,
-    PutPlace,
     SetBalancing,
 )
 from tocsin.errors import BusyError
@@ -33,7 +33,7 @@ class _Away:
     """A desk whose store has gone away: batches pile up."""
 
     def __init__(self, unstored: int) -> None:
-        self.desk = Desk(limits=Limits(unstored=unstored))
+        self.desk = Desk(limits=CoordinatorLimits(unstored=unstored))
         self.desk.hello("a")
         self.stay = self.desk.settle("ann", 7).stay
         self.batches: list[Batch] = []
@@ -47,7 +47,7 @@ class _Away:
         return self.handle(Received(self.desk.links["a"], Keep(ref, "ann", self.stay, held(subscription))))
 
     def back(self) -> list[Action]:
-        return self.handle(Stored(self.batches[-1].batch))
+        return self.handle(BatchStored(self.batches[-1].batch))
 
 
 def test_what_would_make_more_is_refused_as_busy_until_the_store_is_back() -> None:
@@ -73,10 +73,10 @@ def test_cursors_are_taken_however_long_the_store_is_away() -> None:
     for cursor in range(1, 100):
         away.handle(Received(away.desk.links["a"], Progress({"ann": {7: cursor}})))
     assert away.handle(RegisterUser(1, "bob")) == []
-    waiting = Merged()
+    waiting = MergedChanges()
     for batch in away.batches:
         waiting.add(batch.changes)
-    assert waiting.changes() == [PutPlace(Place("bob", seen=START)), PutCursors("ann", {7: Cursor(99)})]
+    assert waiting.changes() == [PutAssignment(Assignment("bob", seen=START)), PutCursors("ann", {7: Cursor(99)})]
 
 
 def test_how_things_stand_is_said_without_the_store() -> None:
@@ -84,7 +84,7 @@ def test_how_things_stand_is_said_without_the_store() -> None:
     away.handle(RegisterUser(1, "bob"))
     (said,) = away.handle(AskStatus(2))
     assert isinstance(said, Reply)
-    assert isinstance(said.answer, Status)
+    assert isinstance(said.answer, NetworkStatus)
     assert said.answer.subscribers == 2
 
 
@@ -97,7 +97,7 @@ def _put_held(name: str, number: int, cursor: int, incarnation: str) -> PutHeld:
 
 
 _changes = st.one_of(
-    st.builds(PutPlace, st.builds(Place, _names, stay=_numbers)),
+    st.builds(PutAssignment, st.builds(Assignment, _names, stay=_numbers)),
     st.builds(_put_held, _names, _numbers, st.integers(0, 9), _incarnations),
     st.builds(DropHeld, _names, _numbers),
     st.builds(PutCursors, _names, st.dictionaries(_numbers, st.builds(Cursor, st.integers(0, 9), _incarnations))),
@@ -131,12 +131,12 @@ def _honest(changes: list[Change]) -> list[Change]:
 
 @given(st.lists(_changes), st.lists(_changes))
 def test_merged_changes_come_to_the_same(before: list[Change], after: list[Change]) -> None:
-    made, merged = _honest([*before, *after]), Merged()
+    made, merged = _honest([*before, *after]), MergedChanges()
     merged.add(made[len(before) :])
     one, other = MemoryStore(), MemoryStore()
     one.write(made)
     other.write([*made[: len(before)], *merged.changes()])
     assert one.read().held == other.read().held
-    assert sorted(map(str, one.read().places)) == sorted(map(str, other.read().places))
+    assert sorted(map(str, one.read().assignments)) == sorted(map(str, other.read().assignments))
     assert one.read().balancing == other.read().balancing
     assert len(merged) <= 2 + 2 * 4 + 2 + 1

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from tocsin.coordinator.actions import Store as Batch
-from tocsin.coordinator.store import Store
-from tocsin.coordinator.store.merging import Merged
+from tocsin.coordinator.actions import StoreBatch as Batch
+from tocsin.coordinator.store import CoordinatorStore
+from tocsin.coordinator.store.merging import MergedChanges
 from tocsin.coordinator.store.records import Change
 from tocsin.errors import BusyError, StorageError
 from tocsin.log import get_logger
@@ -20,7 +20,7 @@ _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 2.0
 
 
-class Keeper:
+class BatchWriter:
     """Writes batches in order. What has come while one was being written is written together, later changes in place
     of earlier ones.
 
@@ -28,9 +28,9 @@ class Keeper:
     when the server stops, once more. Any other error of the store ends :meth:`run`. ``refused`` is whether it does now.
     """
 
-    def __init__(self, store: Store, stored: Callable[[int], None]) -> None:
+    def __init__(self, store: CoordinatorStore, stored: Callable[[int], None]) -> None:
         self._store, self._stored = store, stored
-        self._waiting, self._last = Merged(), 0
+        self._waiting, self._last = MergedChanges(), 0
         self._something = asyncio.Event()
         self._ending = asyncio.Event()
         self.refused = False
@@ -60,14 +60,14 @@ class Keeper:
         """Writes all that waits; False when the store refuses and the server stops."""
         wait = _FIRST_WAIT
         tried, last = self._waiting, self._last
-        self._waiting = Merged()
+        self._waiting = MergedChanges()
         while not await self._tried(tried.changes()):
             if self._ending.is_set():
                 return False
             await self._pause(wait)
             wait = min(wait * 2, _LONGEST_WAIT)
             tried.add(self._waiting.changes())
-            last, self._waiting = self._last, Merged()
+            last, self._waiting = self._last, MergedChanges()
         self._stored(last)
         return True
 

@@ -11,19 +11,18 @@ from typing import Final
 
 import numpy as np
 
-from tocsin.balance.live.brokers import check_location
+from tocsin.balance.live.brokers import Location, check_location
 from tocsin.balance.live.workload import LiveWorkload
 from tocsin.balance.model.plan import Moves
 from tocsin.balance.placement.placement import Newcomer, View
-from tocsin.coordinator.store.records import Broker
+from tocsin.coordinator.store.records import BrokerRecord
 
-Spot = tuple[float, float]
 _FASTEST: Final = 1e12
 MOST_UNHELD: Final = 1_000_000
 """Of so many BE subscriptions that nobody holds, or only people who are away, the rates stay known."""
 
 
-class Loads:
+class NamedWorkload:
     """A live workload, and which names its numbers stand for.
 
     Whoever is suspended weighs nothing, wherever they are seated. A rate stays known when nobody holds its subscription
@@ -41,7 +40,7 @@ class Loads:
         self._names: dict[int, str] = {}
         self._people: dict[int, str] = {}
         self._ids: dict[int, int] = {}
-        self._spots: dict[str, Spot] = {}
+        self._locations: dict[str, Location] = {}
         self._suspended: dict[str, None] = {}
 
     @property
@@ -53,7 +52,7 @@ class Loads:
             self._live.subscribe(subscribers, subscriptions)
         return self._live
 
-    def open(self, broker: Broker) -> None:
+    def open(self, broker: BrokerRecord) -> None:
         """A broker takes part, or has changed; a capacity or place that cannot be is an InvalidError."""
         if broker.name not in self._brokers:
             number = self._live.add_broker(broker.capacity, broker.place)
@@ -74,7 +73,7 @@ class Loads:
         at = int(np.searchsorted(self._live.brokers, self._brokers[broker]))
         return int(self._live.population[at])
 
-    def planned(self, broker: str) -> tuple[float, float]:
+    def planned_load(self, broker: str) -> tuple[float, float]:
         """The load that a broker is planned to have, in bytes per second whatever its capacity, and the mean of all."""
         figures = self.live.figures()
         loads = figures.incoming + figures.outgoing
@@ -97,7 +96,7 @@ class Loads:
         elif number is not None:
             self._live.move(number, at)
         else:
-            number = self._live.add_subscriber(at, self._spots.get(subscriber))
+            number = self._live.add_subscriber(at, self._locations.get(subscriber))
             self._subscribers[subscriber], self._people[number] = number, subscriber
             if subscriber in self._suspended:
                 self._live.suspend(number)
@@ -129,14 +128,14 @@ class Loads:
         """Somebody is no more."""
         self._unseat(subscriber)
         self._suspended.pop(subscriber, None)
-        self._spots.pop(subscriber, None)
+        self._locations.pop(subscriber, None)
 
-    def locate(self, subscriber: str, spot: Spot) -> None:
+    def locate(self, subscriber: str, location: Location) -> None:
         """Where in the world a subscriber is; what is no place is an InvalidError."""
-        check_location(spot)
-        self._spots[subscriber] = spot
+        check_location(location)
+        self._locations[subscriber] = location
         if subscriber in self._subscribers:
-            self._live.place_subscriber(self._subscribers[subscriber], spot)
+            self._live.place_subscriber(self._subscribers[subscriber], location)
 
     def hold(self, subscriber: str, subscription: int) -> None:
         """A subscriber holds one more BE subscription."""
@@ -176,7 +175,7 @@ class Loads:
     def newcomer(self, subscriber: str, held: Iterable[int]) -> Newcomer:
         """A subscriber as a placement sees it."""
         numbers = [self._subscriptions[each] for each in held if each in self._subscriptions]
-        return Newcomer(self._spots.get(subscriber), np.array(numbers, np.int32))
+        return Newcomer(self._locations.get(subscriber), np.array(numbers, np.int32))
 
     def steps(self, moves: Moves) -> Iterator[tuple[str, str, str]]:
         """Moves by name: subscriber, source, destination. What has left meanwhile is passed over."""
@@ -185,7 +184,7 @@ class Loads:
             if subscriber in self._people and source in self._names and destination in self._names:
                 yield self._people[subscriber], self._names[source], self._names[destination]
 
-    def moved(self, subscribers: Iterable[str]) -> Moves:
+    def to_moves(self, subscribers: Iterable[str]) -> Moves:
         """These subscribers as moves that were made, for the controller."""
         numbers = [self._subscribers[each] for each in subscribers if each in self._subscribers]
         at = np.array([self._live.broker_of(number) for number in numbers], np.int32)

@@ -5,23 +5,23 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.places import Places
+from tocsin.coordinator.assignments import Assignments
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.preparations import Preparations
-from tocsin.coordinator.store.records import Place
+from tocsin.coordinator.store.records import Assignment
 
 
-class Reminders:
+class Repair:
     """Asks brokers again to prepare for those who are theirs, under the stay they have.
 
     After the coordinator was started nobody is sure, so that every broker is told once what it should hold.
     """
 
-    def __init__(self, places: Places, preparations: Preparations, limits: Limits) -> None:
-        self._places, self._preparations, self._limits = places, preparations, limits
+    def __init__(self, assignments: Assignments, preparations: Preparations, limits: CoordinatorLimits) -> None:
+        self._assignments, self._preparations, self._limits = assignments, preparations, limits
         self._later: list[tuple[float, str, int]] = []
         # How many answers are outstanding until a subscriber's broker is known to hold what it should.
-        self._unsure = {place.subscriber: 1 for place in places.all() if place.broker is not None}
+        self._unsure = {assignment.subscriber: 1 for assignment in assignments.all() if assignment.broker is not None}
 
     def unsure(self, subscriber: str) -> bool:
         """Whether its broker may not hold what it should."""
@@ -38,10 +38,10 @@ class Reminders:
         else:
             self.sure(subscriber)
 
-    def remind(self, place: Place, answers: int = 1) -> None:
+    def remind(self, assignment: Assignment, answers: int = 1) -> None:
         """Asks now. ``answers`` is above 1 when that to an earlier and different question is still to come."""
-        self._unsure[place.subscriber] = answers
-        self._preparations.remind(place.broker, place.subscriber, place.stay)
+        self._unsure[assignment.subscriber] = answers
+        self._preparations.remind(assignment.broker, assignment.subscriber, assignment.stay)
 
     def add(self, now: float, subscriber: str, stay: int) -> None:
         """Asks after a while: the broker could not do it just now."""
@@ -51,9 +51,9 @@ class Reminders:
         """Asks what is due, unless it is no longer so."""
         while self._later and self._later[0][0] <= now:
             _, subscriber, stay = heappop(self._later)
-            place = self._places.get(subscriber)
-            if place.stay == stay:
-                self.remind(place)
+            assignment = self._assignments.get(subscriber)
+            if assignment.stay == stay:
+                self.remind(assignment)
 
     def wake(self) -> float | None:
         """When the next is due."""

@@ -5,32 +5,32 @@ from __future__ import annotations
 import pytest
 
 from tests.coordinator.desk import START, Desk, held
-from tocsin.coordinator import attendance
+from tocsin.coordinator import presence
 from tocsin.coordinator.answers import Located
-from tocsin.coordinator.attendance import HOUR
 from tocsin.coordinator.events import Drain, Lost, RegisterUser, RequestBroker
-from tocsin.coordinator.limits import Limits
-from tocsin.coordinator.store.records import Broker as Record
-from tocsin.coordinator.store.records import Place, PutBroker, PutHeld, PutPlace
+from tocsin.coordinator.limits import CoordinatorLimits
+from tocsin.coordinator.presence import HOUR
+from tocsin.coordinator.store.records import Assignment, PutAssignment, PutBroker, PutHeld
+from tocsin.coordinator.store.records import BrokerRecord as Record
 from tocsin.model.coordination import Absent, Arrived, Handover, Keep, Load, Prepare, Prepared, Presence, StayId
 
-GRACE = Limits().presence
+GRACE = CoordinatorLimits().presence
 DAY = 86_400.0
 
 
 @pytest.fixture
 def desk() -> Desk:
     """Ann on "a" with a subscription of 100 B/s, connected; "b" is empty."""
-    return furnished(Limits())
+    return furnished(CoordinatorLimits())
 
 
 @pytest.fixture
 def slow() -> Desk:
     """The same where days pass quickly, as nothing looks at the clock more often than that."""
-    return furnished(Limits(silence=DAY, interval=DAY))
+    return furnished(CoordinatorLimits(silence=DAY, interval=DAY))
 
 
-def furnished(limits: Limits) -> Desk:
+def furnished(limits: CoordinatorLimits) -> Desk:
     desk = Desk(limits=limits)
     desk.hello("a")
     desk.hello("b")
@@ -42,12 +42,12 @@ def furnished(limits: Limits) -> Desk:
 
 def loads(desk: Desk) -> list[float]:
     """What brokers weigh, in the order in which they came."""
-    return list(desk.core._rooms.loads.live.figures().loads.tolist())
+    return list(desk.core._parts.workload.live.figures().loads.tolist())
 
 
 def weighs(desk: Desk, name: str) -> bool:
     """Whether somebody does."""
-    return name not in desk.core._rooms.loads._suspended
+    return name not in desk.core._parts.workload._suspended
 
 
 def test_whoever_is_away_weighs_nothing_and_stays_seated(desk: Desk) -> None:
@@ -57,7 +57,7 @@ def test_whoever_is_away_weighs_nothing_and_stays_seated(desk: Desk) -> None:
     assert loads(desk) == [200.0, 0.0]
     desk.wait(2)
     assert loads(desk) == [0.0, 0.0]
-    assert desk.core._rooms.loads.live.population.tolist() == [1, 0]
+    assert desk.core._parts.workload.live.population.tolist() == [1, 0]
     assert desk.place("ann").broker == "a"
 
 
@@ -79,8 +79,8 @@ def test_whoever_asks_for_a_broker_is_about_to_come(desk: Desk) -> None:
 
 def test_a_reconnection_in_time_changes_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[str] = []
-    monkeypatch.setattr(desk.core._rooms.loads.live, "suspend", lambda _: changed.append("suspended"))
-    monkeypatch.setattr(desk.core._rooms.loads.live, "resume", lambda _: changed.append("resumed"))
+    monkeypatch.setattr(desk.core._parts.workload.live, "suspend", lambda _: changed.append("suspended"))
+    monkeypatch.setattr(desk.core._parts.workload.live, "resume", lambda _: changed.append("resumed"))
     for _ in range(10):
         desk.say("a", Presence(offline=["ann"]))
         desk.wait(GRACE - 1)
@@ -115,7 +115,7 @@ def test_after_a_start_everybody_weighs_until_the_time_of_grace_is_over(desk: De
 
 def test_only_ones_own_broker_says_who_is_there(desk: Desk) -> None:
     desk.say("b", Presence(["ann", *(f"nobody-{n}" for n in range(100))]))
-    assert not desk.core._rooms.registry.member("b").online
+    assert not desk.core._parts.registry.member("b").online
     desk.say("b", Presence(offline=["ann"]))
     desk.wait(2 * GRACE)
     assert weighs(desk, "ann")
@@ -176,33 +176,33 @@ def test_whoever_stays_connected_for_days_is_seen_all_the_time(slow: Desk) -> No
 
 
 def test_a_hundred_thousand_who_do_not_come_are_dealt_with_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attendance, "AT_ONCE", 10)
+    monkeypatch.setattr(presence, "AT_ONCE", 10)
     desk = Desk()
-    people = [Place(f"p{n}", "a", 1, None, 1, START) for n in range(100)]
+    people = [Assignment(f"p{n}", "a", 1, None, 1, START) for n in range(100)]
     desk.store.write([PutBroker(Record("a", "ws://a"))])
-    desk.store.write([PutPlace(place) for place in people])
+    desk.store.write([PutAssignment(place) for place in people])
     desk.store.write([PutHeld(place.subscriber, held(n)) for n, place in enumerate(people)])
     desk.restart()
     desk.hello("a", serving=[StayId(place.subscriber, 1) for place in people])
     sizes: list[int] = []
-    rooms = desk.core._rooms
-    suspend = rooms.loads.suspend
+    parts = desk.core._parts
+    suspend = parts.workload.suspend
 
     def counted(names: list[str]) -> None:
         sizes.append(len(names))
         suspend(names)
 
-    monkeypatch.setattr(rooms.loads, "suspend", counted)
+    monkeypatch.setattr(parts.workload, "suspend", counted)
     desk.wait(GRACE + 1)
     assert max(sizes) == 10
     assert sum(sizes) == 100
-    assert len(desk.core._rooms.loads.live.subscriptions) == 0
+    assert len(desk.core._parts.workload.live.subscriptions) == 0
 
 
 @pytest.fixture
 def strict() -> Desk:
     """Whoever has not come for ten days is removed."""
-    desk = Desk(limits=Limits(expiry=10 * DAY, silence=DAY, interval=DAY))
+    desk = Desk(limits=CoordinatorLimits(expiry=10 * DAY, silence=DAY, interval=DAY))
     desk.hello("a")
     return desk
 
@@ -223,7 +223,12 @@ def test_whoever_has_not_come_for_long_is_removed(strict: Desk) -> None:
 
 
 def test_a_start_removes_nobody_who_is_connected_though_it_was_long_stored(strict: Desk) -> None:
-    strict.store.write([PutPlace(Place("ann", "a", 1, None, 1, START)), PutPlace(Place("bob", "a", 1, None, 1, START))])
+    strict.store.write(
+        [
+            PutAssignment(Assignment("ann", "a", 1, None, 1, START)),
+            PutAssignment(Assignment("bob", "a", 1, None, 1, START)),
+        ]
+    )
     strict.now += 20 * DAY
     strict.restart()
     strict.hello("a", serving=[StayId("ann", 1), StayId("bob", 1)])
@@ -234,7 +239,7 @@ def test_a_start_removes_nobody_who_is_connected_though_it_was_long_stored(stric
 
 
 def test_of_whom_nothing_is_known_the_time_begins_now(strict: Desk) -> None:
-    strict.store.write([PutPlace(Place("old", "a", 1, None, 1))])
+    strict.store.write([PutAssignment(Assignment("old", "a", 1, None, 1))])
     strict.now += 20 * DAY
     strict.restart()
     strict.hello("a", serving=[StayId("old", 1)])

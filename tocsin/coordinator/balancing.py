@@ -18,12 +18,12 @@ from tocsin.balance.model.explain import broker_changes, sentences
 from tocsin.balance.planners.planner import Planner
 from tocsin.balance.policies import planner
 from tocsin.coordinator.actions import Decide, Reply
-from tocsin.coordinator.answers import Change, Proposal
+from tocsin.coordinator.answers import Proposal, ProposedChange
 from tocsin.coordinator.events import Decided, Handle
-from tocsin.coordinator.ledger import Ledger
-from tocsin.coordinator.loads import Loads
-from tocsin.coordinator.plans import Plans
-from tocsin.coordinator.registry import Registry
+from tocsin.coordinator.outbox import TransactionalOutbox
+from tocsin.coordinator.plans import PendingMoves
+from tocsin.coordinator.registry import BrokerRegistry
+from tocsin.coordinator.workload import NamedWorkload
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Planners:
     thresholds: Thresholds
 
     @classmethod
-    def named(cls, migration: str, shuffle: str, thresholds: Thresholds) -> Planners:
-        """Planners of the registry. The paper's migrate until cov is at α, which must be that at which they begin."""
+    def by_name(cls, migration: str, shuffle: str, thresholds: Thresholds) -> Planners:
+        """Planners by their names. The paper's migrate until cov is at α, which must be that at which they begin."""
         made = planner(migration)
         if hasattr(made, "alpha"):
             made = planner(migration, alpha=thresholds.alpha)
@@ -51,7 +51,7 @@ class Planners:
         return Controller(self.migration, self.shuffle, replace(self.thresholds, beta=math.inf, theta=math.inf))
 
 
-class Purpose(Enum):
+class RoundPurpose(Enum):
     """Why the controller was asked."""
 
     ROUND = auto()
@@ -61,21 +61,28 @@ class Purpose(Enum):
 
 @dataclass(frozen=True)
 class _Question:
-    purpose: Purpose
+    purpose: RoundPurpose
     handle: Handle | None
     brokers: list[str]
 
 
-class Rounds:
+class BalancingRounds:
     """Questions to the controller, and what became of them.
 
     An operator's plan is made without regard to what was moved lately: cool-down and settling are for the rounds. Of
     the rounds, at most one is under way.
     """
 
-    def __init__(self, planners: Planners, registry: Registry, loads: Loads, plans: Plans, ledger: Ledger) -> None:
-        self._planners, self._registry, self._loads = planners, registry, loads
-        self._plans, self._ledger = plans, ledger
+    def __init__(
+        self,
+        planners: Planners,
+        registry: BrokerRegistry,
+        workload: NamedWorkload,
+        plans: PendingMoves,
+        outbox: TransactionalOutbox,
+    ) -> None:
+        self._planners, self._registry, self._workload = planners, registry, workload
+        self._plans, self._outbox = plans, outbox
         self._controller, self._resting = planners.controller(), planners.resting()
         self._asked = 0
         self._questions: dict[int, _Question] = {}
@@ -85,20 +92,20 @@ class Rounds:
 
     def look(self, now: float, balancing: bool) -> None:
         """One round: asks the controller, if anything calls for a plan."""
-        if any(question.purpose is Purpose.ROUND for question in self._questions.values()):
+        if any(question.purpose is RoundPurpose.ROUND for question in self._questions.values()):
             return
-        self._controller.carried_out(now, self._loads.moved(self._settled))
+        self._controller.carried_out(now, self._workload.to_moves(self._settled))
         self._settled.clear()
         self._welcome(now)
         controller = self._controller if balancing else self._resting
         observed = self._observed(balancing)
         stages, self.decision = controller.due(now, observed)
         if stages:
-            self._decide(now, controller, observed, Purpose.ROUND, None)
+            self._decide(now, controller, observed, RoundPurpose.ROUND, None)
         elif not balancing:
             self.decision = "brokers are drained, and plans made when asked for"
 
-    def ask(self, now: float, purpose: Purpose, handle: Handle) -> None:
+    def ask(self, now: float, purpose: RoundPurpose, handle: Handle) -> None:
         """Asks on behalf of an operator."""
         self._decide(now, self._planners.controller(), self._observed(True), purpose, handle)
 
@@ -109,11 +116,11 @@ class Rounds:
             return
         decision = event.decision
         if question.handle is not None:
-            self._ledger.say(Reply(question.handle, proposal(decision, question.brokers)))
+            self._outbox.say(Reply(question.handle, proposal(decision, question.brokers)))
         else:
             self.decision = f"{decision.stage}: {decision.reason}"
-        if question.purpose is not Purpose.SHOW and decision.moves is not None:
-            self._plans.follow(self._loads.steps(decision.moves))
+        if question.purpose is not RoundPurpose.SHOW and decision.moves is not None:
+            self._plans.follow(self._workload.steps(decision.moves))
             self.followed[decision.stage] += 1
 
     def settled(self, subscriber: str) -> None:
@@ -121,19 +128,19 @@ class Rounds:
         self._settled[subscriber] = None
 
     def _decide(
-        self, now: float, controller: Controller, observed: Observation, purpose: Purpose, handle: Handle | None
+        self, now: float, controller: Controller, observed: Observation, purpose: RoundPurpose, handle: Handle | None
     ) -> None:
-        snapshot = self._loads.live.snapshot()
-        brokers = [self._loads.name(number) for number in observed.brokers.tolist()]
+        snapshot = self._workload.live.snapshot()
+        brokers = [self._workload.name(number) for number in observed.brokers.tolist()]
         self._asked += 1
         self._questions[self._asked] = _Question(purpose, handle, brokers)
-        self._ledger.say(Decide(self._asked, controller, now, replace(observed, snapshot=lambda: snapshot)))
+        self._outbox.say(Decide(self._asked, controller, now, replace(observed, snapshot=lambda: snapshot)))
 
     def _observed(self, balancing: bool) -> Observation:
-        taking_part = [member for member in self._registry if self._loads.number(member.name) is not None]
+        taking_part = [member for member in self._registry if self._workload.number(member.name) is not None]
         connected = [member for member in taking_part if member.link is not None]
         return Observation.of(
-            self._loads.live,
+            self._workload.live,
             reported={self._number(member.name): member.reported for member in connected},
             draining=[self._number(member.name) for member in connected if member.record.draining],
             pinned=[self._number(member.name) for member in taking_part if member.link is None],
@@ -145,11 +152,11 @@ class Rounds:
         """Joining brokers that have their share are no longer new."""
         standing = Standing.of(now, self._observed(True), self._planners.thresholds)
         for member in self._registry:
-            if member.joining and self._loads.number(member.name) in standing.open - standing.joining:
+            if member.joining and self._workload.number(member.name) in standing.open - standing.joining:
                 member.joining = False
 
     def _number(self, broker: str) -> int:
-        number = self._loads.number(broker)
+        number = self._workload.number(broker)
         assert number is not None
         return number
 
@@ -160,7 +167,7 @@ def proposal(decision: Decision, brokers: list[str]) -> Proposal:
     if decision.plan is None:
         return Proposal(decision.stage, decision.reason, refused=refused)
     changes = [
-        Change(name, line.load_before, line.load_after, line.left, line.came)
+        ProposedChange(name, line.load_before, line.load_after, line.left, line.came)
         for name, line in zip(brokers, broker_changes(decision.plan), strict=True)
     ]
     said = sentences(decision.plan)
