@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from tocsin.balance.planners.conclusion import concluded
-from tocsin.balance.model.plan import Reason, Status
+from tocsin.balance.planners.conclusion import make_plan
+from tocsin.balance.model.plan import PlanStatus, Reason
 
 @dataclass(frozen=True)
 class Heads:
@@ -27,7 +27,7 @@ class Heads:
 
     def plan(self, problem):
         turns = np.arange(problem.workload.subscribers, dtype=np.int32) % problem.workload.brokers
-        return concluded(problem, self.name, Status.BALANCED, turns, Reason.SHUFFLE)
+        return make_plan(problem, self.name, PlanStatus.BALANCED, turns, Reason.SHUFFLE)
 """
 
 
