@@ -19,8 +19,7 @@ from tocsin.coordinator.core import Coordinator
 from tocsin.coordinator.events import BatchStored, Received
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.memory import MemoryStore
-from tocsin.coordinator.store.records import Assignment, PutAssignment, PutBroker, PutHeld
-from tocsin.coordinator.store.records import BrokerRecord as BrokerRecord
+from tocsin.coordinator.store.records import Assignment, BrokerRecord, PutAssignment, PutBroker, PutHeld
 from tocsin.model.coordination import Hello, Prepare
 from tocsin.model.parts import PART_BYTES
 from tocsin.model.subscriber import Held, Login, Welcome
