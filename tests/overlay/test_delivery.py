@@ -1,0 +1,116 @@
+"""Heads, edges, publishers and subscribers together, on the virtual clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.overlay.limits import OverlayLimits
+from tocsin.simulate.overlay.invariants import broken
+from tocsin.simulate.overlay.schedule import outcome
+from tocsin.simulate.overlay.system import OverlaySystem
+
+CHAIN: dict[str, str | None] = {"h1": None, "h2": "h1", "h3": "h2"}
+EDGES = {"a": "h1", "b": "h3", "c": "h3"}
+
+
+@pytest.fixture
+def system() -> OverlaySystem:
+    """Three heads in a chain, with a publisher at the first."""
+    system = OverlaySystem(CHAIN, EDGES, limits=OverlayLimits(replay_publications=10))
+    system.start_publisher("p", "h1")
+    system.advance(3.0)
+    return system
+
+
+def sizes(system: OverlaySystem, name: str) -> list[float | str]:
+    return [note.content["size"] for note in system.albums[name].notes]
+
+
+def publish(system: OverlaySystem, *sizes: int) -> None:
+    for size in sizes:
+        system.publish("p", size=size)
+    system.advance(2.0)
+
+
+def test_a_publication_reaches_who_wants_it_at_any_edge(system: OverlaySystem) -> None:
+    system.subscribe("near", "size > 2", ["a"])
+    system.subscribe("far", "size > 5", ["b"])
+    system.advance(2.0)
+    publish(system, 1, 3, 6)
+    assert (sizes(system, "near"), sizes(system, "far")) == ([3, 6], [6])
+    assert broken(system) == []
+
+
+def test_only_what_somebody_wants_leaves_a_cluster(system: OverlaySystem) -> None:
+    system.subscribe("far", "size > 5", ["b"])
+    system.advance(2.0)
+    assert [str(each) for each in system.heads["h1"].core.links.publications.wanted("h2")] == ["size > 5"]
+    system.subscribe("farther", "size > 3", ["c"])
+    system.advance(2.0)
+    assert [str(each) for each in system.heads["h1"].core.links.publications.wanted("h2")] == ["size > 3"]
+    assert broken(system) == []
+
+
+def test_who_comes_to_another_edge_goes_on_where_it_was(system: OverlaySystem) -> None:
+    system.subscribe("me", "size > 2", ["a"])
+    system.advance(2.0)
+    publish(system, 3)
+    system.crash("me")
+    publish(system, 1, 4, 5)
+    system.start_subscriber("me", ["c"])
+    system.advance(2.0)
+    publish(system, 6)
+    assert sizes(system, "me") == [3, 4, 5, 6]
+    assert broken(system) == []
+
+
+def test_what_is_older_than_the_log_is_told_as_a_gap(system: OverlaySystem) -> None:
+    system.subscribe("me", "size > 2", ["a"])
+    system.advance(2.0)
+    system.crash("me")
+    publish(system, *range(40))
+    system.crash("h1")
+    system.start_head("h1")
+    system.start_subscriber("me", ["b"])
+    system.advance(10.0)
+    assert sizes(system, "me") == list(range(30, 40))
+    (gap,) = system.albums["me"].gaps
+    assert (gap.head, gap.first, gap.last) == ("h1", 1, 30)
+    assert broken(system) == []
+
+
+def test_a_head_that_starts_again_has_what_it_confirmed(system: OverlaySystem) -> None:
+    system.subscribe("far", "size > 2", ["b"])
+    system.advance(2.0)
+    publish(system, 3)
+    system.crash("h1")
+    publish(system, 4)
+    system.start_head("h1")
+    system.advance(10.0)
+    assert sizes(system, "far") == [3, 4]
+    assert broken(system) == []
+
+
+def test_what_is_published_while_a_cluster_is_cut_off_comes_later(system: OverlaySystem) -> None:
+    system.subscribe("far", "size > 2", ["b"])
+    system.advance(2.0)
+    system.network.sever("h2", "h3")
+    system.advance(20.0)
+    publish(system, 3, 4)
+    assert sizes(system, "far") == []
+    system.network.mend_all()
+    system.advance(10.0)
+    assert sizes(system, "far") == [3, 4]
+    assert broken(system) == []
+
+
+def test_a_filter_that_cannot_be_read_is_refused(system: OverlaySystem) -> None:
+    system.subscribe("me", "size >", ["a"])
+    system.advance(2.0)
+    assert "a value is expected" in system.albums["me"].given_up
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_nothing_is_lost_or_twice_whatever_happens(first: int) -> None:
+    outcomes = [outcome(seed) for seed in range(first, first + 20)]
+    assert {each.seed: each.wrong for each in outcomes if each.wrong} == {}

@@ -1,0 +1,78 @@
+"""What is asked of neighbours is the covering set of what all others want, after any changes."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.content.strategies import FILTERS, PUBLICATIONS
+from tocsin.content.filter import Filter
+from tocsin.content.language import parse
+from tocsin.content.values import Value
+from tocsin.overlay.interests import OWN, Difference, Interests
+
+LINKS = st.sampled_from([OWN, "a", "b", "c"])
+STEPS = st.lists(
+    st.tuples(LINKS, st.sampled_from(["want", "drop", "close"]), st.lists(FILTERS, max_size=3)), max_size=12
+)
+
+
+class Plain:
+    """The definition, and what neighbours have been told."""
+
+    def __init__(self, interests: Interests) -> None:
+        self.interests = interests
+        self.wanted: dict[str, set[Filter]] = {OWN: set()}
+        self.told: dict[str, set[Filter]] = {}
+
+    def open(self, link: str) -> None:
+        self.told[link] = set(self.interests.open(link))
+        self.wanted[link] = set()
+
+    def apply(self, changes: dict[str, Difference]) -> None:
+        for link, (add, drop) in changes.items():
+            assert self.told[link].isdisjoint(add)
+            assert self.told[link] >= set(drop)
+            self.told[link] = self.told[link] - set(drop) | set(add)
+
+    def needed(self, link: str) -> set[Filter]:
+        needed = {filter for other, wanted in self.wanted.items() if other != link for filter in wanted}
+        return {one for one in needed if not any(two.covers(one) for two in needed if two != one)}
+
+
+@settings(max_examples=80, deadline=None)
+@given(STEPS, PUBLICATIONS)
+def test_neighbours_are_asked_for_the_covering_set_of_the_others(
+    steps: list[tuple[str, str, list[Filter]]], publication: dict[str, Value]
+) -> None:
+    plain = Plain(Interests())
+    for link, what, filters in steps:
+        if link != OWN and link not in plain.wanted:
+            plain.open(link)
+        if what == "close" and link != OWN:
+            plain.apply(plain.interests.close(link))
+            del plain.wanted[link], plain.told[link]
+        elif what == "want":
+            plain.apply(plain.interests.want(link, filters, []))
+            plain.wanted[link] |= set(filters)
+        else:
+            plain.apply(plain.interests.want(link, [], filters))
+            plain.wanted[link] -= set(filters)
+        for neighbour, told in plain.told.items():
+            assert told == plain.needed(neighbour) == set(plain.interests.asked(neighbour))
+    for sender in plain.wanted:
+        matching = {link for link, wanted in plain.wanted.items() if any(each.matches(publication) for each in wanted)}
+        assert set(plain.interests.route(publication, sender)) == matching - {sender}
+
+
+def test_what_takes_the_place_of_a_dropped_filter_comes_with_the_drop() -> None:
+    interests, wide, narrow = Interests(), parse("high > 3"), parse("high > 5")
+    interests.open("up")
+    assert interests.want(OWN, [wide, narrow], []) == {"up": Difference([wide], [])}
+    assert interests.want(OWN, [], [wide]) == {"up": Difference([narrow], [wide])}
+
+
+def test_a_link_that_is_not_there_wants_nothing() -> None:
+    interests = Interests()
+    assert interests.want("gone", [parse("a = 1")], []) == {}
+    assert interests.close("gone") == {}

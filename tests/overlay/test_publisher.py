@@ -1,0 +1,53 @@
+"""A publisher: its numbers, and what it sends again."""
+
+from __future__ import annotations
+
+from tocsin.overlay.dialogue import Introduce, Known, Publish, Stored
+from tocsin.overlay.events import Tick
+from tocsin.overlay.publisher import (
+    HeadLost,
+    HeadOpened,
+    HeadSaid,
+    OpenHead,
+    PublishContent,
+    Publisher,
+    PublisherAction,
+    Reject,
+    SendHead,
+)
+
+
+def connected(publisher: Publisher, sequence: int) -> list[PublisherAction]:
+    publisher.handle(0.0, HeadOpened())
+    return publisher.handle(0.0, HeadSaid(Known(sequence)))
+
+
+def test_what_is_published_before_the_head_is_there_is_sent_then() -> None:
+    publisher = Publisher("p")
+    assert publisher.handle(0.0, PublishContent({"n": 1})) == [OpenHead()]
+    assert publisher.handle(0.0, HeadOpened()) == [SendHead(Introduce("p"))]
+    assert publisher.handle(0.0, HeadSaid(Known(4))) == [SendHead(Publish(5, {"n": 1.0}))]
+    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendHead(Publish(6, {"n": 2.0}))]
+
+
+def test_what_is_not_stored_is_sent_again_with_its_number() -> None:
+    publisher = Publisher("p")
+    connected(publisher, 0)
+    for number in (1, 2, 3):
+        publisher.handle(0.0, PublishContent({"n": number}))
+    publisher.handle(0.0, HeadSaid(Stored(1)))
+    publisher.handle(0.0, HeadLost())
+    assert publisher.wake() == 1.0
+    assert publisher.handle(1.0, Tick()) == [OpenHead()]
+    assert connected(publisher, 2) == [SendHead(Publish(3, {"n": 3.0}))]
+    publisher.handle(0.0, HeadSaid(Stored(3)))
+    assert publisher.waiting == 0
+
+
+def test_what_cannot_be_a_publication_gets_no_number() -> None:
+    publisher = Publisher("p")
+    connected(publisher, 0)
+    (rejected,) = publisher.handle(0.0, PublishContent({"n": [1]}))
+    assert isinstance(rejected, Reject)
+    assert "values are strings, numbers, true or false" in rejected.reason
+    assert publisher.handle(0.0, PublishContent({"n": 1})) == [SendHead(Publish(1, {"n": 1.0}))]

@@ -1,0 +1,118 @@
+"""A subscriber: where it goes, what it drops, and how it moves."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tocsin.overlay.dialogue import (
+    Began,
+    Gap,
+    Move,
+    Note,
+    Passed,
+    Refused,
+    Settle,
+    Subscribe,
+    ToSubscriber,
+    Unsubscribe,
+)
+from tocsin.overlay.events import Tick
+from tocsin.overlay.subscriber import (
+    CloseEdge,
+    EdgeLost,
+    EdgeOpened,
+    EdgeSaid,
+    Give,
+    GiveUp,
+    Miss,
+    OpenEdge,
+    SendEdge,
+    Start,
+    Subscriber,
+    SubscriberAction,
+)
+
+
+def note(offset: int, head: str = "h") -> Note:
+    return Note(head, offset, "p", offset, {})
+
+
+def said(me: Subscriber, connection: int, *messages: ToSubscriber) -> list[SubscriberAction]:
+    return [action for message in messages for action in me.handle(0.0, EdgeSaid(connection, message))]
+
+
+@pytest.fixture
+def me() -> Subscriber:
+    """One that edge a serves, on connection 1."""
+    subscriber = Subscriber("me", "x > 1", ["a", "b"], Random(1))
+    assert subscriber.handle(0.0, Start()) == [OpenEdge(1, "a")]
+    assert subscriber.handle(0.0, EdgeOpened(1)) == [SendEdge(1, Subscribe("me", "x > 1"))]
+    assert said(subscriber, 1, Began("h", 4)) == []
+    return subscriber
+
+
+def test_what_is_not_beyond_the_cursor_is_dropped(me: Subscriber) -> None:
+    assert said(me, 1, note(4), note(5), note(5), note(7), note(6)) == [Give(note(5)), Give(note(7))]
+    assert me.cursors == {"h": 7}
+
+
+def test_a_cursor_goes_on_without_notes(me: Subscriber) -> None:
+    assert said(me, 1, Passed("h", 9), note(8)) == []
+    assert me.cursors == {"h": 9}
+
+
+def test_a_gap_is_told_as_far_as_it_was_not_had(me: Subscriber) -> None:
+    assert said(me, 1, note(6), Gap("h", 5, 9), Gap("h", 5, 9)) == [Give(note(6)), Miss(Gap("h", 7, 9))]
+
+
+def test_who_loses_its_edge_goes_to_the_next_with_its_cursors(me: Subscriber) -> None:
+    said(me, 1, note(6))
+    assert me.handle(1.0, EdgeLost(1)) == []
+    wake = me.wake()
+    assert wake
+    assert me.handle(wake, Tick()) == [OpenEdge(2, "b")]
+    assert me.handle(wake, EdgeOpened(2)) == [SendEdge(2, Subscribe("me", "x > 1", {"h": 6}))]
+
+
+def moving(me: Subscriber) -> list[SubscriberAction]:
+    actions = said(me, 1, Move("b", "session", 3))
+    return actions + me.handle(0.0, EdgeOpened(2))
+
+
+def test_who_moves_is_served_by_both_until_it_may_leave(me: Subscriber) -> None:
+    assert moving(me) == [OpenEdge(2, "b"), SendEdge(2, Subscribe("me", "x > 1", {"h": 4}, "session", 3))]
+    assert said(me, 2, Began("h", 4), note(5)) == [Give(note(5))]
+    assert said(me, 1, note(5), note(6)) == [Give(note(6))]
+    assert said(me, 1, Settle("session", 2.0)) == []
+    assert me.wake() == 2.0
+    assert said(me, 2, note(6), note(7)) == [Give(note(7))]
+    assert me.handle(2.0, Tick()) == [SendEdge(1, Unsubscribe()), CloseEdge(1)]
+    assert me.edge == "b"
+
+
+def test_whom_the_other_edge_does_not_serve_stays(me: Subscriber) -> None:
+    moving(me)
+    assert said(me, 1, Settle("session", 2.0)) == [CloseEdge(2)]
+    assert me.edge == "a"
+    assert said(me, 2, note(5)) == []
+
+
+def test_who_cannot_reach_the_other_edge_stays(me: Subscriber) -> None:
+    moving(me)
+    me.handle(0.0, EdgeLost(2))
+    assert said(me, 1, Settle("session", 2.0), note(5)) == [Give(note(5))]
+    assert (me.edge, me.wake()) == ("a", None)
+
+
+def test_whose_edge_dies_on_the_way_is_at_the_other(me: Subscriber) -> None:
+    moving(me)
+    assert me.handle(0.0, EdgeLost(1)) == []
+    assert (me.edge, me.wake()) == ("b", None)
+    assert said(me, 2, Began("h", 4), note(5)) == [Give(note(5))]
+
+
+def test_who_is_refused_gives_up(me: Subscriber) -> None:
+    assert said(me, 1, Refused("no")) == [CloseEdge(1), GiveUp("no")]
+    assert me.wake() is None

@@ -1,0 +1,47 @@
+"""What a broker of the overlay wants done, in order."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.overlay.dialogue import Note, ToPublisher, ToSubscriber
+from tocsin.overlay.messages import FromLink, Routed
+
+
+class Action(msgspec.Struct, frozen=True):
+    """Base of all actions."""
+
+
+class SendLink(Action, frozen=True):
+    """A message for another broker; ``urgent`` ones overtake the others."""
+
+    broker: str
+    message: FromLink
+    urgent: bool = True
+
+
+class SendClient(Action, frozen=True):
+    """A message for a connection."""
+
+    session: int
+    message: ToSubscriber | ToPublisher
+
+
+class SendNote(Action, frozen=True):
+    """A publication for each of these connections."""
+
+    sessions: list[int]
+    note: Note
+
+
+class CloseClient(Action, frozen=True):
+    """Ends a connection; the core has forgotten it already."""
+
+    session: int
+    reason: str
+
+
+class AppendLog(Action, frozen=True):
+    """One more publication to be stored; to be answered with LogStored, in order."""
+
+    publication: Routed

@@ -1,0 +1,181 @@
+"""A cluster-head: takes publications in, keeps them for a while, and routes them to neighbours that want them."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+from tocsin.content.values import check_publication
+from tocsin.errors import InvalidError
+from tocsin.overlay import events
+from tocsin.overlay.actions import Action, AppendLog
+from tocsin.overlay.dialogue import Introduce, Known, Publish, Refused, Stored
+from tocsin.overlay.interests import OWN
+from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.links import Links, addressed, read
+from tocsin.overlay.messages import (
+    HEADS,
+    Change,
+    Control,
+    Fetch,
+    Found,
+    FromLink,
+    Interrupted,
+    Mark,
+    Restored,
+    Routed,
+    Sync,
+)
+from tocsin.overlay.post import Post
+from tocsin.overlay.replay import KeptLog, ReplayLog
+
+_STRANGER: Final = "say first which publisher this is"
+
+
+class Head:
+    """A cluster-head without sockets, disk and clock.
+
+    What can go wrong: a neighbour is lost. Whoever lies on the other side of this head is told of which heads nothing
+    comes any more, and again when there is a way; what was missed is fetched by edges, from the heads it was published
+    to. A publication that cannot be one is refused. The head dies: what was confirmed is stored, publishers send the
+    rest again.
+    """
+
+    def __init__(self, name: str, kept: KeptLog | None = None, limits: OverlayLimits | None = None) -> None:
+        self.name, self._limits = name, limits or OverlayLimits()
+        self._post = Post()
+        self._links = Links(name, self._post)
+        self._links.want_control(addressed("to", HEADS))
+        self._log = ReplayLog(name, kept or KeptLog(), self._limits.replay_publications)
+        # From which neighbour the publications of another head come.
+        self._via: dict[str, str] = {}
+        self._publishers: dict[int, str] = {}
+        self._sessions: dict[str, int] = {}
+        self._marked = self._log.last
+        self._next_mark = inf
+
+    @property
+    def links(self) -> Links:
+        """Its neighbours; only to be looked at."""
+        return self._links
+
+    @property
+    def log(self) -> ReplayLog:
+        """What it keeps; only to be looked at."""
+        return self._log
+
+    def handle(self, now: float, event: events.Event) -> list[Action]:
+        """What is to be done, in this order."""
+        self._post.now = now
+        self._dispatch(event)
+        if self._next_mark <= now:
+            self._mark()
+        return self._post.take()
+
+    def wake(self) -> float | None:
+        """When the core wants a Tick, at the latest."""
+        return self._next_mark if self._next_mark < inf else None
+
+    def _dispatch(self, event: events.Event) -> None:
+        match event:
+            case events.LinkSaid(broker, message):
+                self._heard(broker, message)
+            case events.LogStored(offset):
+                self._stored(offset)
+            case events.ClientSaid(session, Introduce(publisher)):
+                self._publishers[session], self._sessions[publisher] = publisher, session
+                self._post.reply(session, Known(self._log.sequence(publisher)))
+            case events.ClientSaid(session, Publish() as publish):
+                self._publish(session, publish)
+            case events.ClientLost(session):
+                publisher = self._publishers.pop(session, "")
+                if self._sessions.get(publisher) == session:
+                    del self._sessions[publisher]
+            case events.LinkOpened(broker, is_head):
+                self._links.opened(broker, is_head)
+            case events.LinkLost(broker):
+                self._lost(broker)
+
+    def _heard(self, link: str, message: FromLink) -> None:
+        match message:
+            case Routed(head):
+                self._via[head] = link
+                self._route(message, link)
+            case Mark(head):
+                self._via[head] = link
+                self._pass_on(message, link)
+            case Control():
+                self._control(message, link)
+            case Change():
+                self._links.changed(link, message)
+            case Sync():
+                self._links.synced(link, message)
+                if link in self._links.heads:
+                    # Both sides have asked for what they want, so what edges fetch now is followed by the rest.
+                    self._pass_on(Restored(), link)
+            case Interrupted(heads):
+                for head in heads:
+                    self._via.pop(head, None)
+                self._pass_on(message, link)
+            case Restored():
+                self._pass_on(message, link)
+
+    def _lost(self, link: str) -> None:
+        self._links.lost(link)
+        heads = [head for head, via in self._via.items() if via == link]
+        for head in heads:
+            del self._via[head]
+        if heads:
+            self._pass_on(Interrupted(heads), link)
+
+    def _pass_on(self, message: FromLink, sender: str) -> None:
+        """To everybody else."""
+        for link in self._links.open:
+            if link != sender:
+                self._post.send(link, message)
+
+    def _route(self, publication: Routed, sender: str) -> None:
+        for link in self._links.publications.route(publication.content, sender):
+            self._post.send(link, publication)
+
+    def _control(self, message: Control, sender: str) -> None:
+        if isinstance(message.body, Found):
+            self._via[message.body.head] = sender
+        if self._links.route(message, sender) and isinstance(message.body, Fetch):
+            self._fetched(message.sender, message.body)
+
+    def _fetched(self, edge: str, fetch: Fetch) -> None:
+        log = self._log
+        if self.name in fetch.settled:
+            return
+        cursor = fetch.cursors.get(self.name, log.last)
+        publications = log.after(cursor, [read(text) for text in fetch.filters])
+        found = Found(fetch.id, self.name, log.oldest, log.last, publications)
+        self._links.route(Control({"to": edge}, self.name, found))
+
+    def _publish(self, session: int, publish: Publish) -> None:
+        publisher = self._publishers.get(session)
+        if publisher is None:
+            self._post.reply(session, Refused(_STRANGER, publish.sequence))
+            return
+        try:
+            content = check_publication(publish.content)
+        except InvalidError as error:
+            self._post.reply(session, Refused(str(error), publish.sequence))
+            return
+        if publication := self._log.append(publisher, publish.sequence, content):
+            self._post.add(AppendLog(publication))
+        elif publish.sequence <= self._log.sequence(publisher):
+            self._post.reply(session, Stored(publish.sequence))
+
+    def _stored(self, offset: int) -> None:
+        for publication in self._log.stored(offset):
+            self._route(publication, OWN)
+            if publication.publisher in self._sessions:
+                self._post.reply(self._sessions[publication.publisher], Stored(publication.sequence))
+        if self._log.last > self._marked:
+            self._next_mark = min(self._next_mark, self._post.now + self._limits.mark_seconds)
+
+    def _mark(self) -> None:
+        self._next_mark, self._marked = inf, self._log.last
+        self._pass_on(Mark(self.name, self._log.last), OWN)

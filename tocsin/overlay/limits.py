@@ -1,0 +1,34 @@
+"""What an overlay's brokers allow, how often they do what they do again and again, and how long they wait."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """All bounds of the cores. Times are in seconds."""
+
+    replay_publications: int = 10_000
+    """How many publications a head keeps for those who come back."""
+    mark_seconds: float = 1.0
+    """How often a head says how far its publications go, if there are new ones."""
+    cursor_lag: int = 1000
+    """By how many publications a subscriber's cursor may be behind before it is told, if nothing matches."""
+    refetch_seconds: float = 20.0
+    """When heads are asked again that are known, and have not answered."""
+    rate_seconds: float = 30.0
+    """The span of the moving averages of incoming publications and outgoing bytes."""
+    report_seconds: float = 5.0
+    """How often a load message is published."""
+    silent_seconds: float = 20.0
+    """After which time without a load message a neighbour does not count."""
+    detect_seconds: float = 5.0
+    """How often the detection runs."""
+    request_seconds: float = 5.0
+    """How long a broker waits for the answer to a request for a session."""
+    migration_seconds: float = 0.5
+    """How long a migration may take for each subscriber."""
+    grace_seconds: float = 5.0
+    """What is added to every time that another broker has, for the messages in between."""
+    global_seconds: float = 3600.0
+    """When a session between clusters ends that has not come to balance."""

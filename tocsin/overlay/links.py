@@ -1,0 +1,94 @@
+"""A broker's links to its neighbours: what is wanted on them, and how control messages find their way."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tocsin.content.filter import Filter, quote
+from tocsin.content.language import parse
+from tocsin.overlay.interests import OWN, Difference, Interests
+from tocsin.overlay.messages import Change, Control, Sync
+from tocsin.overlay.post import Post
+
+read = lru_cache(maxsize=100_000)(parse)
+"""A filter as it came over a link."""
+
+
+def addressed(key: str, value: str) -> Filter:
+    """The control messages with this value of an attribute: to whom they go, or of which cluster's load they tell."""
+    return read(f"`{key}` = {quote(value)}")
+
+
+class Links:
+    """The links that stand, and two kinds of interests: in publications, and in control messages.
+
+    What can go wrong: a link is lost. Then nothing is wanted on it until it stands again and the other broker has said
+    what it wants, all of it; neighbours are asked for less meanwhile.
+    """
+
+    def __init__(self, name: str, post: Post) -> None:
+        self.publications, self.control = Interests(), Interests()
+        self._name, self._post = name, post
+        self._is_head: dict[str, bool] = {}
+        self.want_control(addressed("to", name))
+
+    @property
+    def open(self) -> list[str]:
+        """The neighbours that there are links to."""
+        return list(self._is_head)
+
+    @property
+    def heads(self) -> list[str]:
+        """Those of them that are heads."""
+        return [link for link, is_head in self._is_head.items() if is_head]
+
+    def opened(self, link: str, is_head: bool) -> None:
+        """A link stands."""
+        self._is_head[link] = is_head
+        publications, control = self.publications.open(link), self.control.open(link)
+        self._post.send(link, Sync(list(map(str, publications)), list(map(str, control))))
+
+    def lost(self, link: str) -> None:
+        """It does not any more."""
+        if self._is_head.pop(link, None) is not None:
+            self._ask(False, self.publications.close(link))
+            self._ask(True, self.control.close(link))
+
+    def synced(self, link: str, message: Sync) -> None:
+        """A neighbour has said what it wants."""
+        self._ask(False, self.publications.want(link, map(read, message.publications), []))
+        self._ask(True, self.control.want(link, map(read, message.control), []))
+
+    def changed(self, link: str, message: Change) -> None:
+        """A neighbour wants something else."""
+        interests = self.control if message.control else self.publications
+        self._ask(message.control, interests.want(link, map(read, message.add), map(read, message.drop)))
+
+    def want(self, filter: Filter) -> None:
+        """The broker wants publications, too."""
+        self._ask(False, self.publications.want(OWN, [filter], []))
+
+    def give_up(self, filter: Filter) -> None:
+        """It does not want them any more."""
+        self._ask(False, self.publications.want(OWN, [], [filter]))
+
+    def want_control(self, filter: Filter) -> None:
+        """The broker wants control messages, too."""
+        self._ask(True, self.control.want(OWN, [filter], []))
+
+    def give_up_control(self, filter: Filter) -> None:
+        """It does not want them any more."""
+        self._ask(True, self.control.want(OWN, [], [filter]))
+
+    def route(self, message: Control, sender: str = OWN) -> bool:
+        """Passes a control message on; whether it is for this broker."""
+        wanting = self.control.route(message.attributes, sender)
+        for link in wanting:
+            if link != OWN:
+                self._post.send(link, message)
+        return OWN in wanting
+
+    def _ask(self, control: bool, changes: dict[str, Difference]) -> None:
+        for link, (add, drop) in changes.items():
+            if link in self._is_head:
+                self._post.send(link, Change(control, list(map(str, add)), list(map(str, drop))))

@@ -1,0 +1,96 @@
+"""What brokers tell each other on their links.
+
+Control messages, which are all but publications and marks, overtake those two; apart from that a link keeps the order.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.content.values import Value
+
+HEADS = "heads"
+"""The address of all cluster-heads."""
+
+
+class LinkMessage(msgspec.Struct, frozen=True, tag=True):
+    """Base of all that goes over a link."""
+
+
+class Routed(LinkMessage, frozen=True):
+    """A publication: the head it was published to, its offset there, and the publisher's own number for it."""
+
+    head: str
+    offset: int
+    publisher: str
+    sequence: int
+    content: dict[str, Value]
+
+
+class Mark(LinkMessage, frozen=True):
+    """All of a head's publications up to an offset have gone this way, as far as they are wanted."""
+
+    head: str
+    offset: int
+
+
+class Sync(LinkMessage, frozen=True):
+    """The first message on a link: everything that is wanted from the other broker."""
+
+    publications: list[str]
+    control: list[str]
+
+
+class Change(LinkMessage, frozen=True):
+    """What is wanted from now on, and what no more."""
+
+    control: bool
+    add: list[str]
+    drop: list[str]
+
+
+class Interrupted(LinkMessage, frozen=True):
+    """Nothing comes from these heads any more, until fetched again."""
+
+    heads: list[str]
+
+
+class Restored(LinkMessage, frozen=True):
+    """There is a way to some heads again, or for the first time."""
+
+
+class Fetch(msgspec.Struct, frozen=True, tag=True):
+    """An edge asks all heads for what it has missed.
+
+    Args:
+        id: what the answers are known by; it is not used again, also if the edge dies.
+        filters: what must match.
+        cursors: after which offset, by head; a head that is not named says where it is.
+        settled: heads that need not answer.
+    """
+
+    id: str
+    filters: list[str]
+    cursors: dict[str, int]
+    settled: list[str]
+
+
+class Found(msgspec.Struct, frozen=True, tag=True):
+    """A head's answer: all that matches, up to its present offset ``last``; nothing before ``oldest`` is kept."""
+
+    id: str
+    head: str
+    oldest: int
+    last: int
+    publications: list[Routed]
+
+
+class Control(LinkMessage, frozen=True):
+    """A control publication: attributes by which it is routed as others are, and what it says."""
+
+    attributes: dict[str, str]
+    sender: str
+    body: Fetch | Found
+
+
+FromLink = Routed | Mark | Sync | Change | Interrupted | Restored | Control

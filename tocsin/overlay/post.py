@@ -1,0 +1,32 @@
+"""What a core has to say: actions in order."""
+
+from __future__ import annotations
+
+from tocsin.overlay.actions import Action, SendClient, SendLink
+from tocsin.overlay.dialogue import ToPublisher, ToSubscriber
+from tocsin.overlay.messages import FromLink, Mark, Routed
+
+
+class Post:
+    """Collects what one event leads to; ``now`` is the event's time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._actions: list[Action] = []
+
+    def add(self, action: Action) -> None:
+        """One more thing to do."""
+        self._actions.append(action)
+
+    def send(self, broker: str, message: FromLink) -> None:
+        """A message for another broker; publications and marks are overtaken by all others."""
+        self.add(SendLink(broker, message, urgent=not isinstance(message, Routed | Mark)))
+
+    def reply(self, session: int, message: ToSubscriber | ToPublisher) -> None:
+        """A message for a connection."""
+        self.add(SendClient(session, message))
+
+    def take(self) -> list[Action]:
+        """All actions since the last time."""
+        actions, self._actions = self._actions, []
+        return actions

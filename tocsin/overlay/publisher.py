@@ -1,0 +1,134 @@
+"""A publisher: numbers its publications, and sends each again until its head has stored it."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from typing import Any, Final
+
+import msgspec
+
+from tocsin.content.values import Value, check_publication
+from tocsin.errors import InvalidError
+from tocsin.overlay.dialogue import Introduce, Known, Publish, Stored, ToHead, ToPublisher
+from tocsin.overlay.events import Tick
+
+RETRY_SECONDS: Final = 1.0
+
+
+class PublishContent(msgspec.Struct, frozen=True):
+    """Publish something."""
+
+    content: dict[str, Any]
+
+
+class HeadOpened(msgspec.Struct, frozen=True):
+    """The connection stands."""
+
+
+class HeadLost(msgspec.Struct, frozen=True):
+    """It is over, or could not be opened."""
+
+
+class HeadSaid(msgspec.Struct, frozen=True):
+    """The head says something."""
+
+    message: ToPublisher
+
+
+class OpenHead(msgspec.Struct, frozen=True):
+    """Open the connection; to be answered with HeadOpened or HeadLost."""
+
+
+class SendHead(msgspec.Struct, frozen=True):
+    """Say something to the head."""
+
+    message: ToHead
+
+
+class Reject(msgspec.Struct, frozen=True):
+    """Tell the application that a publication cannot be one, and why."""
+
+    content: dict[str, Any]
+    reason: str
+
+
+PublisherEvent = PublishContent | HeadOpened | HeadLost | HeadSaid | Tick
+PublisherAction = OpenHead | SendHead | Reject
+
+
+class Publisher:
+    """Publications of one name, which belongs to one head.
+
+    What can go wrong: the head is not there, or dies. Then everything that it has not stored is sent again, in order.
+    The program dies: what was not stored is lost with it; the next one goes on with the numbers that the head knows.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._actions: list[PublisherAction] = []
+        self._waiting: deque[dict[str, Value]] = deque()
+        # The number before the first that waits; not known before the head has said it.
+        self._stored: int | None = None
+        self._ready = False
+        self._retry = -inf
+
+    @property
+    def waiting(self) -> int:
+        """How many publications are not stored yet."""
+        return len(self._waiting)
+
+    def handle(self, now: float, event: PublisherEvent) -> list[PublisherAction]:
+        """What is to be done, in this order."""
+        match event:
+            case PublishContent(content):
+                self._publish(content)
+            case HeadSaid(message):
+                self._said(message)
+            case HeadOpened():
+                self._do(SendHead(Introduce(self.name)))
+            case HeadLost():
+                self._ready, self._retry = False, now + RETRY_SECONDS
+        if self._retry <= now:
+            self._retry = inf
+            self._do(OpenHead())
+        actions, self._actions = self._actions, []
+        return actions
+
+    def wake(self) -> float | None:
+        """When it wants a Tick, at the latest."""
+        return self._retry if self._retry < inf else None
+
+    def _publish(self, content: dict[str, Any]) -> None:
+        """A head would not take what cannot be a publication, so it gets no number."""
+        try:
+            self._waiting.append(check_publication(content))
+        except InvalidError as error:
+            self._do(Reject(content, str(error)))
+            return
+        if self._ready and self._stored is not None:
+            self._send(self._stored + len(self._waiting), self._waiting[-1])
+
+    def _said(self, message: ToPublisher) -> None:
+        match message:
+            case Known(sequence):
+                self._confirm(sequence)
+                self._ready = True
+                for number, content in enumerate(self._waiting, (self._stored or 0) + 1):
+                    self._send(number, content)
+            case Stored(sequence):
+                self._confirm(sequence)
+
+    def _confirm(self, sequence: int) -> None:
+        """Everything up to a number is stored."""
+        if self._stored is None:
+            self._stored = sequence
+        while self._stored < sequence and self._waiting:
+            self._waiting.popleft()
+            self._stored += 1
+
+    def _send(self, sequence: int, content: dict[str, Value]) -> None:
+        self._do(SendHead(Publish(sequence, content)))
+
+    def _do(self, action: PublisherAction) -> None:
+        self._actions.append(action)

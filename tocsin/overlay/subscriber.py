@@ -1,0 +1,253 @@
+"""A subscriber: comes to an edge with what it wants and how far it is, and drops what it has had.
+
+Without sockets and clock: connections are numbered here and opened by the driver. What the application must keep for
+another day is in :attr:`Subscriber.cursors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from random import Random
+from typing import Final
+
+import msgspec
+
+from tocsin.overlay.dialogue import (
+    Began,
+    Gap,
+    Move,
+    Note,
+    Passed,
+    Refused,
+    Settle,
+    Subscribe,
+    ToEdge,
+    ToSubscriber,
+    Unsubscribe,
+)
+from tocsin.overlay.events import Tick
+
+FIRST_WAIT: Final = 0.2
+LONGEST_WAIT: Final = 5.0
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Go to an edge."""
+
+
+class EdgeOpened(msgspec.Struct, frozen=True):
+    """A connection stands."""
+
+    connection: int
+
+
+class EdgeLost(msgspec.Struct, frozen=True):
+    """A connection is over, or could not be opened."""
+
+    connection: int
+
+
+class EdgeSaid(msgspec.Struct, frozen=True):
+    """An edge says something."""
+
+    connection: int
+    message: ToSubscriber
+
+
+class OpenEdge(msgspec.Struct, frozen=True):
+    """Open a connection to an edge; to be answered with EdgeOpened or EdgeLost."""
+
+    connection: int
+    edge: str
+
+
+class SendEdge(msgspec.Struct, frozen=True):
+    """Say something to an edge."""
+
+    connection: int
+    message: ToEdge
+
+
+class CloseEdge(msgspec.Struct, frozen=True):
+    """End a connection, after what was said on it. The core has forgotten it already."""
+
+    connection: int
+
+
+class Give(msgspec.Struct, frozen=True):
+    """Hand a publication to the application."""
+
+    note: Note
+
+
+class Miss(msgspec.Struct, frozen=True):
+    """Tell the application that something is not kept any more."""
+
+    gap: Gap
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """Tell the application that it cannot be had, and why. Nothing more is done."""
+
+    reason: str
+
+
+SubscriberEvent = Start | EdgeOpened | EdgeLost | EdgeSaid | Tick
+SubscriberAction = OpenEdge | SendEdge | CloseEdge | Give | Miss | GiveUp
+
+
+class _Connection:
+    """To one edge; ``began`` when that serves it. A session's id, and how many migrate in it, if it moves there."""
+
+    def __init__(self, number: int, edge: str, session: str = "", migrating: int = 0) -> None:
+        self.number, self.edge, self.session, self.migrating = number, edge, session, migrating
+        self.began = False
+
+
+class Subscriber:
+    """One subscription of a program, from its start to its end.
+
+    Whoever sends it something has sent everything before it, from a cursor that it had itself. So what is not beyond
+    its cursor is a duplicate, and two edges may serve it at once while it moves.
+
+    Args:
+        where: the filter.
+        edges: where it may go, the nearest first.
+        cursors: how far it is, if it has been there before.
+
+    What can go wrong: an edge is not there, or dies. It tries them in turn, and waits longer after each round. The edge
+    to which it moves is not there: it stays. The one it comes from dies: it goes on at the other.
+    """
+
+    def __init__(
+        self, name: str, where: str, edges: Sequence[str], random: Random, cursors: dict[str, int] | None = None
+    ) -> None:
+        self.name, self.where = name, where
+        self.cursors = dict(cursors or {})
+        self._edges, self._random = list(edges), random
+        self._actions: list[SubscriberAction] = []
+        self._connections = 0
+        self._failures = 0
+        self._home: _Connection | None = None
+        self._next: _Connection | None = None
+        self._retry = self._leave = inf
+
+    @property
+    def edge(self) -> str | None:
+        """Where it is, or wants to be."""
+        return self._home.edge if self._home else None
+
+    def handle(self, now: float, event: SubscriberEvent) -> list[SubscriberAction]:
+        """What is to be done, in this order."""
+        match event:
+            case EdgeSaid(number, message):
+                if connection := self._connection(number):
+                    self._said(now, connection, message)
+            case EdgeOpened(number):
+                if connection := self._connection(number):
+                    self._subscribe(connection)
+            case EdgeLost(number):
+                self._lost(now, number)
+            case Start():
+                self._go_home()
+        self._due(now)
+        actions, self._actions = self._actions, []
+        return actions
+
+    def wake(self) -> float | None:
+        """When it wants a Tick, at the latest."""
+        wake = min(self._retry, self._leave)
+        return wake if wake < inf else None
+
+    def _said(self, now: float, connection: _Connection, message: ToSubscriber) -> None:
+        match message:
+            case Note(head, offset):
+                if self._goes_on(head, offset):
+                    self._do(Give(message))
+            case Passed(head, offset):
+                self._goes_on(head, offset)
+            case Began(head, offset):
+                self._failures, connection.began = 0, True
+                self.cursors.setdefault(head, offset)
+            case Gap(head, first, last):
+                first = max(first, self.cursors.get(head, 0) + 1)
+                if self._goes_on(head, last):
+                    self._do(Miss(Gap(head, first, last)))
+            case Move(edge, session, migrating):
+                if connection is self._home and self._next is None:
+                    self._next = self._open(edge, session, migrating)
+            case Settle(session, seconds):
+                self._settle(now, session, seconds)
+            case Refused(reason):
+                self._give_up(reason)
+
+    def _goes_on(self, head: str, offset: int) -> bool:
+        """Whether this is beyond the cursor, which then is here."""
+        if offset <= self.cursors.get(head, 0):
+            return False
+        self.cursors[head] = offset
+        return True
+
+    def _connection(self, number: int) -> _Connection | None:
+        return next((each for each in (self._home, self._next) if each and each.number == number), None)
+
+    def _open(self, edge: str, session: str = "", migrating: int = 0) -> _Connection:
+        self._connections += 1
+        self._do(OpenEdge(self._connections, edge))
+        return _Connection(self._connections, edge, session, migrating)
+
+    def _go_home(self) -> None:
+        self._home = self._open(self._edges[self._failures % len(self._edges)])
+
+    def _subscribe(self, connection: _Connection) -> None:
+        cursors = dict(self.cursors)
+        subscribe = Subscribe(self.name, self.where, cursors, connection.session, connection.migrating)
+        self._do(SendEdge(connection.number, subscribe))
+
+    def _lost(self, now: float, number: int) -> None:
+        if self._next and self._next.number == number:
+            self._next, self._leave = None, inf
+        elif self._home and self._home.number == number:
+            self._home, self._next, self._leave = self._next, None, inf
+            if self._home is None:
+                self._failures += 1
+                self._retry = now + self._wait()
+
+    def _settle(self, now: float, session: str, seconds: float) -> None:
+        if self._next is None or self._next.session != session:
+            return
+        if self._next.began:
+            self._leave = now + seconds
+        else:
+            self._do(CloseEdge(self._next.number))
+            self._next = None
+
+    def _due(self, now: float) -> None:
+        if self._retry <= now:
+            self._retry = inf
+            self._go_home()
+        if self._leave <= now:
+            self._leave = inf
+            self._move()
+
+    def _move(self) -> None:
+        if self._home and self._next:
+            self._do(SendEdge(self._home.number, Unsubscribe()))
+            self._do(CloseEdge(self._home.number))
+            self._home, self._next = self._next, None
+
+    def _give_up(self, reason: str) -> None:
+        for connection in (self._home, self._next):
+            if connection:
+                self._do(CloseEdge(connection.number))
+        self._home = self._next = None
+        self._retry = self._leave = inf
+        self._do(GiveUp(reason))
+
+    def _wait(self) -> float:
+        rounds = min(self._failures // len(self._edges), 10)
+        return min(LONGEST_WAIT, FIRST_WAIT * 2.0**rounds) * self._random.uniform(0.5, 1.0)
+
+    def _do(self, action: SubscriberAction) -> None:
+        self._actions.append(action)

@@ -1,0 +1,131 @@
+"""Programs of publishers and subscribers, and what their applications were given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tocsin.overlay import events, publisher, subscriber
+from tocsin.overlay.dialogue import Gap, Note
+from tocsin.overlay.publisher import Publisher
+from tocsin.overlay.subscriber import Subscriber
+from tocsin.simulate.network import Link
+from tocsin.simulate.overlay.brokers import CLIENT
+from tocsin.simulate.process import Process, World
+
+
+@dataclass
+class Album:
+    """What a subscriber's application has had; it outlives the program, as the cursors do that it keeps with it.
+
+    ``began`` has for each head the offset after which everything was promised.
+    """
+
+    name: str
+    where: str
+    began: dict[str, int] = field(default_factory=dict)
+    cursors: dict[str, int] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    given_up: str = ""
+
+
+class _Connection:
+    """To an edge or a head."""
+
+    def __init__(self, process: Process, opened: Any, said: Callable[[Any], Any], lost: Any) -> None:
+        self._process, self._opened, self._said, self._lost = process, opened, said, lost
+
+    def opened(self) -> None:
+        """It stands."""
+        self._process.tell(self._opened)
+
+    def received(self, link: Link, message: Any) -> None:  # noqa: ARG002
+        """The broker says something."""
+        self._process.tell(self._said(message))
+
+    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+        """It is over, or could not be opened."""
+        self._process.tell(self._lost)
+
+    def drained(self, link: Link) -> None:
+        """Nothing waits for that."""
+
+
+class SubscriberHost(Process):
+    """A subscriber's program. ``moving`` is told when it sets out for another edge."""
+
+    core: Subscriber
+
+    def __init__(self, world: World, album: Album, edges: list[str]) -> None:
+        core = Subscriber(album.name, album.where, edges, Random(world.random.random()), album.cursors)
+        super().__init__(world, album.name, core, events.Tick())
+        self.album = album
+        self.links: dict[int, Link] = {}
+
+    def start(self) -> None:
+        """Goes online."""
+        self.tell(subscriber.Start())
+
+    def tell(self, event: Any, data: bytes | str = b"") -> None:
+        """Has the core handle an event. The application keeps the cursors with what it was given."""
+        super().tell(event, data)
+        if self.alive:
+            for head, offset in self.core.cursors.items():
+                self.album.began.setdefault(head, offset)
+            self.album.cursors = dict(self.core.cursors)
+
+    def carry_out(self, action: subscriber.SubscriberAction) -> None:
+        """Does what the core wants done."""
+        match action:
+            case subscriber.OpenEdge(number, edge):
+                said = lambda message: subscriber.EdgeSaid(number, message)  # noqa: E731
+                peer = _Connection(self, subscriber.EdgeOpened(number), said, subscriber.EdgeLost(number))
+                link = self.links[number] = self.world.network.dial(self.host, edge, CLIENT, peer)
+                link.when_open = peer.opened
+            case subscriber.SendEdge(number, message):
+                self.links[number].send(0, message)
+            case subscriber.CloseEdge(number):
+                self.links.pop(number).close(0)
+            case subscriber.Give(note):
+                self.album.notes.append(note)
+                self.album.cursors[note.head] = note.offset
+            case subscriber.Miss(gap):
+                self.album.gaps.append(gap)
+                self.album.cursors[gap.head] = gap.last
+            case subscriber.GiveUp(reason):
+                self.album.given_up = reason
+
+
+class PublisherHost(Process):
+    """A publisher's program."""
+
+    core: Publisher
+
+    def __init__(self, world: World, name: str, head: str) -> None:
+        super().__init__(world, name, Publisher(name), events.Tick())
+        self._head = head
+        self._link: Link | None = None
+        self.published: list[dict[str, Any]] = []
+
+    def start(self) -> None:
+        """Goes online."""
+        self.tell(events.Tick())
+
+    def publish(self, content: dict[str, Any]) -> None:
+        """Publishes something."""
+        self.published.append(content)
+        self.tell(publisher.PublishContent(content))
+
+    def carry_out(self, action: publisher.PublisherAction) -> None:
+        """Does what the core wants done."""
+        match action:
+            case publisher.OpenHead():
+                peer = _Connection(self, publisher.HeadOpened(), publisher.HeadSaid, publisher.HeadLost())
+                self._link = self.world.network.dial(self.host, self._head, CLIENT, peer)
+                self._link.when_open = peer.opened
+            case publisher.SendHead(message):
+                if self._link:
+                    self._link.send(0, message)

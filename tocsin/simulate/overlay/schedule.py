@@ -1,0 +1,194 @@
+"""One random schedule for the overlay: trouble for a while, then healing, then the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tocsin.overlay.limits import OverlayLimits
+from tocsin.simulate.faults.schedule import Outcome
+from tocsin.simulate.faults.weather import CALM
+from tocsin.simulate.network import Conditions
+from tocsin.simulate.overlay.invariants import broken
+from tocsin.simulate.overlay.system import OverlaySystem
+
+TREES: list[tuple[dict[str, str | None], dict[str, str]]] = [
+    ({"h1": None}, {"a": "h1", "b": "h1", "c": "h1"}),
+    ({"h1": None, "h2": "h1"}, {"a": "h1", "b": "h1", "c": "h2", "d": "h2"}),
+    ({"h1": None, "h2": "h1", "h3": "h2"}, {"a": "h1", "b": "h1", "c": "h3", "d": "h3"}),
+    ({"h1": None, "h2": "h1", "h3": "h1"}, {"a": "h1", "b": "h2", "c": "h2", "d": "h3"}),
+]
+FILTERS = (
+    "kind = 'x'",
+    "kind = 'x' and size > 3",
+    "kind in ('x', 'y')",
+    "size > 5",
+    "size > 2",
+    "kind = 'y' and size < 4",
+    "kind exists",
+    "kind = 'none'",
+)
+SUBSCRIBERS = 7
+HEALING, ARRIVING = 30.0, 10.0
+
+
+class OverlaySchedule:
+    """An overlay, and what happens to it: all of it follows from the seed."""
+
+    def __init__(self, seed: int, show: Callable[[str], None] | None = None) -> None:
+        self._seed, self._random = seed, Random(seed)
+        random = self._random
+        parents, edges = random.choice(TREES)
+        self.system = OverlaySystem(
+            parents,
+            edges,
+            random.getrandbits(32),
+            _limits(random),
+            _conditions(random),
+            random.choice([0.0, 0.05, 0.5]),
+            show,
+        )
+        self.system.store_seconds = random.choice([0.01, 0.5])
+        self._faults, self._pause = 0, random.choice([0.05, 0.3])
+        self._publishing = True
+        self._brokers = [*parents, *edges]
+
+    def run(self) -> Outcome:
+        """From the beginning to the verdict."""
+        self._begin()
+        for _ in range(self._random.choice([10, 20, 40])):
+            self._faults += 1
+            self._happen()
+            self.system.advance(self._random.choice([0.0, 0.01, 0.1, 0.5, 2.0]))
+        self._heal()
+        system = self.system
+        notes = sum(len(album.notes) for album in system.albums.values())
+        trace = system.trace
+        return Outcome(self._seed, trace.fingerprint, trace.events, notes, 0, self._faults, broken(system))
+
+    def _begin(self) -> None:
+        for name in self.system.parents:
+            self.system.start_publisher(f"p-{name}", name)
+            self._publish(f"p-{name}")
+        self.system.advance(self._random.choice([0.0, 1.0]))
+        for number in range(SUBSCRIBERS):
+            self._subscribe(number)
+        self.system.advance(self._random.choice([0.0, 2.0]))
+
+    def _publish(self, name: str) -> None:
+        """Publishes again and again."""
+        if self._publishing:
+            random = self._random
+            self.system.publish(name, kind=random.choice("xyz"), size=random.randrange(8))
+            self.system.clock.after(random.uniform(0.0, 2 * self._pause), self._publish, name)
+
+    def _subscribe(self, number: int) -> None:
+        self.system.subscribe(f"s{number}", self._random.choice(FILTERS), self._edges())
+
+    def _edges(self) -> list[str]:
+        return self._random.sample(list(self.system.clusters), len(self.system.clusters))
+
+    def _happen(self) -> None:
+        """One trouble."""
+        random = self._random
+        troubles: list[tuple[Callable[[], None], int]] = [
+            (self._crash_broker, 4),
+            (self._light_fuse, 3),
+            (self._start_broker, 6),
+            (self._cut, 2),
+            (self._mend, 3),
+            (self._break_link, 4),
+            (self._crash_subscriber, 3),
+            (self._start_subscribers, 4),
+        ]
+        chosen, _ = random.choices(troubles, [weight for _, weight in troubles])[0]
+        chosen()
+
+    def _hosts(self) -> list[Any]:
+        return [*self.system.heads.values(), *self.system.edges.values()]
+
+    def _crash_broker(self) -> None:
+        self.system.crash(self._random.choice(self._brokers))
+
+    def _light_fuse(self) -> None:
+        host = self._random.choice([*self._hosts(), *self.system.subscribers.values()])
+        host.fuse = self._random.randrange(12)
+
+    def _start_broker(self) -> None:
+        self._start(self._random.choice(self._brokers))
+
+    def _start(self, name: str) -> None:
+        if name in self.system.parents:
+            self.system.start_head(name)
+        else:
+            self.system.start_edge(name)
+
+    def _cut(self) -> None:
+        one, two = self._random.sample([*self._brokers, *self.system.subscribers], 2)
+        self.system.remark(f"{one} and {two} are cut off")
+        self.system.network.sever(one, two)
+
+    def _mend(self) -> None:
+        self.system.network.mend_all()
+
+    def _break_link(self) -> None:
+        links = self.system.network.links(self._random.choice(self._brokers))
+        if links:
+            link = self._random.choice(links)
+            self.system.remark(f"the link of {link.hosts} breaks")
+            link.sever()
+
+    def _crash_subscriber(self) -> None:
+        self.system.crash(self._random.choice(list(self.system.subscribers)))
+
+    def _start_subscribers(self) -> None:
+        for name in self.system.albums:
+            if self._random.random() < 0.5:
+                self.system.start_subscriber(name, self._edges())
+
+    def _heal(self) -> None:
+        """Everything is repaired, and there is time for all that was missed."""
+        system = self.system
+        system.remark("everything heals")
+        system.network.conditions = CALM
+        system.network.mend_all()
+        for name in self._brokers:
+            self._start(name)
+        for host in [*self._hosts(), *system.subscribers.values()]:
+            host.fuse = None
+        for name in system.albums:
+            system.start_subscriber(name, self._edges())
+        system.advance(HEALING)
+        self._publishing = False
+        system.advance(ARRIVING)
+
+
+def _limits(random: Random) -> OverlayLimits:
+    return OverlayLimits(
+        replay_publications=random.choice([20, 10_000, 10_000]),
+        mark_seconds=random.choice([0.2, 2.0]),
+        cursor_lag=random.choice([2, 20]),
+        refetch_seconds=10.0,
+    )
+
+
+def _conditions(random: Random) -> Conditions:
+    return Conditions(
+        latency=random.choice([0.001, 0.02, 0.2]),
+        spread=random.choice([0.1, 1.0]),
+        loss=random.choice([0.0, 0.05]),
+        breaks=random.choice([0.0, 0.0, 0.002]),
+        notice=random.choice([0.5, 5.0]),
+    )
+
+
+def outcome(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
+    """Runs one schedule. A core that raises an exception fails its schedule."""
+    schedule = OverlaySchedule(seed, show)
+    try:
+        return schedule.run()
+    except Exception as error:
+        trace = schedule.system.trace
+        what = f"{type(error).__name__}: {error}"
+        return Outcome(seed, trace.fingerprint, trace.events, 0, 0, 0, [what])

@@ -1,0 +1,111 @@
+"""A whole overlay: heads in a tree, edges, publishers and subscribers, each of which can crash and start again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from random import Random
+from typing import Any
+
+from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.messages import Routed
+from tocsin.overlay.replay import KeptLog
+from tocsin.simulate.clock import Clock
+from tocsin.simulate.network import Conditions, Network
+from tocsin.simulate.overlay.brokers import EdgeHost, HeadHost
+from tocsin.simulate.overlay.clients import Album, PublisherHost, SubscriberHost
+from tocsin.simulate.process import World
+from tocsin.simulate.trace import Trace
+
+
+class OverlaySystem:
+    """Everything. What is started twice, or ended when it is not there, stays as it is.
+
+    Args:
+        parents: each head with the one that it dials; the first has none.
+        edges: each edge with its head.
+        pace: how long publications wait for a link at most, while control messages overtake them.
+    """
+
+    def __init__(
+        self,
+        parents: dict[str, str | None],
+        edges: dict[str, str],
+        seed: int = 0,
+        limits: OverlayLimits | None = None,
+        conditions: Conditions | None = None,
+        pace: float = 0.0,
+        show: Callable[[str], None] | None = None,
+    ) -> None:
+        self.parents, self.clusters, self.limits = parents, edges, limits or OverlayLimits()
+        self.random, self.clock, self.trace = Random(seed), Clock(), Trace(show)
+        self.network = Network(self.clock, self.random, conditions)
+        self.world = World(self.network, self.trace)
+        self.pace, self.store_seconds = pace, 0.01
+        self.disks = {name: KeptLog([], 0, {}) for name in parents}
+        self.published: dict[str, list[Routed]] = {name: [] for name in parents}
+        self.heads: dict[str, HeadHost] = {}
+        self.edges: dict[str, EdgeHost] = {}
+        self.subscribers: dict[str, SubscriberHost] = {}
+        self.albums: dict[str, Album] = {}
+        self.publishers: dict[str, PublisherHost] = {}
+        self._incarnations = count(1)
+        for name in parents:
+            self.start_head(name)
+        for name in edges:
+            self.start_edge(name)
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass."""
+        self.clock.pass_time(seconds)
+
+    def remark(self, text: str) -> None:
+        """Notes what is done to the system."""
+        self.trace.remark(self.clock.now, text)
+
+    def start_head(self, name: str) -> None:
+        """Starts a head's process on what is stored."""
+        if name not in self.heads or not self.heads[name].alive:
+            self.remark(f"head {name} starts")
+            parent = self.parents[name]
+            dials = [parent] if parent else []
+            head = self.heads[name] = HeadHost(self.world, name, self.disks[name], dials, self.limits, self.pace)
+            head.stored, head.store_seconds = self.published[name].append, self.store_seconds
+
+    def start_edge(self, name: str) -> None:
+        """Starts an edge's process."""
+        if name not in self.edges or not self.edges[name].alive:
+            self.remark(f"edge {name} starts")
+            incarnation = f"{name}.{next(self._incarnations)}"
+            self.edges[name] = EdgeHost(self.world, name, incarnation, self.clusters[name], self.limits, self.pace)
+
+    def subscribe(self, name: str, where: str, edges: list[str]) -> SubscriberHost:
+        """A subscriber's program starts for the first time."""
+        self.albums[name] = Album(name, where)
+        return self.start_subscriber(name, edges)
+
+    def start_subscriber(self, name: str, edges: list[str]) -> SubscriberHost:
+        """A subscriber's program starts with the cursors that its application has kept."""
+        if name not in self.subscribers or not self.subscribers[name].alive:
+            self.remark(f"{name} starts")
+            self.subscribers[name] = SubscriberHost(self.world, self.albums[name], edges)
+            self.subscribers[name].start()
+        return self.subscribers[name]
+
+    def start_publisher(self, name: str, head: str) -> PublisherHost:
+        """A publisher's program starts."""
+        self.publishers[name] = PublisherHost(self.world, name, head)
+        self.publishers[name].start()
+        return self.publishers[name]
+
+    def publish(self, name: str, **content: Any) -> None:
+        """A publisher publishes something."""
+        self.publishers[name].publish(content)
+
+    def crash(self, name: str) -> None:
+        """A head, an edge or a subscriber ends at once."""
+        processes: list[Any] = [self.heads.get(name), self.edges.get(name), self.subscribers.get(name)]
+        for process in processes:
+            if process and process.alive:
+                self.remark(f"{name} crashes")
+                process.crash()
