@@ -11,7 +11,6 @@ import pytest
 from tocsin.broker.limits import BrokerLimits
 from tocsin.client.actions import Deliver
 from tocsin.coordinator.events import Drain
-from tocsin.simulate import inspection
 from tocsin.simulate.clock import START, Clock
 from tocsin.simulate.network import Conditions, Link, Network
 from tocsin.simulate.outlet import Outlet
@@ -178,7 +177,7 @@ def test_a_move_waits_behind_what_was_sent_before() -> None:
     system.ask(Drain(0, "narrow", True))
 
     def moved() -> int:
-        places = [inspection.place(system.coordinator.core, f"s{number}") for number in range(10)]
+        places = [system.coordinator.core.view.assignment(f"s{number}") for number in range(10)]
         return sum(place.broker == "wide" for place in places)
 
     system.advance(8.0)
@@ -193,7 +192,7 @@ def test_whoever_has_too_much_waiting_is_slow_and_gets_everything_in_the_end() -
     for _ in range(3):
         system.advance(5.0)
         system.execute("news")
-    stays = inspection.stays(system.brokers["narrow"].core)
+    stays = system.brokers["narrow"].core.holdings.stays
     slow = [stay.session.slow for stay in stays.values() if stay.session]
     assert any(slow)
     system.advance(600.0)

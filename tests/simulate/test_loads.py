@@ -7,7 +7,6 @@ import pytest
 from tocsin.broker.limits import BrokerLimits
 from tocsin.coordinator.events import Balance, Drain
 from tocsin.model.weight import AROUND
-from tocsin.simulate import inspection
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.system import Setup, System
 
@@ -31,7 +30,7 @@ def play(system: System, periods: int) -> list[int]:
         system.execute("c")
         for _ in range(int(PERIOD)):
             system.advance(1.0)
-            rates.append(inspection.rate(system.coordinator.core, 1))
+            rates.append(system.coordinator.core.view.rate(1))
     return rates
 
 
@@ -49,7 +48,7 @@ def test_a_rate_stays_what_it_is_when_everybody_moves_again_and_again() -> None:
         rates = play(world, 3)
         world.ask(Drain(0, broker, False))
         assert [min(rates), max(rates)] == pytest.approx([TRUE, TRUE], rel=0.02)
-    assert inspection.moved(world.coordinator.core) >= 3
+    assert world.coordinator.core.view.moved >= 3
 
 
 def test_a_rate_stays_what_it_is_when_other_brokers_attach() -> None:
@@ -66,7 +65,7 @@ def test_a_rate_stays_what_it_is_when_other_brokers_attach() -> None:
 def test_a_rate_stays_what_it_is_when_its_broker_dies() -> None:
     world = system()
     settled(world)
-    at = inspection.place(world.coordinator.core, "ann").broker
+    at = world.coordinator.core.view.assignment("ann").broker
     assert at is not None
     world.brokers[at].crash()
     rates = play(world, 6)
@@ -84,16 +83,16 @@ def test_what_brokers_measure_is_what_the_coordinator_reckons_with(period: float
         world.execute("c")
         world.advance(period)
     core = world.coordinator.core
-    figures = inspection.live(core).figures()
+    figures = core.view.live.figures()
     for name, broker in world.brokers.items():
-        at = inspection.live(core).brokers.tolist().index(inspection.broker_number(core, name))
+        at = core.view.live.brokers.tolist().index(core.view.broker_number(name))
         planned = float(figures.incoming[at]), float(figures.outgoing[at])
         assert broker.core.load(world.clock.now) == pytest.approx(planned, rel=0.02)
 
 
 def deviations(world: System) -> list[float]:
     """How far measured and planned loads are apart, in parts of the mean load."""
-    members = [inspection.registry(world.coordinator.core).member(name) for name in BROKERS]
+    members = [world.coordinator.core.view.registry.member(name) for name in BROKERS]
     mean = sum(member.deviation.planned for member in members) / len(members)
     return [abs(member.deviation.measured - member.deviation.planned) / mean for member in members]
 
@@ -122,7 +121,7 @@ def test_moves_and_people_who_catch_up_make_planned_and_measured_differ_by_littl
 def test_a_broker_that_is_cut_off_from_the_data_cluster_is_named() -> None:
     world = system()
     settled(world)
-    at = inspection.place(world.coordinator.core, "ann").broker
+    at = world.coordinator.core.view.assignment("ann").broker
     assert at is not None
     world.network.sever(at, "data")
     for link in world.network.links(at, "data"):

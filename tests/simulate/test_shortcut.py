@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tocsin.balance.control.thresholds import Thresholds
-from tocsin.simulate import inspection
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.scenarios.paper import Paper, paper
 from tocsin.simulate.simulation import Level, Simulation
@@ -27,11 +26,11 @@ def known(system: System) -> dict[str, list[list[int]]]:
     return {
         name: [
             sorted(stored.get(name, {})),
-            sorted(held.subscription for held in inspection.held(system.coordinator.core, name)),
+            sorted(held.subscription for held in system.coordinator.core.view.held(name)),
             *(
                 sorted(stays[name].subscriptions)
                 for host in system.brokers.values()
-                if name in (stays := inspection.stays(host.core))
+                if name in (stays := host.core.holdings.stays)
             ),
             sorted(person.diary.open),
         ]

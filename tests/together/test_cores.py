@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tocsin.client.actions import State
 from tocsin.coordinator.events import Drain
-from tocsin.simulate import inspection
 from tocsin.simulate.system import System
 
 
@@ -37,7 +36,7 @@ def execute(system: System, times: int, pause: float) -> None:
 
 def served_by(system: System, broker: str) -> list[str]:
     """Whose connections a broker has."""
-    stays = inspection.stays(system.brokers[broker].core)
+    stays = system.brokers[broker].core.holdings.stays
     return [name for name, stay in stays.items() if stay.session]
 
 

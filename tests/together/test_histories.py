@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.together.test_cores import execute, wrong
-from tocsin.simulate import inspection
 from tocsin.simulate.system import System
 
 
@@ -28,7 +27,7 @@ def had(system: System) -> list[int]:
 
 def stored(system: System) -> set[tuple[str, int]]:
     """What the coordinator has stored: channels and numbers."""
-    held = [each for name in system.people for each in inspection.held(system.coordinator.core, name)]
+    held = [each for name in system.people for each in system.coordinator.core.view.held(name)]
     return {(each.channel, each.subscription) for each in held}
 
 
@@ -115,7 +114,7 @@ def test_a_fresh_data_cluster_goes_on_with_everybody_once_its_channels_are_there
     system.restore(None)
     system.start_data()
     system.advance(5)
-    assert inspection.stays(system.brokers["a"].core) | inspection.stays(system.brokers["b"].core)
+    assert system.brokers["a"].core.holdings.stays | system.brokers["b"].core.holdings.stays
     assert system.brokers["a"].core.holdings.missing == ["c"] or system.brokers["b"].core.holdings.missing == ["c"]
     system.create("c")
     system.create("d")

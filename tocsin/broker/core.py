@@ -68,16 +68,23 @@ class BrokerCore:
         policy: Callable[[Callable[[int], int]], EvictionPolicy] | None = None,
         capacity: float = 1.0,
         place: tuple[float, float] | None = None,
+        cache: ResultCache | None = None,
+        rates: Callable[[Holdings, DataRequests], DataRates] = DataRates,
     ) -> None:
-        """``policy`` makes the cache's policy, given a function that counts a BE subscription's subscribers."""
+        """``policy`` makes the cache's policy, given a function that counts a BE subscription's subscribers.
+
+        A simulation has a ``cache`` of its own, and ``rates`` make what says λ to the coordinator.
+        """
         self._limits = limits = limits or BrokerLimits()
         self._hello = coordination.Hello(name, url, [], [], capacity, place)
         self._holdings, self._outbox = Holdings(), Outbox(limits.waiting_bytes)
         self._data, self._coordinator = DataRequests(self._outbox), CoordinatorMessages(self._outbox)
         self._traffic = Traffic(limits.rate_seconds)
-        self._cache = ResultCache(limits.cache_bytes, policy(self._subscribers) if policy else LeastRecentlyUsed())
+        self._cache = cache or ResultCache(
+            limits.cache_bytes, policy(self._subscribers) if policy else LeastRecentlyUsed()
+        )
         h, o, d, c = self._holdings, self._outbox, self._data, self._coordinator
-        self._reports = Reports(h, o, c, self._traffic, self._rates(), limits)
+        self._reports = Reports(h, o, c, self._traffic, rates(h, d), limits)
         self._demand = Demand(o, self._cache)
         self._catchup = Catchup(h, o, d, self._cache, self._traffic, limits, self._demand)
         self._corrections = Corrections(o, c, limits)
@@ -164,9 +171,6 @@ class BrokerCore:
 
     def _heard(self, channel: HeldChannel) -> None:
         self._delivery.pull(channel)
-
-    def _rates(self) -> DataRates:
-        return DataRates(self._holdings, self._data)
 
     def _soonest(self) -> float:
         return min([part.wake() for part in self._timed])

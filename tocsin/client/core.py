@@ -70,6 +70,19 @@ class Core:
         """The bytes of published records that have no answer yet; a careful program stops at 0."""
         return self._publisher.kept_bytes
 
+    @property
+    def settled(self) -> bool:
+        """Whether the subscriber is served, and waits for no answer."""
+        return self.state is State.SERVING and self._subscriptions.settled
+
+    def incarnation(self, subscription: int) -> str:
+        """Under which incarnation the notes of a subscription are counted."""
+        return self._inbox.incarnation(subscription)
+
+    def confirm(self, wish: events.Subscribe, held: Held) -> None:
+        """Has a subscription that was made in its name, without a word on any connection: for simulations."""
+        self._subscriptions.confirm(wish, held)
+
     def handle(self, now: float, event: events.Event) -> list[Action]:
         """What is to be done because of an event."""
         actions = self._act(now, event)

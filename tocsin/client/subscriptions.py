@@ -93,6 +93,16 @@ class Subscriptions:
         self._unblock()
         return []
 
+    def confirm(self, wish: Wish, held: Held) -> None:
+        """Takes a wish as confirmed that nobody was asked for."""
+        self._wanted[wish.ref] = Wanted(wish, held.subscription)
+        self._admit(held)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is asked for, waits to be, or is being given up."""
+        return not (self._asks or self._blocked or self._leaving)
+
     def unsubscribe(self, ref: int) -> list[Action]:
         """Gives a wish up."""
         wanted = self._wanted.get(ref)

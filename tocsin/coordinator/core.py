@@ -19,6 +19,7 @@ from tocsin.coordinator.reconciliation import reconcile
 from tocsin.coordinator.registry import BrokerMember
 from tocsin.coordinator.requests import BEHIND, Requests
 from tocsin.coordinator.store.records import BrokerRecord, StoredState
+from tocsin.coordinator.view import CoordinatorView
 from tocsin.errors import InvalidError
 from tocsin.model.coordination import (
     Absent,
@@ -38,7 +39,7 @@ from tocsin.model.coordination import (
     Trusted,
     Unprepared,
 )
-from tocsin.model.subscriber import is_same
+from tocsin.model.subscriber import Held, is_same
 
 
 class Coordinator:
@@ -70,7 +71,7 @@ class Coordinator:
         limits: CoordinatorLimits | None = None,
     ) -> None:
         self._parts = CoordinatorParts(state, now, placement, planners, limits or CoordinatorLimits())
-        self._requests = Requests(self._parts)
+        self._requests, self._view = Requests(self._parts), CoordinatorView(self._parts)
         self._dead: dict[str, BrokerMember] = {}
         # What brokers have said so far of a Hello in parts.
         self._greetings: dict[Link, list[Hello]] = {}
@@ -105,6 +106,16 @@ class Coordinator:
     def problems(self) -> list[str]:
         """Sentences for an operator, none when all is well."""
         return self._parts.registry.problems()
+
+    @property
+    def view(self) -> CoordinatorView:
+        """What it knows; only to be looked at."""
+        return self._view
+
+    def hold(self, subscriber: str, held: Held) -> None:
+        """As if its broker had said that somebody has a subscription; it is stored with what comes next."""
+        if self._parts.assignments.hold(subscriber, held):
+            self._parts.workload.hold(subscriber, held.subscription)
 
     def wake(self) -> float | None:
         """When a ``Tick`` is wanted, unless something else happens before."""
@@ -305,17 +316,13 @@ class Coordinator:
         for stored in (number, *others) if keep.gone else others:
             self._drop(keep.subscriber, stored)
         if not keep.gone:
-            self._hold(keep)
+            self.hold(keep.subscriber, keep.held)
 
     def _namesakes(self, keep: Keep) -> list[int]:
         """The other numbers of the same subscription: another broker may have had the one stored that it is to have."""
         stored = self._parts.assignments.held(keep.subscriber)
         same = [each.subscription for each in stored if is_same(each, keep.held)]
         return [number for number in same if number != keep.held.subscription]
-
-    def _hold(self, keep: Keep) -> None:
-        if self._parts.assignments.hold(keep.subscriber, keep.held):
-            self._parts.workload.hold(keep.subscriber, keep.held.subscription)
 
     def _drop(self, subscriber: str, number: int) -> None:
         if self._parts.assignments.drop(subscriber, number):
@@ -331,7 +338,7 @@ class Coordinator:
         for other in self._namesakes(keep) if held and not keep.gone else ():
             self._drop(name, other)
         if held and not keep.gone:
-            self._hold(keep)
+            self.hold(keep.subscriber, keep.held)
 
     def _moved(
         self, now: float, link: Link, member: BrokerMember, message: Prepared | Unprepared | Absent | Arrived

@@ -68,6 +68,13 @@ class NamedWorkload:
             self._live.remove_broker(number)
             del self._brokers[broker], self._names[number]
 
+    def __contains__(self, subscriber: str) -> bool:
+        return subscriber in self._subscribers
+
+    def is_suspended(self, subscriber: str) -> bool:
+        """Whether somebody weighs nothing, as they are away."""
+        return subscriber in self._suspended
+
     def population(self, broker: str) -> int:
         """How many count as being on a broker."""
         at = int(np.searchsorted(self._live.brokers, self._brokers[broker]))

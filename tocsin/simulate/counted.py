@@ -7,6 +7,7 @@ cluster: nothing is pulled, and no frame is sent. What somebody missed while awa
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from tocsin.broker import events
 from tocsin.broker.actions import Action
 from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import BackendSubscription, HeldChannel, Session, Stay
-from tocsin.broker.reports import DataRates
+from tocsin.broker.limits import BrokerLimits
 from tocsin.model.subscriber import Held
 from tocsin.simulate.absences import Absences, Delivered
 from tocsin.simulate.kept import Kept
@@ -37,14 +38,12 @@ class CountedBroker(BrokerCore):
         absences: Absences,
         caught_up: Callable[[float, Delivered], None],
         told: Told,
+        limits: BrokerLimits | None = None,
         **options: Any,
     ) -> None:
-        self._told_rates = told
-        super().__init__(*arguments, **options)
+        self._kept = Kept((limits or BrokerLimits()).cache_bytes)
+        super().__init__(*arguments, limits=limits, cache=self._kept, rates=partial(Meters, told), **options)
         self._absences, self._caught_up = absences, caught_up
-        # For those who open and close its shelves, and those who look there; nothing is delivered that would be put.
-        self._cache = self._attachments._cache = self._catchup._cache = self._kept = Kept(self._limits.cache_bytes)
-        self._demand._cache = self._kept
         self._audiences: dict[str, tuple[int, Int64s, Int64s]] = {}
 
     def handle(self, now: float, event: events.Event) -> list[Action]:
@@ -109,6 +108,3 @@ class CountedBroker(BrokerCore):
             known = held, np.array([backend.be for backend in backends], np.int64), np.array(counts, np.int64)
             self._audiences[channel.name] = known
         return known[1:]
-
-    def _rates(self) -> DataRates:
-        return Meters(self._holdings, self._data, self._told_rates)

@@ -32,7 +32,7 @@ class Told:
 class Meters(DataRates):
     """Which of these rates a broker says to the coordinator."""
 
-    def __init__(self, holdings: Holdings, data: DataRequests, told: Told) -> None:
+    def __init__(self, told: Told, holdings: Holdings, data: DataRequests) -> None:
         super().__init__(holdings, data)
         self._told = told
         self._said = np.zeros(1)

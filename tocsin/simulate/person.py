@@ -14,7 +14,6 @@ from tocsin.coordinator import answers
 from tocsin.coordinator.events import RequestBroker
 from tocsin.errors import TocsinError
 from tocsin.model.subscriber import Held, Note
-from tocsin.simulate import inspection
 from tocsin.simulate.coordinatorhost import Asking
 from tocsin.simulate.diary import Diary
 from tocsin.simulate.network import Link
@@ -97,7 +96,7 @@ class Person(Process):
             case actions.Deliver():
                 self._take(action)
             case actions.Missed(subscription, first, last, epoch):
-                self.diary.missed(subscription, first, last, inspection.counted_under(self.core, subscription))
+                self.diary.missed(subscription, first, last, self.core.incarnation(subscription))
                 self.world.clock.after(0.0, self.tell, events.Taken(subscription, last, epoch))
             case actions.AskBroker():
                 Asking(self.world, self.host, RequestBroker(0, self._token, self.place), self._located)

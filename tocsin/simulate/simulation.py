@@ -10,7 +10,6 @@ from tocsin.broker.limits import BrokerLimits
 from tocsin.client.events import Stop
 from tocsin.coordinator.events import Balance, Decided
 from tocsin.coordinator.limits import CoordinatorLimits
-from tocsin.simulate import inspection
 from tocsin.simulate.clock import START
 from tocsin.simulate.cluster import DataCluster
 from tocsin.simulate.collection import suspended
@@ -144,14 +143,14 @@ class Simulation:
         record.samples.append(
             Sample(
                 at=now - START,
-                subscribers=[inspection.population(core, name) for name in record.brokers],
+                subscribers=[core.view.population(name) for name in record.brokers],
                 online=[len(host.sessions) for host in hosts],
                 incoming=[load[0] for load in loads],
                 outgoing=[load[1] for load in loads],
                 brought=[size / INTERVAL for size in brought],
                 delivered=[size / INTERVAL for size in delivered],
                 backlog=[queue.backlog(now) for queue in self._stage.queues],
-                moves=inspection.moved(core),
+                moves=core.view.moved,
             )
         )
         if self._progress:

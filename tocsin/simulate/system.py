@@ -25,7 +25,6 @@ from tocsin.coordinator.tokens import Claims, SigningKey
 from tocsin.data.control.pending import MOST_IDS
 from tocsin.errors import NotFoundError, TocsinError
 from tocsin.model.terms import Terms
-from tocsin.simulate import inspection
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.clock import Clock
 from tocsin.simulate.cluster import DataCluster
@@ -263,7 +262,7 @@ class System:
 
     def _left(self, name: str, answer: answers.Answer | TocsinError) -> None:
         """Whoever is not known to the coordinator stays, unless that is because it was removed."""
-        known = inspection.place(self.coordinator.core, name)
+        known = self.coordinator.core.view.assignment(name)
         if name not in self.leaving or (isinstance(answer, TocsinError) and not isinstance(answer, NotFoundError)):
             return
         del self.leaving[name]

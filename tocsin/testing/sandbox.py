@@ -20,7 +20,6 @@ from tocsin.broker.limits import BrokerLimits
 from tocsin.client.rules import Rules
 from tocsin.coordinator import answers, events
 from tocsin.model import control
-from tocsin.simulate import inspection
 from tocsin.testing.calls import Calls
 from tocsin.testing.scripted import Parameters, Rows
 from tocsin.testing.serving import serving
@@ -140,7 +139,7 @@ class Sandbox(Wires):
 
     def held(self, name: str) -> list[tuple[str, int]]:
         """What a subscriber holds by what the coordinator has stored: channels and numbers."""
-        return [(held.channel, held.subscription) for held in inspection.held(self._core, name)]
+        return [(held.channel, held.subscription) for held in self._core.view.held(name)]
 
     def where(self) -> list[str]:
         """The brokers that have connections."""

@@ -7,7 +7,6 @@ from collections.abc import Collection
 import numpy as np
 
 from tocsin.client.actions import State
-from tocsin.simulate import inspection
 from tocsin.simulate.system import System
 
 # Brokers report a rate again when it differs by 10 %, and it fades between two reports.
@@ -31,15 +30,15 @@ def broken(system: System, away: Collection[str] = ()) -> list[str]:
 def astray(system: System, name: str) -> list[str]:
     """A subscriber is on exactly one broker, by its own word, its broker's and the coordinator's, with all it wants."""
     core, person = system.coordinator.core, system.people[name]
-    place = inspection.place(core, name)
-    staying = [host for host, broker in system.brokers.items() if name in inspection.stays(broker.core)]
+    place = core.view.assignment(name)
+    staying = [host for host, broker in system.brokers.items() if name in broker.core.holdings.stays]
     if person.state is not State.SERVING:
         return [f"{name} is {person.state}, not served; the coordinator has it on {place.broker}, its stays: {staying}"]
     at = [link.hosts[1] for link in person.links.values()]
     if not at == staying == [place.broker] or place.destination:
         known = f"{place.broker} → {place.destination}" if place.destination else place.broker
         return [f"{name} is connected to {at}, stays on {staying}, and is on {known} by the coordinator"]
-    stay = inspection.stays(system.brokers[staying[0]].core)[name]
+    stay = system.brokers[staying[0]].core.holdings.stays[name]
     if stay.session is None or stay.number != place.stay:
         return [f"{name} has stay {stay.number} on {staying[0]} and {place.stay} by the coordinator"]
     return misheld(system, name, set(stay.subscriptions))
@@ -48,8 +47,8 @@ def astray(system: System, name: str) -> list[str]:
 def unkept(system: System, name: str) -> list[str]:
     """What somebody holds who is away is kept on one broker, as the coordinator knows it."""
     core = system.coordinator.core
-    place, stored = inspection.place(core, name), {each.subscription for each in inspection.held(core, name)}
-    stays = [(host, stay) for host in system.brokers if (stay := inspection.stays(system.brokers[host].core).get(name))]
+    place, stored = core.view.assignment(name), {each.subscription for each in core.view.held(name)}
+    stays = [(host, stay) for host in system.brokers if (stay := system.brokers[host].core.holdings.stays.get(name))]
     kept = [(host, stay.number, set(stay.subscriptions)) for host, stay in stays]
     if kept == ([(place.broker, place.stay, stored)] if place.broker else []):
         return []
@@ -59,15 +58,15 @@ def unkept(system: System, name: str) -> list[str]:
 def misweighed(system: System, name: str, away: bool) -> list[str]:
     """Whoever is away weighs nothing, and everybody else does; one who never came is not known."""
     core = system.coordinator.core
-    if inspection.suspended(core, name) == away or not inspection.known(core, name):
+    if core.view.is_suspended(name) == away or not core.view.traces(name):
         return []
     return [f"{name} {'is away, and weighs something' if away else 'is here, and weighs nothing'}"]
 
 
 def haunting(system: System, name: str) -> list[str]:
     """Whoever has left for good is nowhere."""
-    known = inspection.known(system.coordinator.core, name)
-    staying = [host for host, broker in system.brokers.items() if name in inspection.stays(broker.core)]
+    known = system.coordinator.core.view.traces(name)
+    staying = [host for host, broker in system.brokers.items() if name in broker.core.holdings.stays]
     return [f"{name} has left, but is {known} by the coordinator, and stays on {staying}"] if known or staying else []
 
 
@@ -75,7 +74,7 @@ def misheld(system: System, name: str, held: set[int]) -> list[str]:
     """A subscriber has what it wants, by its own word, its broker's and the coordinator's."""
     diary = system.diaries[name]
     wanted = {system.cluster.be(wish.channel, wish.parameters) for wish in system.wishes[name].values()}
-    stored = {each.subscription for each in inspection.held(system.coordinator.core, name)}
+    stored = {each.subscription for each in system.coordinator.core.view.held(name)}
     undecided = {system.cluster.present(be) for be in diary.undecided} - wanted
     if held == stored and wanted == held - undecided == set(diary.open) - undecided:
         return []
@@ -89,7 +88,7 @@ def detached(system: System) -> list[str]:
     """The data cluster counts exactly those BE subscriptions to a broker that somebody there subscribes to."""
     needed: dict[int, set[str]] = {be: set() for be in system.cluster.attached}
     for host, broker in system.brokers.items():
-        for stay in inspection.stays(broker.core).values():
+        for stay in broker.core.holdings.stays.values():
             for be in stay.subscriptions:
                 needed.setdefault(be, set()).add(host)
     attached = {be: brokers for be, brokers in system.cluster.attached.items() if brokers != needed[be]}
@@ -108,31 +107,31 @@ def misjudged(system: System) -> list[str]:
     core, now, found = system.coordinator.core, system.clock.now, []
     held: dict[int, None] = {}
     for host, broker in system.brokers.items():
-        held |= dict.fromkeys(inspection.backends(broker.core))
-        member = inspection.registry(core).member(host)
+        held |= dict.fromkeys(broker.core.holdings.backends)
+        member = core.view.registry.member(host)
         said, load = (member.load.incoming, member.load.outgoing), broker.core.load(now)
         if not all(_same(one, other) for one, other in zip(said, load, strict=True)):
             found.append(f"{host} has I and O {load}, but has reported {said}")
         found += _uncounted(system, host)
     rates = system.cluster.rates.rate(now, np.array(list(held), np.int64)).tolist()
     return found + [
-        f"BE subscription {be} brings {rate:.1f} bytes/s, but the coordinator reckons with {inspection.rate(core, be)}"
+        f"BE subscription {be} brings {rate:.1f} bytes/s, but the coordinator reckons with {core.view.rate(be)}"
         for be, rate in zip(held, rates, strict=True)
-        if not _same(inspection.rate(core, be), rate)
+        if not _same(core.view.rate(be), rate)
     ]
 
 
 def _uncounted(system: System, host: str) -> list[str]:
     """A broker's load in the live workload is that of the subscriptions of those who are there."""
     core = system.coordinator.core
-    live, number = inspection.live(core), inspection.broker_number(core, host)
+    live, number = core.view.live, core.view.broker_number(host)
     if number is None:
         return [f"{host} takes no part in balancing"]
     at = live.brokers.tolist().index(number)
-    stays = inspection.stays(system.brokers[host].core).values()
+    stays = system.brokers[host].core.holdings.stays.values()
     held = [be for stay in stays if stay.session for be in stay.subscriptions]
-    incoming = sum(inspection.rate(core, be) for be in set(held))
-    outgoing = sum(inspection.rate(core, be) for be in held)
+    incoming = sum(core.view.rate(be) for be in set(held))
+    outgoing = sum(core.view.rate(be) for be in held)
     figures = live.figures()
     if (incoming, outgoing) == (int(figures.incoming[at]), int(figures.outgoing[at])):
         return []
