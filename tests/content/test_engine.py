@@ -12,7 +12,7 @@ from tests.content.strategies import FILTERS, PUBLICATIONS
 from tocsin.content.engine import Engine
 from tocsin.content.filter import Filter
 from tocsin.content.language import parse
-from tocsin.content.values import Kind, Publication
+from tocsin.content.values import Publication, ValueKind
 from tocsin.errors import ConflictError, NotFoundError
 
 
@@ -91,7 +91,7 @@ def test_who_subscribes_to_what_nobody_publishes_costs_publications_nothing() ->
     for number in range(300):
         engine.add(number, parse(f"class = 'STOCK' and junk{number} > 1"))
     engine.add(1000, parse("class = 'STOCK' and high > 1"))
-    assert len(list(engine._within({("class", Kind.STRING), ("high", Kind.NUMBER)}))) == 1
+    assert len(list(engine._within({("class", ValueKind.STRING), ("high", ValueKind.NUMBER)}))) == 1
     assert engine.match({"class": "STOCK", "high": 2.0}).tolist() == [1000]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin.content.language import parse
-from tocsin.content.traffic import Samples, added
+from tocsin.content.traffic import Samples, added_samples
 from tocsin.content.values import Publication
 
 CANDIDATES = {
@@ -47,8 +47,8 @@ def test_the_vectors_are_those_of_the_paper(samples: Samples[str]) -> None:
 def test_rates_are_those_of_the_paper(samples: Samples[str]) -> None:
     stocks, received = samples.vector("class = 'STOCK'"), samples.union(COVERING_SET)
     assert samples.rate(stocks, 3.0) == 2.5
-    assert added(stocks, received) == 0b000110
-    assert samples.rate(added(stocks, received), 3.0) == 1.0
+    assert added_samples(stocks, received) == 0b000110
+    assert samples.rate(added_samples(stocks, received), 3.0) == 1.0
     assert received | stocks == 0b110111
 
 

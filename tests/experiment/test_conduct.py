@@ -10,12 +10,12 @@ from tests.experiment.trial import Square, Trial
 from tocsin.errors import InvalidError
 from tocsin.experiment.conduct import conduct
 from tocsin.experiment.directory import Directory
-from tocsin.experiment.progress import Progress
-from tocsin.experiment.report.writing import Outcome
+from tocsin.experiment.progress import ProgressBar
+from tocsin.experiment.report.writing import WrittenReport
 
 
-def run(trial: Trial, path: Path) -> Outcome:
-    return conduct(trial, path, "tocsin experiment trial", Progress(Console(file=io.StringIO())))
+def run(trial: Trial, path: Path) -> WrittenReport:
+    return conduct(trial, path, "tocsin experiment trial", ProgressBar(Console(file=io.StringIO())))
 
 
 def squares(path: Path) -> list[int]:
@@ -82,5 +82,5 @@ def test_a_directory_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 
 def test_without_a_terminal_there_is_a_line_per_cell(tmp_path: Path) -> None:
     said = io.StringIO()
-    conduct(Trial(), tmp_path, "", Progress(Console(file=said)))
+    conduct(Trial(), tmp_path, "", ProgressBar(Console(file=said)))
     assert said.getvalue().splitlines() == ["1 done, 1 of 3", "2 done, 2 of 3", "3 done, 3 of 3"]

@@ -14,7 +14,7 @@ from tocsin.experiment.scale.study import Scale
 from tocsin.experiment.simulation.study import Thousands
 from tocsin.experiment.study import Study
 from tocsin.experiment.testbed.study import Prototype
-from tocsin.experiment.verdict import Holds, Verdict, at_this_size
+from tocsin.experiment.verdict import ClaimVerdict, Holds, at_this_size
 
 _VOID = {"meta", "br", "hr", "img", "input", "link", "use"}
 
@@ -95,7 +95,7 @@ def test_a_small_run_says_so_on_top_and_judges_nothing_that_it_cannot(tmp_path: 
 
 @pytest.mark.parametrize("held", list(Holds))
 def test_a_claim_for_any_size_is_judged_by_a_small_run_too(held: Holds) -> None:
-    verdict = Verdict("nobody misses anything", "5 notes", held, sizeless=True)
+    verdict = ClaimVerdict("nobody misses anything", "5 notes", held, sizeless=True)
     assert at_this_size(verdict, "4 of 400") == verdict
     sized = at_this_size(verdict._replace(sizeless=False), "4 of 400")
     assert sized.holds is (Holds.UNKNOWN if held is Holds.UNKNOWN else Holds.UNJUDGED)

@@ -8,11 +8,11 @@ import pytest
 
 from tests.cli.program import Program
 from tocsin.experiment.scale import claims
-from tocsin.experiment.scale.plan import Plan
+from tocsin.experiment.scale.rows import PlanRow
 from tocsin.experiment.scale.study import SIZES, Scale
 from tocsin.experiment.verdict import Holds
 
-GSH = Plan(5, 1000, 100, 20_000, 1, "gsh", 100.0, 300.0, 110.0, 0.6, 0.01, 800, 150, 0.1, 100.0)
+GSH = PlanRow(5, 1000, 100, 20_000, 1, "gsh", 100.0, 300.0, 110.0, 0.6, 0.01, 800, 150, 0.1, 100.0)
 HEADS = """
 from dataclasses import dataclass
 from typing import ClassVar
@@ -31,11 +31,11 @@ class Heads:
 """
 
 
-def plan(planner: str, **changes: float) -> Plan:
+def plan(planner: str, **changes: float) -> PlanRow:
     return msgspec.structs.replace(GSH, planner=planner, **changes)
 
 
-def instance(*plans: Plan) -> list[dict[str, Plan]]:
+def instance(*plans: PlanRow) -> list[dict[str, PlanRow]]:
     return list(claims.by_instance(plans))
 
 

@@ -5,19 +5,19 @@ import pytest
 from tests.experiment.courses import course, steady
 from tocsin.experiment.figures.style import styled
 from tocsin.experiment.seeds import split, with_seeds
-from tocsin.experiment.series.course import Key, by_scheme, by_seed, courses
+from tocsin.experiment.series.course import RunKey, by_scheme, by_seed, courses
 from tocsin.experiment.series.figures import comparison, distribution, table, unit
-from tocsin.experiment.series.rows import Load, Moment, moment
-from tocsin.experiment.study import Data
+from tocsin.experiment.series.rows import BrokerLoad, Moment, moment
+from tocsin.experiment.study import StudyData
 
 
 def test_a_moment_is_made_of_the_loads_at_it() -> None:
-    loads = [Load("RR", "LDM", 10.0, name, 5, 1.0, out) for name, out in (("a", 99.0), ("b", 49.0))]
+    loads = [BrokerLoad("RR", "LDM", 10.0, name, 5, 1.0, out) for name, out in (("a", 99.0), ("b", 49.0))]
     assert moment(loads, 3) == Moment("RR", "LDM", 10.0, 100.0, 75.0, 25 / 75, 3)
 
 
 def test_brokers_without_any_load_are_balanced() -> None:
-    assert moment([Load("RR", "LDM", 0.0, "a", 0, 0.0, 0.0)], 0).cov == 0.0
+    assert moment([BrokerLoad("RR", "LDM", 0.0, "a", 0, 0.0, 0.0)], 0).cov == 0.0
 
 
 def test_runs_are_compared_by_their_second_half() -> None:
@@ -29,7 +29,7 @@ def test_runs_are_compared_by_their_second_half() -> None:
 
 def test_moves_are_counted_in_all_and_from_a_moment_on() -> None:
     run = course([[1.0, 1.0]] * 4, [0, 50, 50, 70])
-    assert (run.moved, run.moved_after(600), run.moved_after(1800)) == (70, 20, 0)
+    assert (run.total_moves, run.moved_after(600), run.moved_after(1800)) == (70, 20, 0)
     assert run.first_moves() == 600
     assert steady(1, 1).first_moves() is None
 
@@ -43,17 +43,17 @@ def test_calm_begins_when_cov_is_never_above_again() -> None:
 
 def test_runs_are_told_apart_by_placement_and_scheme() -> None:
     rows = [Moment(place, scheme, 0.0, 1.0, 1.0, 0.0, 0) for place in ("RR", "NR") for scheme in ("LDM", "SDM")]
-    assert set(courses(Data({Moment: rows}))) == {
-        Key(place, scheme) for place in ("RR", "NR") for scheme in ("LDM", "SDM")
+    assert set(courses(StudyData({Moment: rows}))) == {
+        RunKey(place, scheme) for place in ("RR", "NR") for scheme in ("LDM", "SDM")
     }
 
 
 def test_runs_with_several_seeds_are_grouped_by_scheme_and_by_seed() -> None:
     rows = [Moment("NR", scheme, 0.0, 1.0, 1.0, 0.0, 0, seed) for seed in (2, 1) for scheme in ("LDM", "SDM")]
-    runs = courses(Data({Moment: rows}))
+    runs = courses(StudyData({Moment: rows}))
     assert {name: len(found) for name, found in by_scheme(runs).items()} == {"LDM": 2, "SDM": 2}
-    assert by_scheme(runs)["LDM"][0] is runs[Key("NR", "LDM", 1)]
-    assert by_seed(runs)[0] == {name: runs[Key("NR", name, 2)] for name in ("LDM", "SDM")}
+    assert by_scheme(runs)["LDM"][0] is runs[RunKey("NR", "LDM", 1)]
+    assert by_seed(runs)[0] == {name: runs[RunKey("NR", name, 2)] for name in ("LDM", "SDM")}
 
 
 def test_cells_of_the_first_seed_bear_no_number() -> None:

@@ -15,18 +15,18 @@ from tocsin.data.sql.statements import parse
 from tocsin.errors import InvalidError
 from tocsin.experiment.directory import Directory
 from tocsin.experiment.schemes import scheme
-from tocsin.experiment.series.course import Key
-from tocsin.experiment.series.rows import Load
-from tocsin.experiment.study import Data
+from tocsin.experiment.series.course import RunKey
+from tocsin.experiment.series.rows import BrokerLoad
+from tocsin.experiment.study import StudyData
 from tocsin.experiment.testbed import claims
 from tocsin.experiment.testbed.bed import Bed
-from tocsin.experiment.testbed.rows import Summary
-from tocsin.experiment.testbed.soundness import sound, stalled
+from tocsin.experiment.testbed.rows import RunSummary
+from tocsin.experiment.testbed.soundness import sound_runs, stalled_runs
 from tocsin.experiment.testbed.study import Prototype
 from tocsin.experiment.verdict import Holds
 from tocsin.settings.keys import KEYS
 
-SUMMARY = Summary(
+SUMMARY = RunSummary(
     placement="NR",
     scheme="LDM",
     frontend=2200,
@@ -84,96 +84,96 @@ def test_a_placement_or_policy_that_does_not_exist_is_refused() -> None:
 
 
 def test_loads_must_fall_for_every_placement_that_was_run() -> None:
-    runs = {Key(place, "no balancing"): steady(300, 100) for place in ("RR", "NR")}
-    falling = runs | {Key(place, "LDM"): steady(210, 190) for place in ("RR", "NR")}
+    runs = {RunKey(place, "no balancing"): steady(300, 100) for place in ("RR", "NR")}
+    falling = runs | {RunKey(place, "LDM"): steady(210, 190) for place in ("RR", "NR")}
     assert claims.falls(falling, "LDM").holds is Holds.YES
-    assert claims.falls(falling | {Key("RR", "LDM"): steady(310, 90)}, "LDM").holds is Holds.PARTLY
+    assert claims.falls(falling | {RunKey("RR", "LDM"): steady(310, 90)}, "LDM").holds is Holds.PARTLY
     assert claims.falls(runs, "LDM").holds is Holds.UNKNOWN
 
 
 def test_far_more_is_twice_as_many() -> None:
     moves = {"RND": 40, "RR": 50, "NR": 100}
-    runs = {Key(place, "SDM"): steady(2, 2, moved) for place, moved in moves.items()}
+    runs = {RunKey(place, "SDM"): steady(2, 2, moved) for place, moved in moves.items()}
     assert claims.nearest_costs(runs, "SDM").holds is Holds.YES
-    assert claims.nearest_costs(runs | {Key("RR", "SDM"): steady(2, 2, 60)}, "SDM").holds is Holds.PARTLY
-    assert claims.nearest_costs({Key("NR", "SDM"): steady(2, 2)}, "SDM").holds is Holds.UNKNOWN
+    assert claims.nearest_costs(runs | {RunKey("RR", "SDM"): steady(2, 2, 60)}, "SDM").holds is Holds.PARTLY
+    assert claims.nearest_costs({RunKey("NR", "SDM"): steady(2, 2)}, "SDM").holds is Holds.UNKNOWN
 
 
 def test_extreme_is_a_cov_above_a_half() -> None:
-    runs = {Key("NR", "no balancing"): steady(4, 1), Key("RR", "no balancing"): steady(3, 2)}
+    runs = {RunKey("NR", "no balancing"): steady(4, 1), RunKey("RR", "no balancing"): steady(3, 2)}
     assert claims.nearest_worst(runs).holds is Holds.YES
-    assert claims.nearest_worst({Key("NR", "no balancing"): steady(3, 2)}).holds is Holds.NO
+    assert claims.nearest_worst({RunKey("NR", "no balancing"): steady(3, 2)}).holds is Holds.NO
 
 
 def test_similar_is_within_fifteen_per_cent() -> None:
-    runs = {Key("NR", "LDM"): steady(110, 100), Key("NR", "SDM"): steady(100, 100)}
+    runs = {RunKey("NR", "LDM"): steady(110, 100), RunKey("NR", "SDM"): steady(100, 100)}
     assert claims.similar(runs).holds is Holds.YES
-    assert claims.similar(runs | {Key("NR", "LDM"): steady(120, 100)}).holds is Holds.NO
+    assert claims.similar(runs | {RunKey("NR", "LDM"): steady(120, 100)}).holds is Holds.NO
 
 
 def test_only_moves_after_the_first_ten_minutes_are_later_ones() -> None:
     early = course([[1.0, 1.0]] * 4, [0, 300, 300, 310])
     late = course([[1.0, 1.0]] * 4, [0, 50, 90, 120])
-    assert claims.shuffle_saves({Key("NR", "LDM+GSH"): early, Key("NR", "LDM"): late}).holds is Holds.YES
-    assert claims.shuffle_saves({Key("NR", "LDM+GSH"): late, Key("NR", "LDM"): early}).holds is Holds.NO
+    assert claims.shuffle_saves({RunKey("NR", "LDM+GSH"): early, RunKey("NR", "LDM"): late}).holds is Holds.YES
+    assert claims.shuffle_saves({RunKey("NR", "LDM+GSH"): late, RunKey("NR", "LDM"): early}).holds is Holds.NO
 
 
 def test_schemes_are_compared_with_every_seed_that_has_both() -> None:
-    runs = {Key("NR", name, seed): steady(100, 100) for name in ("LDM", "SDM") for seed in (1, 2)}
+    runs = {RunKey("NR", name, seed): steady(100, 100) for name in ("LDM", "SDM") for seed in (1, 2)}
     assert claims.similar(runs).holds is Holds.YES
-    worse = claims.similar(runs | {Key("NR", "LDM", 2): steady(120, 100)})
+    worse = claims.similar(runs | {RunKey("NR", "LDM", 2): steady(120, 100)})
     assert (worse.holds, "NR, seed 2" in worse.measured) == (Holds.PARTLY, True)
     assert "seed 2" not in claims.similar({key: run for key, run in runs.items() if key != ("NR", "SDM", 2)}).measured
 
 
 def test_least_loaded_placement_is_bad_where_it_is_less_even_than_random() -> None:
-    runs = {Key("RND", "no balancing"): steady(110, 90), Key("LL", "no balancing"): steady(190, 10)}
+    runs = {RunKey("RND", "no balancing"): steady(110, 90), RunKey("LL", "no balancing"): steady(190, 10)}
     assert claims.least_loaded(runs).holds is Holds.YES
-    assert claims.least_loaded(runs | {Key("RR", "no balancing"): steady(195, 5)}).holds is Holds.PARTLY
-    assert claims.least_loaded({Key("LL", "no balancing"): steady(190, 10)}).holds is Holds.UNKNOWN
+    assert claims.least_loaded(runs | {RunKey("RR", "no balancing"): steady(195, 5)}).holds is Holds.PARTLY
+    assert claims.least_loaded({RunKey("LL", "no balancing"): steady(190, 10)}).holds is Holds.UNKNOWN
 
 
 def test_random_placement_is_cheap_with_few_moves_and_no_shuffle() -> None:
-    runs = {Key("RND", name): steady(1, 1, 7) for name in ("LDM", "SDM")}
+    runs = {RunKey("RND", name): steady(1, 1, 7) for name in ("LDM", "SDM")}
     both = [replace(SUMMARY, placement="RND", scheme="LDM+GSH")]
     assert claims.random_is_cheap(runs, both).holds is Holds.YES
     assert claims.random_is_cheap(runs, [replace(both[0], shuffles=1)]).holds is Holds.PARTLY
-    assert claims.random_is_cheap(runs | {Key("RND", "SDM"): steady(1, 1, 90)}, []).holds is Holds.PARTLY
+    assert claims.random_is_cheap(runs | {RunKey("RND", "SDM"): steady(1, 1, 90)}, []).holds is Holds.PARTLY
     assert claims.random_is_cheap({}, []).holds is Holds.UNKNOWN
 
 
 def test_as_many_moves_are_within_a_part_or_a_few() -> None:
-    runs = {Key("RR", "LDM"): steady(1, 1, 3), Key("RR", "SDM"): steady(1, 1, 9)}
-    many = {Key("NR", "LDM"): steady(1, 1, 104), Key("NR", "SDM"): steady(1, 1, 140)}
+    runs = {RunKey("RR", "LDM"): steady(1, 1, 3), RunKey("RR", "SDM"): steady(1, 1, 9)}
+    many = {RunKey("NR", "LDM"): steady(1, 1, 104), RunKey("NR", "SDM"): steady(1, 1, 140)}
     assert claims.similar_moves(runs).holds is Holds.YES
     assert claims.similar_moves(runs | many).holds is Holds.PARTLY
 
 
 def test_shuffles_gain_little_where_loads_end_alike() -> None:
-    runs = {Key("NR", "LDM"): steady(120, 80), Key("NR", "LDM+GSH"): steady(110, 90)}
+    runs = {RunKey("NR", "LDM"): steady(120, 80), RunKey("NR", "LDM+GSH"): steady(110, 90)}
     assert claims.shuffle_gains_little(runs).holds is Holds.YES
-    assert claims.shuffle_gains_little(runs | {Key("NR", "LDM"): steady(170, 30)}).holds is Holds.NO
+    assert claims.shuffle_gains_little(runs | {RunKey("NR", "LDM"): steady(170, 30)}).holds is Holds.NO
 
 
 def test_ours_is_as_low_as_ldm_and_gsh() -> None:
-    runs = {Key("NR", "LDM+GSH"): steady(100, 100, 500), Key("NR", "ours"): steady(100, 99, 600)}
+    runs = {RunKey("NR", "LDM+GSH"): steady(100, 100, 500), RunKey("NR", "ours"): steady(100, 99, 600)}
     assert claims.ours(runs).holds is Holds.YES
-    assert claims.ours(runs | {Key("NR", "ours"): steady(101, 99, 200)}).holds is Holds.NO
+    assert claims.ours(runs | {RunKey("NR", "ours"): steady(101, 99, 200)}).holds is Holds.NO
 
 
 def test_moves_are_compared_where_ldm_ends_as_even() -> None:
-    runs = {Key("NR", "LDM α=0.05"): steady(105, 95, 150), Key("NR", "ours"): steady(104, 96, 140)}
+    runs = {RunKey("NR", "LDM α=0.05"): steady(105, 95, 150), RunKey("NR", "ours"): steady(104, 96, 140)}
     assert claims.ours_as_even(runs).holds is Holds.YES
-    assert claims.ours_as_even(runs | {Key("NR", "ours"): steady(104, 96, 160)}).holds is Holds.PARTLY
+    assert claims.ours_as_even(runs | {RunKey("NR", "ours"): steady(104, 96, 160)}).holds is Holds.PARTLY
 
 
 def test_a_run_that_delivered_much_less_than_others_is_not_compared() -> None:
     summaries = [
         replace(SUMMARY, scheme=scheme, bytes=size) for scheme, size in (("LDM", 100), ("SDM", 90), ("ours", 40))
     ]
-    runs = {Key("NR", one.scheme): steady(2, 1) for one in summaries}
-    assert stalled(summaries) == [Key("NR", "ours")]
-    assert set(sound(runs, summaries)) == {Key("NR", "LDM"), Key("NR", "SDM")}
+    runs = {RunKey("NR", one.scheme): steady(2, 1) for one in summaries}
+    assert stalled_runs(summaries) == [RunKey("NR", "ours")]
+    assert set(sound_runs(runs, summaries)) == {RunKey("NR", "LDM"), RunKey("NR", "SDM")}
 
 
 def test_one_lost_notification_in_any_run_is_one_too_many() -> None:
@@ -221,7 +221,7 @@ def test_roads_are_part_of_what_a_run_is(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_is_too_small_and_people_who_are_missing_are_in_the_report() -> None:
-    sections = Prototype().sections(Data({Summary: [replace(SUMMARY, small="Too small.", missing=200)]}))
+    sections = Prototype().sections(StudyData({RunSummary: [replace(SUMMARY, small="Too small.", missing=200)]}))
     assert "NR + LDM, seed 1: Too small." in sections[-1].text
     assert "200 subscribers are missing" in sections[-1].text
 
@@ -232,7 +232,7 @@ def test_the_quick_version_runs_the_real_system(tocsin: Program) -> None:
     ended = tocsin("experiment", "testbed", "--quick", "--placement", "nr", "--policy", "ldm", "--out", "run")
     assert (ended.status, ended.err.splitlines()) == (0, ["NR + LDM done, 1 of 1"])
     directory = Directory(Path("run"), Prototype.tables)
-    (summary,) = directory.data().of(Summary)
+    (summary,) = directory.data().of(RunSummary)
     interests = World(1, people=40).interests()
     assert summary.frontend == len(interests)
     assert summary.backend == len({(one.channel, tuple(one.params.items())) for one in interests})
@@ -241,6 +241,6 @@ def test_the_quick_version_runs_the_real_system(tocsin: Program) -> None:
     assert (summary.lost, summary.repeated, summary.missing) == (0, 0, 0)
     assert summary.logouts > 0
     assert summary.unsubscribed > 0
-    last = directory.data().of(Load)[-3:]
+    last = directory.data().of(BrokerLoad)[-3:]
     assert [load.broker for load in last] == ["broker-1", "broker-2", "broker-3"]
     assert sum(load.subscribers for load in last) == 40

@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from tocsin.experiment.figures.lines import Axis, lines
 from tocsin.experiment.figures.style import panels
-from tocsin.experiment.study import Data, Drawing, Grid, Section, Tell
+from tocsin.experiment.study import Drawing, Grid, ReportSection, StudyData, Tell
 from tocsin.experiment.table import Row
-from tocsin.experiment.verdict import Verdict, judged
+from tocsin.experiment.verdict import ClaimVerdict, judge
 
 
 class Square(Row, frozen=True):
@@ -51,7 +51,7 @@ class Trial:
         if int(cell) in self.failing:
             raise self.failing[int(cell)]
 
-    def sections(self, data: Data) -> list[Section]:
+    def sections(self, data: StudyData) -> list[ReportSection]:
         rows = data.of(Square)
 
         def draw() -> Any:
@@ -61,9 +61,9 @@ class Trial:
             return figure
 
         grid = Grid("Squares", ["n", "n²"], [[str(row.number), f"{row.square:g}"] for row in rows])
-        return [Section("Growth", "See <below>.", [Drawing("squares", "Squares & more", draw)], [grid])]
+        return [ReportSection("Growth", "See <below>.", [Drawing("squares", "Squares & more", draw)], [grid])]
 
-    def verdicts(self, data: Data) -> list[Verdict]:
+    def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         rows = data.of(Square)
         least = min((row.square for row in rows), default=0.0)
-        return [judged("squares are at least 1", f"the least is {least:g}", least >= 1, "0 was squared")]
+        return [judge("squares are at least 1", f"the least is {least:g}", least >= 1, "0 was squared")]

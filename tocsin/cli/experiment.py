@@ -97,14 +97,14 @@ def _run(name: str, out: Path | None, **settings: Any) -> None:
     from tocsin.experiment.catalog import study
     from tocsin.experiment.conduct import conduct
     from tocsin.experiment.figures.style import require
-    from tocsin.experiment.progress import Progress
+    from tocsin.experiment.progress import ProgressBar
 
     require()
     path = out or Path("results") / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     command = " ".join(["tocsin", *sys.argv[1:]])
     try:
         chosen = study(name, **settings)
-        outcome = conduct(chosen, path, command, Progress(messages))
+        outcome = conduct(chosen, path, command, ProgressBar(messages))
     except KeyboardInterrupt:
         messages.print(f"Stopped. What is done is in {path}; the same command with --out {path} goes on.")
         raise typer.Exit(130) from None

@@ -123,7 +123,7 @@ def _policy(name: str, placement: str, alpha: float | None, beta: float) -> Poli
     """A scheme of the experiments as the simulator takes it. Unknown names are refused before anything is run."""
     from tocsin.balance import policies
     from tocsin.experiment.schemes import above, scheme
-    from tocsin.experiment.series.simulated import policy as made
+    from tocsin.experiment.series.simulator import policy as made
 
     policies.placement(placement)
     chosen = above(scheme(name), beta)

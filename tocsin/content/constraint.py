@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from tocsin.content.values import Kind, Value, kind_of
+from tocsin.content.values import Value, ValueKind, kind_of
 
 Cut = tuple[Any, ...]
 
@@ -54,7 +54,7 @@ class Piece(NamedTuple):
 class Constraint:
     """Values of one kind on rising pieces that do not touch; without a kind any value, as long as there is one."""
 
-    kind: Kind | None = None
+    kind: ValueKind | None = None
     pieces: tuple[Piece, ...] = ()
 
     def admits(self, value: Value) -> bool:
@@ -134,7 +134,7 @@ def at_least(value: Value) -> Constraint:
 
 def starting_with(prefix: str) -> Constraint:
     """Strings that begin so."""
-    return Constraint(Kind.STRING, (Piece(before(prefix), after_prefix(prefix)),))
+    return Constraint(ValueKind.STRING, (Piece(before(prefix), after_prefix(prefix)),))
 
 
 def after_prefix(prefix: str) -> Cut:

@@ -1,7 +1,7 @@
 """Matching: which filters a publication fulfils, without looking at each of them.
 
 A filter is a set of boxes that do not meet. A box is found in two steps: by the values that it asks for exactly
-(``class = 'STOCK'``, ``symbol = 'YHOO'``), which are looked up together, and by its bounds, in a :class:`Table` of
+(``class = 'STOCK'``, ``symbol = 'YHOO'``), which are looked up together, and by its bounds, in a :class:`BoxTable` of
 boxes of the same shape. A publication meets only the tables whose attributes it has, so that what others subscribe to
 costs it nothing.
 """
@@ -18,8 +18,8 @@ import numpy as np
 from tocsin.content.constraint import FIRST, LAST, START, Cut, Piece
 from tocsin.content.filter import Box, Filter
 from tocsin.content.lines import StringLine
-from tocsin.content.table import NOTHING, Exact, Int64s, Shape, Side, Slot, Table
-from tocsin.content.values import Kind, Publication, Value, kind_of
+from tocsin.content.table import NOTHING, BoxTable, Exact, Int64s, Shape, Side, Slot
+from tocsin.content.values import Publication, Value, ValueKind, kind_of
 from tocsin.errors import ConflictError, NotFoundError
 
 MOST_EXACT: Final = 3
@@ -35,9 +35,9 @@ class Engine:
 
     def __init__(self) -> None:
         self._filters: dict[int, Filter] = {}
-        self._tables: dict[Shape, Table] = {}
+        self._tables: dict[Shape, BoxTable] = {}
         # Each table is kept with the slot that the fewest others have: what no publication has hides all that need it.
-        self._by_slot: dict[Slot | None, dict[Table, None]] = {}
+        self._by_slot: dict[Slot | None, dict[BoxTable, None]] = {}
         self._kept: dict[Shape, Slot | None] = {}
         self._uses: Counter[Slot] = Counter()
         self._lines: dict[str, StringLine] = {}
@@ -110,7 +110,7 @@ class Engine:
                 found += table.match(exact, [corners[side] for side in table.shape.sides])
         return np.concatenate(found) if found else NOTHING
 
-    def _within(self, have: Set[Slot]) -> Iterator[Table]:
+    def _within(self, have: Set[Slot]) -> Iterator[BoxTable]:
         """The tables that need no other slots than these."""
         for slot in (None, *have):
             for table in self._by_slot.get(slot, ()):
@@ -124,12 +124,12 @@ class Engine:
             if not isinstance(value, str):
                 places[name, kind_of(value)] = float(value)
             elif name in self._lines:
-                places[name, Kind.STRING] = self._lines[name].place(value)
+                places[name, ValueKind.STRING] = self._lines[name].place(value)
         return places
 
-    def _table(self, shape: Shape) -> Table:
+    def _table(self, shape: Shape) -> BoxTable:
         if shape not in self._tables:
-            table = self._tables[shape] = Table(shape)
+            table = self._tables[shape] = BoxTable(shape)
             rarest = self._kept[shape] = min(shape.slots, key=lambda slot: self._uses[slot], default=None)
             self._by_slot.setdefault(rarest, {})[table] = None
             self._uses.update(shape.slots)
@@ -152,22 +152,22 @@ class Engine:
                 sides[(name, kind), -1.0] = high
         return tuple(sides), list(sides.values())
 
-    def _ends(self, name: str, kind: Kind | None, piece: Piece) -> tuple[float, float]:
+    def _ends(self, name: str, kind: ValueKind | None, piece: Piece) -> tuple[float, float]:
         """The least and the negative of the greatest value of a piece; where it has no end, both are -∞."""
-        if kind is Kind.STRING:
+        if kind is ValueKind.STRING:
             line = self._lines.get(name, _NO_LINE)
             return line.low(piece.low), -line.high(piece.high)
         return _low(piece.low), -_high(piece.high)
 
     def _hold(self, bounded: Box) -> None:
         """Gives the strings of a box's bounds their place in line."""
-        for name in (name for name, kind, _ in bounded if kind is Kind.STRING):
+        for name in (name for name, kind, _ in bounded if kind is ValueKind.STRING):
             self._lines.setdefault(name, StringLine())
         for name, string in _strings(bounded):
             renumbered = self._lines[name].hold(string)
             if renumbered is not None:
                 for table in self._tables.values():
-                    table.renumber((name, Kind.STRING), *renumbered)
+                    table.renumber((name, ValueKind.STRING), *renumbered)
 
     def _release(self, bounded: Box) -> None:
         for name, string in _strings(bounded):
@@ -180,7 +180,7 @@ _NO_LINE: Final = StringLine()
 def _divide(box: Box) -> tuple[list[tuple[Slot, Value]], Box]:
     """What a box asks for exactly, and what it bounds."""
     exact: list[tuple[Slot, Value]] = []
-    bounded: list[tuple[str, Kind | None, Piece | None]] = []
+    bounded: list[tuple[str, ValueKind | None, Piece | None]] = []
     for name, kind, piece in box:
         if piece is None:
             exact.append(((name, None), True))
@@ -194,7 +194,7 @@ def _divide(box: Box) -> tuple[list[tuple[Slot, Value]], Box]:
 def _strings(bounded: Box) -> Iterator[tuple[str, str]]:
     for name, kind, piece in bounded:
         for cut in piece or ():
-            if kind is Kind.STRING and cut not in (START, LAST):
+            if kind is ValueKind.STRING and cut not in (START, LAST):
                 yield name, cut[1]
 
 

@@ -10,14 +10,14 @@ from typing import Final
 
 from tocsin.content.constraint import FIRST, LAST, Constraint, Piece, after_prefix, before
 from tocsin.content.predicate import Operator, Predicate
-from tocsin.content.values import Kind, Publication, Value
+from tocsin.content.values import Publication, Value, ValueKind
 from tocsin.errors import InvalidError
 
 MOST_PREDICATES: Final = 32
 MOST_BOXES: Final = 64
 """Alternatives that a filter may have: ``in`` has one for each value, ``!=`` two, and attributes multiply them."""
 
-Box = tuple[tuple[str, Kind | None, Piece | None], ...]
+Box = tuple[tuple[str, ValueKind | None, Piece | None], ...]
 """One alternative: at most one piece for each attribute. Where there is none, the attribute must only be there."""
 
 

@@ -7,7 +7,7 @@ from enum import Enum
 
 from tocsin.content import constraint
 from tocsin.content.constraint import Constraint
-from tocsin.content.values import Kind, Value, check_name, check_value, kind_of
+from tocsin.content.values import Value, ValueKind, check_name, check_value, kind_of
 from tocsin.errors import InvalidError
 
 
@@ -65,9 +65,9 @@ class Predicate:
             raise InvalidError(
                 f"'{self.attribute} in' lists values of several kinds; give strings, numbers or booleans"
             )
-        if self.operator is Operator.PREFIX and kinds != {Kind.STRING}:
+        if self.operator is Operator.PREFIX and kinds != {ValueKind.STRING}:
             raise InvalidError(f"'starts with' is for strings; {self.values[0]} is none")
-        if self.operator in _ORDERED and kinds == {Kind.BOOLEAN}:
+        if self.operator in _ORDERED and kinds == {ValueKind.BOOLEAN}:
             raise InvalidError(f"'{self.operator.value}' is not for true and false; use = or !=")
 
 

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tocsin.content.lines import Floats, renumber
-from tocsin.content.values import Kind, Value
+from tocsin.content.values import Value, ValueKind
 
 Int64s = npt.NDArray[np.int64]
 
-Slot = tuple[str, Kind | None]
+Slot = tuple[str, ValueKind | None]
 """An attribute and the kind of its value; without a kind, the attribute whatever its value."""
 Side = tuple[Slot, float]
 """A slot and the direction in which it is bounded: 1.0 from below, -1.0 from above."""
@@ -88,7 +88,7 @@ class _Rows:
         return found if inside is None else found[inside]
 
 
-class Table:
+class BoxTable:
     """Boxes of one shape. Most rows are in a large sorted part; those that came lately are in a small one, and what
     came since the last publication waits unsorted."""
 

@@ -57,6 +57,6 @@ class Samples(Generic[Key]):
         return incoming * vector.bit_count() / self.taken if self.taken else 0.0
 
 
-def added(vector: int, received: int) -> int:
+def added_samples(vector: int, received: int) -> int:
     """Equation 3, ANDNOT: the samples of a vector that are not received already."""
     return vector & ~received

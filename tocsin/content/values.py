@@ -19,7 +19,7 @@ MOST_NAME_CHARACTERS: Final = 128
 MOST_ATTRIBUTES: Final = 64
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """Values of different kinds are never equal, and neither is less than the other."""
 
     BOOLEAN = "boolean"
@@ -27,11 +27,11 @@ class Kind(Enum):
     STRING = "string"
 
 
-def kind_of(value: Value) -> Kind:
+def kind_of(value: Value) -> ValueKind:
     """What a value is."""
     if isinstance(value, str):
-        return Kind.STRING
-    return Kind.BOOLEAN if isinstance(value, bool) else Kind.NUMBER
+        return ValueKind.STRING
+    return ValueKind.BOOLEAN if isinstance(value, bool) else ValueKind.NUMBER
 
 
 def check_value(value: object, what: str) -> Value:

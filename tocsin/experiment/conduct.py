@@ -8,18 +8,18 @@ from pathlib import Path
 
 from tocsin.experiment.about import About
 from tocsin.experiment.directory import Directory
-from tocsin.experiment.progress import Progress
-from tocsin.experiment.report.writing import Outcome, write
+from tocsin.experiment.progress import ProgressBar
+from tocsin.experiment.report.writing import WrittenReport, write
 from tocsin.experiment.study import Study
 
 
-def conduct(study: Study, path: Path, command: str, progress: Progress) -> Outcome:
+def conduct(study: Study, path: Path, command: str, progress: ProgressBar) -> WrittenReport:
     """Measures the cells that are not done yet, and writes the report.
 
     When it is interrupted or a cell fails, the cells that are done are kept and in the report all the same.
     """
     cells = study.cells()
-    directory = Directory.opened(path, study, About.of(study, command))
+    directory = Directory.open(path, study, About.of(study, command))
     try:
         _measure(study, cells, directory, progress)
     finally:
@@ -27,7 +27,7 @@ def conduct(study: Study, path: Path, command: str, progress: Progress) -> Outco
     return outcome
 
 
-def _measure(study: Study, cells: Sequence[str], directory: Directory, progress: Progress) -> None:
+def _measure(study: Study, cells: Sequence[str], directory: Directory, progress: ProgressBar) -> None:
     done = set(directory.about.done)
     with progress.over(cells, [cell for cell in cells if cell in done]):
         for cell in cells:

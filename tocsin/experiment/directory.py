@@ -9,7 +9,7 @@ import msgspec
 
 from tocsin.errors import InvalidError
 from tocsin.experiment.about import About
-from tocsin.experiment.study import Data, Study
+from tocsin.experiment.study import Study, StudyData
 from tocsin.experiment.table import Row, append, file_of, read
 
 _ABOUT = "run.json"
@@ -26,7 +26,7 @@ class Directory:
         self.path, self._tables = path, tuple(tables)
 
     @classmethod
-    def opened(cls, path: Path, study: Study, about: About) -> Directory:
+    def open(cls, path: Path, study: Study, about: About) -> Directory:
         """A new run, or one of the same experiment with the same settings, to go on with."""
         directory = cls(path, study.tables)
         try:
@@ -61,9 +61,9 @@ class Directory:
         about.seconds += seconds
         self._write(about)
 
-    def data(self) -> Data:
+    def data(self) -> StudyData:
         """The rows of all cells that are done."""
-        return Data({kind: [row for _, row in rows] for kind, rows in self._finished().items()})
+        return StudyData({kind: [row for _, row in rows] for kind, rows in self._finished().items()})
 
     @property
     def _file(self) -> Path:

@@ -12,7 +12,7 @@ from rich.progress import Progress as Bars
 from tocsin.experiment.study import Tell
 
 
-class Progress:
+class ProgressBar:
     """Shows the cells of one run on a console."""
 
     def __init__(self, console: Console) -> None:

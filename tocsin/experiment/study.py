@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tocsin.experiment.table import Row
-from tocsin.experiment.verdict import Verdict
+from tocsin.experiment.verdict import ClaimVerdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +18,7 @@ Tell = Callable[[str, float], None]
 """Says what is being done now, and how much of the cell is behind, from 0 to 1."""
 
 
-class Data:
+class StudyData:
     """The rows of the cells that are done, by their tables."""
 
     def __init__(self, rows: Mapping[type[Row], Sequence[Row]]) -> None:
@@ -54,7 +54,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A part of a report."""
 
     heading: str
@@ -100,8 +100,8 @@ class Study(Protocol):
     def measure(self, cell: str, tell: Tell) -> Iterable[Row]:
         """Measures one cell; rows of any of the tables."""
 
-    def sections(self, data: Data) -> list[Section]:
+    def sections(self, data: StudyData) -> list[ReportSection]:
         """The report's parts, for whatever cells are done."""
 
-    def verdicts(self, data: Data) -> list[Verdict]:
+    def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         """The claims, judged by the rows alone."""

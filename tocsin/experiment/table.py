@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 
@@ -16,7 +16,12 @@ _DIGITS = 8
 
 
 class Row(msgspec.Struct, frozen=True):
-    """Base of the rows. A subclass is a table: ``Meta(description=…)`` describes a column, the docstring the table."""
+    """Base of the rows. A subclass is a table: ``Meta(description=…)`` describes a column, the docstring the table.
+
+    ``TABLE`` names the table's file; without it, that is called by the class.
+    """
+
+    TABLE: ClassVar[str] = ""
 
 
 R = TypeVar("R", bound=Row)
@@ -24,8 +29,7 @@ R = TypeVar("R", bound=Row)
 
 def file_of(kind: type[Row]) -> str:
     """The name of a table's file."""
-    name = kind.__name__.lower()
-    return f"{name[:-1]}ies.csv" if name.endswith("ry") else f"{name}s.csv"
+    return f"{kind.TABLE or f'{kind.__name__.lower()}s'}.csv"
 
 
 def columns(kind: type[Row]) -> dict[str, str]:

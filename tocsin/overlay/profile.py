@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tocsin.content.filter import Filter
 from tocsin.content.poset import Poset
-from tocsin.content.traffic import Samples, added
+from tocsin.content.traffic import Samples, added_samples
 from tocsin.content.values import Publication
 from tocsin.overlay.tuning import Tuning
 
@@ -77,7 +77,7 @@ class Profile:
 
     def added_rate(self, filter: Filter, received: int) -> float:
         """Publications per second that a filter brings to whom already receives these."""
-        return self.rate(added(self.vector(filter), received))
+        return self.rate(added_samples(self.vector(filter), received))
 
     def bandwidth(self, filter: Filter) -> float:
         """Bytes per second for each subscriber of a filter."""

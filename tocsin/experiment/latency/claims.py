@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin.experiment.latency.rows import Delay
-from tocsin.experiment.verdict import Verdict, counted, judged, unmeasured
+from tocsin.experiment.verdict import ClaimVerdict, judge, judge_cases, not_measured
 
 NONE = "no balancing"
 
 
-def verdicts(rows: Sequence[Delay]) -> list[Verdict]:
+def verdicts(rows: Sequence[Delay]) -> list[ClaimVerdict]:
     """All of them."""
     return [overloaded(rows), relieved(rows), untouched(rows)]
 
 
-def overloaded(rows: Sequence[Delay]) -> Verdict:
+def overloaded(rows: Sequence[Delay]) -> ClaimVerdict:
     """A skewed placement makes subscribers of the crowded broker wait."""
     claim = "A skewed mapping of subscribers to brokers degrades the latency that subscribers see (5.1)"
     plain = _by_utilisation(rows, NONE)
     if len(plain) < 2:
-        return unmeasured(claim)
+        return not_measured(claim)
     low, high = plain[min(plain)], plain[max(plain)]
     said = (
         f"p99 is {_time(low.p99)} when the mean broker has {low.utilisation:.0%} to do, and {_time(high.p99)} at "
         f"{high.utilisation:.0%}, where the crowded one has {high.hottest:.0%}"
     )
-    return judged(claim, said, high.p99 > 2 * low.p99)
+    return judge(claim, said, high.p99 > 2 * low.p99)
 
 
-def relieved(rows: Sequence[Delay]) -> Verdict:
+def relieved(rows: Sequence[Delay]) -> ClaimVerdict:
     """Balancing takes the waiting away where there is room on other brokers."""
     claim = "Balancing makes the waiting go away as long as all brokers together can carry the load"
     plain = _by_utilisation(rows, NONE)
@@ -40,10 +40,10 @@ def relieved(rows: Sequence[Delay]) -> Verdict:
             continue
         said.append(f"{row.scheme} at {row.utilisation:.0%}: p99 {_time(before.p99)} → {_time(row.p99)}")
         held.append(row.p99 < before.p99 / 2)
-    return counted(claim, "; ".join(said), held, "the moving average of the load follows with a delay")
+    return judge_cases(claim, "; ".join(said), held, "the moving average of the load follows with a delay")
 
 
-def untouched(rows: Sequence[Delay]) -> Verdict:
+def untouched(rows: Sequence[Delay]) -> ClaimVerdict:
     """Where nobody waits, balancing does not make anybody wait."""
     claim = "Where no broker is overloaded, balancing does not make notifications slower"
     plain = _by_utilisation(rows, NONE)
@@ -55,7 +55,7 @@ def untouched(rows: Sequence[Delay]) -> Verdict:
     said = [
         f"{row.scheme} at {row.utilisation:.0%}: p99 {_time(before.p99)} → {_time(row.p99)}" for row, before in pairs
     ]
-    return counted(claim, "; ".join(said), [row.p99 <= before.p99 * 1.1 for row, before in pairs])
+    return judge_cases(claim, "; ".join(said), [row.p99 <= before.p99 * 1.1 for row, before in pairs])
 
 
 def _by_utilisation(rows: Sequence[Delay], scheme: str) -> dict[float, Delay]:

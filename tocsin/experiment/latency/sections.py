@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from tocsin.experiment.figures.lines import Axis, Points, level, lines
 from tocsin.experiment.figures.style import panels
 from tocsin.experiment.latency.rows import Delay
-from tocsin.experiment.study import Drawing, Grid, Section
+from tocsin.experiment.study import Drawing, Grid, ReportSection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def sections(rows: Sequence[Delay]) -> list[Section]:
+def sections(rows: Sequence[Delay]) -> list[ReportSection]:
     """Delays over utilisation, and all numbers."""
     if not rows:
         return []
@@ -24,8 +24,8 @@ def sections(rows: Sequence[Delay]) -> list[Section]:
     )
     header = ["scheme", "mean utilisation", "hottest broker", "p50", "p99", "moves"]
     return [
-        Section("Delays", "", [Drawing("latency", what, lambda: _drawn(rows))]),
-        Section("All numbers", "", grids=[Grid("Every run", header, [_cells(row) for row in rows])]),
+        ReportSection("Delays", "", [Drawing("latency", what, lambda: _drawn(rows))]),
+        ReportSection("All numbers", "", grids=[Grid("Every run", header, [_cells(row) for row in rows])]),
     ]
 
 

@@ -12,10 +12,10 @@ from tocsin.experiment.latency.demand import mean_outgoing
 from tocsin.experiment.latency.rows import Delay
 from tocsin.experiment.latency.sections import sections
 from tocsin.experiment.schemes import LDM, NONE, OURS, Scheme, scheme
-from tocsin.experiment.series.simulated import simulated
-from tocsin.experiment.study import Data, Section, Tell
+from tocsin.experiment.series.simulator import simulate_run
+from tocsin.experiment.study import ReportSection, StudyData, Tell
 from tocsin.experiment.table import Row
-from tocsin.experiment.verdict import Verdict
+from tocsin.experiment.verdict import ClaimVerdict
 from tocsin.simulate.queueing import quantile
 from tocsin.simulate.record import Record
 from tocsin.simulate.scenario import Scenario
@@ -82,13 +82,13 @@ class Latency:
         part = next(part for part in self._parts if _percent(part) == percent)
         capacity = mean_outgoing(self._scenario) / part
         limited = paper(replace(self._size, capacity=capacity), self.seed)
-        yield delay(simulated(limited, chosen, self.seed, tell), chosen, part, capacity)
+        yield delay(simulate_run(limited, chosen, self.seed, tell), chosen, part, capacity)
 
-    def sections(self, data: Data) -> list[Section]:
+    def sections(self, data: StudyData) -> list[ReportSection]:
         """The report's parts."""
         return sections(data.of(Delay))
 
-    def verdicts(self, data: Data) -> list[Verdict]:
+    def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         """The claims."""
         return verdicts(data.of(Delay))
 

@@ -9,9 +9,9 @@ from string import Template
 
 from tocsin.experiment.about import About
 from tocsin.experiment.figures.style import GROUND, INK, PALE
-from tocsin.experiment.study import Drawing, Grid, Section, Study
+from tocsin.experiment.study import Drawing, Grid, ReportSection, Study
 from tocsin.experiment.table import Row, columns, file_of
-from tocsin.experiment.verdict import Holds, Verdict
+from tocsin.experiment.verdict import ClaimVerdict, Holds
 
 _TEMPLATE = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8"))
 # Of a page to a point of a figure: as large as on paper, and a third more, for screens are further away.
@@ -20,7 +20,11 @@ _MARKS = {Holds.YES: "yes", Holds.PARTLY: "partly", Holds.NO: "no", Holds.UNKNOW
 
 
 def page(
-    study: Study, about: About, sections: Sequence[Section], drawn: Mapping[str, str], verdicts: Sequence[Verdict]
+    study: Study,
+    about: About,
+    sections: Sequence[ReportSection],
+    drawn: Mapping[str, str],
+    verdicts: Sequence[ClaimVerdict],
 ) -> str:
     """The whole page. ``drawn`` are the SVG texts of the drawings, by their names."""
     return _TEMPLATE.substitute(
@@ -78,7 +82,7 @@ def _value(value: object) -> str:
             return str(value)
 
 
-def _section(section: Section, drawn: Mapping[str, str]) -> str:
+def _section(section: ReportSection, drawn: Mapping[str, str]) -> str:
     parts = [f"<section><h2>{escape(section.heading)}</h2>", _paragraphs(section.text)]
     parts += [_figure(drawing, drawn[drawing.name]) for drawing in section.drawings]
     parts += [_grid(grid) for grid in section.grids]
@@ -88,11 +92,11 @@ def _section(section: Section, drawn: Mapping[str, str]) -> str:
 def _figure(drawing: Drawing, svg: str) -> str:
     caption = escape(drawing.caption)
     kind = "wide panels" if svg.count('<g id="axes_') > 1 else "wide"
-    drawn = f'<div class="{kind}" tabindex="0">{inlined(svg, caption)}</div>'
+    drawn = f'<div class="{kind}" tabindex="0">{inline_svg(svg, caption)}</div>'
     return f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
 
 
-def inlined(svg: str, label: str) -> str:
+def inline_svg(svg: str, label: str) -> str:
     """An SVG as a part of a page: it takes the page's ink and ground, and is read out by its label."""
     body = svg[svg.index("<svg") :]
     for colour, name in ((INK, "--ink"), (PALE, "--line"), (GROUND, "--figure")):
@@ -116,7 +120,7 @@ def _file(kind: type[Row]) -> str:
     return f"<details><summary><code>{file_of(kind)}</code>: {doc}</summary><dl>{entries}</dl></details>"
 
 
-def _verdicts(verdicts: Sequence[Verdict]) -> str:
+def _verdicts(verdicts: Sequence[ClaimVerdict]) -> str:
     return "\n".join(
         f"<tr><td>{escape(verdict.claim)}</td><td>{escape(verdict.measured)}{_why(verdict)}</td>"
         f'<td class="{_MARKS[verdict.holds]}">{escape(verdict.holds)}</td></tr>'
@@ -124,7 +128,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def _why(verdict: Verdict) -> str:
+def _why(verdict: ClaimVerdict) -> str:
     return f'<p class="why">{escape(verdict.why)}</p>' if verdict.why else ""
 
 

@@ -8,18 +8,18 @@ from typing import NamedTuple
 from tocsin.experiment.directory import Directory
 from tocsin.experiment.figures.style import save, styled
 from tocsin.experiment.report.page import page
-from tocsin.experiment.study import Section, Study
-from tocsin.experiment.verdict import Verdict, at_this_size
+from tocsin.experiment.study import ReportSection, Study
+from tocsin.experiment.verdict import ClaimVerdict, at_this_size
 
 
-class Outcome(NamedTuple):
+class WrittenReport(NamedTuple):
     """Where the page of a run is, and what it says of the claims."""
 
     report: Path
-    verdicts: list[Verdict]
+    verdicts: list[ClaimVerdict]
 
 
-def write(study: Study, directory: Directory) -> Outcome:
+def write(study: Study, directory: Directory) -> WrittenReport:
     """Draws the figures and writes the page for the cells that are done."""
     data = directory.data()
     sections = study.sections(data)
@@ -29,10 +29,10 @@ def write(study: Study, directory: Directory) -> Outcome:
     if study.smaller:
         verdicts = [at_this_size(verdict, study.smaller) for verdict in verdicts]
     target.write_text(page(study, directory.about, sections, drawn, verdicts), encoding="utf-8")
-    return Outcome(target, verdicts)
+    return WrittenReport(target, verdicts)
 
 
-def _drawn(sections: list[Section], folder: Path) -> dict[str, str]:
+def _drawn(sections: list[ReportSection], folder: Path) -> dict[str, str]:
     """The figures' SVG texts by their names."""
     folder.mkdir(exist_ok=True)
     with styled():

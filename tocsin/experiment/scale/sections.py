@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING
 from tocsin.balance.model.explain import rate
 from tocsin.experiment.figures.lines import Axis, Points, lines
 from tocsin.experiment.figures.style import panels
-from tocsin.experiment.scale.plan import Plan
-from tocsin.experiment.study import Drawing, Grid, Section
+from tocsin.experiment.scale.rows import PlanRow
+from tocsin.experiment.study import Drawing, Grid, ReportSection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Value = Callable[[Plan], float]
+Value = Callable[[PlanRow], float]
 
 
-def sections(rows: Sequence[Plan]) -> list[Section]:
+def sections(rows: Sequence[PlanRow]) -> list[ReportSection]:
     """Quality and cost, over subscribers and over brokers, and all numbers."""
     if not rows:
         return []
     return [
-        Section(
+        ReportSection(
             "How low the highest load gets",
             "The highest load of a broker over the lower bound; 1 would be perfect. LDM and SDM "
             "stop at cov ≤ 0.05, which still allows single brokers above the mean.",
             [Drawing("scale-quality", _caption("Highest load ÷ lower bound", rows), lambda: _quality(rows))],
         ),
-        Section(
+        ReportSection(
             "What it costs",
             "“migrate to gsh” is migrate asked to go as low as GSH and no further. Seconds are those of one plan on "
             "one core; memory is the peak of the whole process, with the instance in it.",
             [Drawing("scale-cost", _caption("Moves, seconds and memory", rows), lambda: _cost(rows))],
         ),
-        Section("All numbers", "", grids=[_grid(rows)]),
+        ReportSection("All numbers", "", grids=[_grid(rows)]),
     ]
 
 
-def _caption(what: str, rows: Sequence[Plan]) -> str:
+def _caption(what: str, rows: Sequence[PlanRow]) -> str:
     by_size, by_brokers = _sweeps(rows)
     return (
         f"{what}, over the number of subscribers ({by_size[0].brokers} brokers) and over the number of brokers "
@@ -46,7 +46,7 @@ def _caption(what: str, rows: Sequence[Plan]) -> str:
     )
 
 
-def _sweeps(rows: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
+def _sweeps(rows: Sequence[PlanRow]) -> tuple[list[PlanRow], list[PlanRow]]:
     """The rows of the number of brokers that most sizes have, and of the number of subscribers likewise."""
     brokers = _most([(row.brokers, row.subscribers) for row in rows])
     subscribers = _most([(row.subscribers, row.brokers) for row in rows])
@@ -58,7 +58,7 @@ def _most(pairs: Sequence[tuple[int, int]]) -> int:
     return max(distinct, key=distinct.count)
 
 
-def _quality(rows: Sequence[Plan]) -> Figure:
+def _quality(rows: Sequence[PlanRow]) -> Figure:
     by_size, by_brokers = _sweeps(rows)
     figure, axes = panels(2, wide=4.4, high=3.0)
     y = Axis("highest load ÷ lower bound")
@@ -72,7 +72,7 @@ def _quality(rows: Sequence[Plan]) -> Figure:
     return figure
 
 
-def _cost(rows: Sequence[Plan]) -> Figure:
+def _cost(rows: Sequence[PlanRow]) -> Figure:
     by_size, by_brokers = _sweeps(rows)
     figure, axes = panels(4, wide=4.4, high=2.6, rows=2)
     size, number = _sizes(by_size), _numbers(by_brokers)
@@ -88,7 +88,7 @@ def _cost(rows: Sequence[Plan]) -> Figure:
     return figure
 
 
-def _series(rows: Sequence[Plan], x: Value, y: Value) -> dict[str, Points]:
+def _series(rows: Sequence[PlanRow], x: Value, y: Value) -> dict[str, Points]:
     series: dict[str, tuple[list[float], list[float]]] = {}
     for row in sorted(rows, key=x):
         xs, ys = series.setdefault(row.planner, ([], []))
@@ -98,12 +98,12 @@ def _series(rows: Sequence[Plan], x: Value, y: Value) -> dict[str, Points]:
     return {name: series[name] for name in order}
 
 
-def _sizes(rows: Sequence[Plan]) -> Axis:
+def _sizes(rows: Sequence[PlanRow]) -> Axis:
     numbers = sorted({row.subscribers for row in rows})
     return Axis("subscribers", log=True, ticks={number: _short(number) for number in numbers})
 
 
-def _numbers(rows: Sequence[Plan]) -> Axis:
+def _numbers(rows: Sequence[PlanRow]) -> Axis:
     numbers = sorted({row.brokers for row in rows})
     return Axis("brokers", log=True, ticks={number: str(number) for number in numbers})
 
@@ -114,36 +114,36 @@ def _short(number: int) -> str:
     )
 
 
-def _subscribers(row: Plan) -> float:
+def _subscribers(row: PlanRow) -> float:
     return row.subscribers
 
 
-def _brokers(row: Plan) -> float:
+def _brokers(row: PlanRow) -> float:
     return row.brokers
 
 
-def _ratio(row: Plan) -> float:
+def _ratio(row: PlanRow) -> float:
     return row.ratio
 
 
-def _part(row: Plan) -> float:
+def _part(row: PlanRow) -> float:
     return row.moved / row.subscribers
 
 
-def _seconds(row: Plan) -> float:
+def _seconds(row: PlanRow) -> float:
     return row.seconds
 
 
-def _mebibytes(row: Plan) -> float:
+def _mebibytes(row: PlanRow) -> float:
     return row.mebibytes
 
 
-def _grid(rows: Sequence[Plan]) -> Grid:
+def _grid(rows: Sequence[PlanRow]) -> Grid:
     header = ["instance", "planner", "highest before", "after", "÷ bound", "cov", "moved", "÷ least", "seconds", "MiB"]
     return Grid("Every plan", header, [_cells(row) for row in rows])
 
 
-def _cells(row: Plan) -> list[str]:
+def _cells(row: PlanRow) -> list[str]:
     return [
         f"{row.brokers} × {_short(row.subscribers)}",
         row.planner,

@@ -16,11 +16,11 @@ from tocsin.balance.warming import warm_up
 from tocsin.bench.balance.process import forget_peak, one_core, peak_mib
 from tocsin.experiment.policies import known
 from tocsin.experiment.scale.claims import verdicts
-from tocsin.experiment.scale.plan import Plan
+from tocsin.experiment.scale.rows import PlanRow
 from tocsin.experiment.scale.sections import sections
-from tocsin.experiment.study import Data, Section, Tell
+from tocsin.experiment.study import ReportSection, StudyData, Tell
 from tocsin.experiment.table import Row
-from tocsin.experiment.verdict import Verdict
+from tocsin.experiment.verdict import ClaimVerdict
 
 PLANNERS: Final = ("ldm", "sdm", "gsh", "migrate", "shuffle")
 SETTINGS: Final[Mapping[str, Mapping[str, float]]] = {"ldm": {"alpha": 0.05}, "sdm": {"alpha": 0.05}}
@@ -76,7 +76,7 @@ class Scale:
         "subscribers. The highest load is given in multiples of a lower bound that no assignment whatever can be "
         "below; no assignment need reach it."
     )
-    tables = (Plan,)
+    tables = (PlanRow,)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -109,13 +109,13 @@ class Scale:
             tell(AS_LOW, 0.95)
             yield _measured(AS_LOW, planner("migrate"), replace(problem, target=_AS_LOW * greedy), self.seed)
 
-    def sections(self, data: Data) -> list[Section]:
+    def sections(self, data: StudyData) -> list[ReportSection]:
         """The report's parts."""
-        return sections(data.of(Plan))
+        return sections(data.of(PlanRow))
 
-    def verdicts(self, data: Data) -> list[Verdict]:
+    def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         """The claims."""
-        return verdicts(data.of(Plan))
+        return verdicts(data.of(PlanRow))
 
     def _sizes(self) -> Sequence[Size]:
         return QUICK if self.quick else SIZES
@@ -128,7 +128,7 @@ def _planner(name: str) -> Planner:
     return planner(name, **SETTINGS.get(name, {}))
 
 
-def _measured(name: str, made: Planner, problem: Problem, seed: int) -> Plan:
+def _measured(name: str, made: Planner, problem: Problem, seed: int) -> PlanRow:
     with one_core():
         warm_up(made, problem)
         forget_peak()
@@ -138,9 +138,9 @@ def _measured(name: str, made: Planner, problem: Problem, seed: int) -> Plan:
     return _row(name, plan, problem, seed, seconds, peak_mib())
 
 
-def _row(name: str, plan: Made, problem: Problem, seed: int, seconds: float, mebibytes: float) -> Plan:
+def _row(name: str, plan: Made, problem: Problem, seed: int, seconds: float, mebibytes: float) -> PlanRow:
     workload = problem.workload
-    return Plan(
+    return PlanRow(
         brokers=workload.brokers,
         subscribers=workload.subscribers,
         subscriptions=workload.subscriptions,

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tocsin.experiment.series.rows import Load, Moment
-from tocsin.experiment.study import Data
+from tocsin.experiment.series.rows import BrokerLoad, Moment
+from tocsin.experiment.study import StudyData
 
 SETTLED = 900.0
 """Runs are compared by their means from here to the end, in seconds: everybody has subscribed for a good while."""
 
 
-class Key(NamedTuple):
+class RunKey(NamedTuple):
     """Which run: how subscribers were placed, what balanced, and with which seed."""
 
     placement: str
@@ -26,7 +26,7 @@ class Course:
     """One run, its moments in the order of time."""
 
     moments: Sequence[Moment]
-    loads: Sequence[Load]
+    loads: Sequence[BrokerLoad]
 
     @property
     def highest(self) -> float:
@@ -49,14 +49,14 @@ class Course:
         return _mean([moment.cov for moment in self._settled()])
 
     @property
-    def moved(self) -> int:
+    def total_moves(self) -> int:
         """All moves."""
         return self.moments[-1].moved if self.moments else 0
 
     def moved_after(self, seconds: float) -> int:
         """The moves made later than that."""
         before = [moment.moved for moment in self.moments if moment.seconds <= seconds]
-        return self.moved - (before[-1] if before else 0)
+        return self.total_moves - (before[-1] if before else 0)
 
     def calm_from(self, cov: float) -> float | None:
         """From when on cov was never above this again; None if it was at the end."""
@@ -78,18 +78,18 @@ class Course:
         return [moment for moment in self.moments if moment.seconds >= min(SETTLED, end / 2)]
 
 
-def courses(data: Data) -> dict[Key, Course]:
+def courses(data: StudyData) -> dict[RunKey, Course]:
     """All runs of a study."""
-    moments: dict[Key, list[Moment]] = {}
-    loads: dict[Key, list[Load]] = {}
+    moments: dict[RunKey, list[Moment]] = {}
+    loads: dict[RunKey, list[BrokerLoad]] = {}
     for moment in data.of(Moment):
         moments.setdefault(_key(moment), []).append(moment)
-    for load in data.of(Load):
+    for load in data.of(BrokerLoad):
         loads.setdefault(_key(load), []).append(load)
     return {key: Course(rows, loads.get(key, [])) for key, rows in moments.items()}
 
 
-def by_scheme(runs: Mapping[Key, Course]) -> dict[str, list[Course]]:
+def by_scheme(runs: Mapping[RunKey, Course]) -> dict[str, list[Course]]:
     """The runs of each scheme, which differ in their seeds, the first seed first."""
     found: dict[str, list[Course]] = {}
     for key in sorted(runs, key=lambda key: key.seed):
@@ -97,7 +97,7 @@ def by_scheme(runs: Mapping[Key, Course]) -> dict[str, list[Course]]:
     return {key.scheme: found[key.scheme] for key in runs}
 
 
-def by_seed(runs: Mapping[Key, Course]) -> list[dict[str, Course]]:
+def by_seed(runs: Mapping[RunKey, Course]) -> list[dict[str, Course]]:
     """The runs of each seed by the names of their schemes."""
     found: dict[int, dict[str, Course]] = {}
     for key, course in runs.items():
@@ -105,8 +105,8 @@ def by_seed(runs: Mapping[Key, Course]) -> list[dict[str, Course]]:
     return list(found.values())
 
 
-def _key(row: Load | Moment) -> Key:
-    return Key(row.placement, row.scheme, row.seed)
+def _key(row: BrokerLoad | Moment) -> RunKey:
+    return RunKey(row.placement, row.scheme, row.seed)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -11,7 +11,7 @@ from tocsin.experiment.figures.bars import bars
 from tocsin.experiment.figures.lines import Axis, Points, bands, lines
 from tocsin.experiment.figures.style import panels
 from tocsin.experiment.series.course import Course
-from tocsin.experiment.series.rows import Load, Moment
+from tocsin.experiment.series.rows import BrokerLoad, Moment
 from tocsin.experiment.series.spread import Spread, spread
 from tocsin.experiment.study import Grid
 
@@ -78,7 +78,7 @@ def over_time(
 
 def moves(axes: Axes, title: str, shown: Mapping[str, Sequence[Course]]) -> None:
     """All moves of every scheme."""
-    found = {name: Spread.of([run.moved for run in runs]) for name, runs in shown.items()}
+    found = {name: Spread.of([run.total_moves for run in runs]) for name, runs in shown.items()}
     middle = {name: one.median for name, one in found.items()}
     spans = {name: (one.lowest, one.highest) for name, one in found.items() if one.lowest < one.highest}
     bars(axes, title, middle, "subscribers moved", spans=spans)
@@ -96,7 +96,7 @@ def _cells(runs: Sequence[Course]) -> list[str]:
         rate(median(run.mean for run in runs)),
         spread([run.over for run in runs]),
         spread([run.cov for run in runs], ".3f"),
-        spread([run.moved for run in runs], ",.0f"),
+        spread([run.total_moves for run in runs], ",.0f"),
     ]
 
 
@@ -110,7 +110,7 @@ def _moments(runs: Sequence[Course], figure: Callable[[Moment], float]) -> tuple
     return times, [Spread.of(found[time]) for time in times]
 
 
-def _brokers(loads: Sequence[Load], size: float) -> dict[str, Points]:
+def _brokers(loads: Sequence[BrokerLoad], size: float) -> dict[str, Points]:
     series: dict[str, tuple[list[float], list[float]]] = {}
     for load in loads:
         xs, ys = series.setdefault(load.broker, ([], []))

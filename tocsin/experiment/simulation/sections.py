@@ -13,7 +13,7 @@ from tocsin.experiment.figures.style import panels
 from tocsin.experiment.series.course import Course
 from tocsin.experiment.series.figures import comparison, distribution, moves, over_time, table
 from tocsin.experiment.simulation.claims import GSH, LDM, NONE, OURS
-from tocsin.experiment.study import Drawing, Section
+from tocsin.experiment.study import Drawing, ReportSection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ Runs = Mapping[str, Sequence[Course]]
 """The runs of each scheme, one for each seed."""
 
 
-def sections(runs: Runs, alphas: Sequence[str], betas: Sequence[str], beta: float) -> list[Section]:
+def sections(runs: Runs, alphas: Sequence[str], betas: Sequence[str], beta: float) -> list[ReportSection]:
     """``beta`` is the β of the paper's schemes here, bytes per second."""
     swept = set(alphas) | set(betas)
     main = {name: course for name, course in runs.items() if name not in swept or name == LDM}
@@ -39,10 +39,10 @@ def sections(runs: Runs, alphas: Sequence[str], betas: Sequence[str], beta: floa
         "Means from the middle of the run to its end, and all moves of the run; of several seeds the median, and the "
         "lowest and the highest"
     )
-    return [*parts, Section("All runs", "", grids=[table(caption, runs)])] if runs else []
+    return [*parts, ReportSection("All runs", "", grids=[table(caption, runs)])] if runs else []
 
 
-def _main(runs: Runs, beta: float) -> Section:
+def _main(runs: Runs, beta: float) -> ReportSection:
     shown = {name: runs[name][0] for name in (NONE, LDM, GSH, OURS) if name in runs}
     what = "Highest load, cov and moves compared: the median of all seeds, and around it what they differ by."
     drawings = [Drawing("simulation-compared", what, lambda: comparison(runs))]
@@ -52,7 +52,7 @@ def _main(runs: Runs, beta: float) -> Section:
     if NONE in runs:
         what = "Figure 13 (1) of the paper. Subscribers of each broker, nearest-broker placement."
         drawings.insert(0, Drawing("simulation-population", what, lambda: _population(runs[NONE][0])))
-    return Section("LDM, GSH and ours", _ratio(runs, beta), drawings)
+    return ReportSection("LDM, GSH and ours", _ratio(runs, beta), drawings)
 
 
 def _ratio(runs: Runs, beta: float) -> str:
@@ -73,13 +73,13 @@ def _population(course: Course) -> Figure:
     return figure
 
 
-def _sweep(symbol: str, runs: Runs, names: Sequence[str], text: str) -> Section | None:
+def _sweep(symbol: str, runs: Runs, names: Sequence[str], text: str) -> ReportSection | None:
     shown = {name: runs[name] for name in [*names, GSH] if name in runs}
     if len(shown) < 2:
         return None
     what = f"Figure 14 of the paper: the effect of {symbol}. {text}"
     name = "alpha" if symbol == "α" else "beta"
-    return Section(f"The threshold {symbol}", "", [Drawing(f"simulation-{name}", what, lambda: _swept(shown))])
+    return ReportSection(f"The threshold {symbol}", "", [Drawing(f"simulation-{name}", what, lambda: _swept(shown))])
 
 
 def _swept(shown: Runs) -> Figure:

@@ -10,13 +10,13 @@ from typing import Any, Final
 from tocsin.experiment.schemes import GSH, LDM, LDM_GSH, MIGRATE, NONE, OURS, SDM, Scheme, papers_above, scheme
 from tocsin.experiment.seeds import split, with_seeds
 from tocsin.experiment.series.course import by_scheme, by_seed, courses
-from tocsin.experiment.series.rows import Load, Moment
-from tocsin.experiment.series.simulated import rows, simulated
+from tocsin.experiment.series.rows import BrokerLoad, Moment
+from tocsin.experiment.series.simulator import rows, simulate_run
 from tocsin.experiment.simulation import claims
 from tocsin.experiment.simulation.sections import sections
-from tocsin.experiment.study import Data, Section, Tell
+from tocsin.experiment.study import ReportSection, StudyData, Tell
 from tocsin.experiment.table import Row
-from tocsin.experiment.verdict import Verdict
+from tocsin.experiment.verdict import ClaimVerdict
 from tocsin.simulate.scenario import Scenario
 from tocsin.simulate.scenarios.paper import Paper, paper
 
@@ -56,7 +56,7 @@ class Thousands:
         "not say how large its rates are nor where people live; these were chosen so that the mean load passes its β "
         "of 300 MB/s and one broker is the nearest for more than 2,000."
     )
-    tables = (Load, Moment)
+    tables = (BrokerLoad, Moment)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -91,13 +91,13 @@ class Thousands:
         name, seed = split(cell, self.seed)
         chosen = self._schemes[name]
         tell("making the scenario", 0.0)
-        yield from rows(simulated(_scenario(self._size, seed), chosen, seed, tell), chosen)
+        yield from rows(simulate_run(_scenario(self._size, seed), chosen, seed, tell), chosen)
 
-    def sections(self, data: Data) -> list[Section]:
+    def sections(self, data: StudyData) -> list[ReportSection]:
         """The report's parts."""
         return sections(by_scheme(courses(data)), self._alphas(), self._betas(), _BETA * self._scale)
 
-    def verdicts(self, data: Data) -> list[Verdict]:
+    def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         """The claims."""
         return claims.verdicts(by_seed(courses(data)), self._alphas(), self._betas())
 

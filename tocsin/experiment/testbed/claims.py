@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tocsin.experiment.series.course import Course, Key
-from tocsin.experiment.testbed.rows import Summary
-from tocsin.experiment.verdict import Verdict, counted, judged, unmeasured
+from tocsin.experiment.series.course import Course, RunKey
+from tocsin.experiment.testbed.rows import RunSummary
+from tocsin.experiment.verdict import ClaimVerdict, judge, judge_cases, not_measured
 
-Courses = Mapping[Key, Course]
+Courses = Mapping[RunKey, Course]
 
 _PLACEMENTS = ("RND", "RR", "NR")
 _SIMILAR = 0.15
@@ -18,10 +18,10 @@ _FEW = 40
 _EARLY = 600.0
 
 
-def verdicts(courses: Courses, summaries: Sequence[Summary]) -> list[Verdict]:
+def verdicts(courses: Courses, summaries: Sequence[RunSummary]) -> list[ClaimVerdict]:
     """All of them. What compares placements goes by the first seed, what compares schemes by all."""
     least = min((key.seed for key in courses), default=1)
-    first = {Key(key.placement, key.scheme): course for key, course in courses.items() if key.seed == least}
+    first = {RunKey(key.placement, key.scheme): course for key, course in courses.items() if key.seed == least}
     return [
         *(falls(courses, scheme) for scheme in ("LDM", "SDM")),
         *(nearest_costs(first, scheme) for scheme in ("LDM", "SDM")),
@@ -38,7 +38,7 @@ def verdicts(courses: Courses, summaries: Sequence[Summary]) -> list[Verdict]:
     ]
 
 
-def falls(courses: Courses, scheme: str) -> Verdict:
+def falls(courses: Courses, scheme: str) -> ClaimVerdict:
     """The highest load and cov fall for every placement."""
     claim = f"{scheme} lowers the highest load and cov for every placement (figures 5 to 8 and 10)"
     pairs = _pairs(courses, scheme, "no balancing")
@@ -47,59 +47,67 @@ def falls(courses: Courses, scheme: str) -> Verdict:
         for place, one, other in pairs
     ]
     held = [one.highest < other.highest and one.cov < other.cov for _, one, other in pairs]
-    return counted(claim, "; ".join(said), held, "where the placement is even already, there is little left to lower")
+    return judge_cases(
+        claim, "; ".join(said), held, "where the placement is even already, there is little left to lower"
+    )
 
 
-def nearest_costs(courses: Courses, scheme: str) -> Verdict:
+def nearest_costs(courses: Courses, scheme: str) -> ClaimVerdict:
     """NR needs far more migrations than RND and RR."""
     claim = f"NR needs far more migrations than RND and RR under {scheme} (figure 12)"
-    found = {place: courses[Key(place, scheme)].moved for place in _PLACEMENTS if Key(place, scheme) in courses}
+    found = {
+        place: courses[RunKey(place, scheme)].total_moves for place in _PLACEMENTS if RunKey(place, scheme) in courses
+    }
     if "NR" not in found or len(found) < 2:
-        return unmeasured(claim)
+        return not_measured(claim)
     others = [moved for place, moved in found.items() if place != "NR"]
     said = ", ".join(f"{place} {moved:,}" for place, moved in found.items())
-    return counted(claim, f"moves: {said} (far: twice)", [found["NR"] >= 2 * moved for moved in others])
+    return judge_cases(claim, f"moves: {said} (far: twice)", [found["NR"] >= 2 * moved for moved in others])
 
 
-def nearest_worst(courses: Courses) -> Verdict:
+def nearest_worst(courses: Courses) -> ClaimVerdict:
     """NR alone is extremely imbalanced."""
     claim = "NR is extremely imbalanced without balancing, above γ = 0.5, and RND and RR are not (6.1.3)"
-    key = Key("NR", "no balancing")
+    key = RunKey("NR", "no balancing")
     if key not in courses:
-        return unmeasured(claim)
-    covs = {place: courses[Key(place, key.scheme)].cov for place in _PLACEMENTS if Key(place, key.scheme) in courses}
+        return not_measured(claim)
+    covs = {
+        place: courses[RunKey(place, key.scheme)].cov for place in _PLACEMENTS if RunKey(place, key.scheme) in courses
+    }
     said = ", ".join(f"{place} {cov:.2f}" for place, cov in covs.items())
-    return counted(claim, f"cov: {said}", [(cov > 0.5) == (place == "NR") for place, cov in covs.items()])
+    return judge_cases(claim, f"cov: {said}", [(cov > 0.5) == (place == "NR") for place, cov in covs.items()])
 
 
-def least_loaded(courses: Courses) -> Verdict:
+def least_loaded(courses: Courses) -> ClaimVerdict:
     """LL heaps newcomers on one broker."""
     claim = (
         "LL does not perform well: newcomers without subscriptions all get the broker that is least loaded just then, "
         "and overwhelm it when they subscribe (5.1)"
     )
-    places = [place for place in ("LL", "RND", "RR") if Key(place, "no balancing") in courses]
+    places = [place for place in ("LL", "RND", "RR") if RunKey(place, "no balancing") in courses]
     if "LL" not in places or len(places) < 2:
-        return unmeasured(claim)
-    runs = {place: courses[Key(place, "no balancing")] for place in places}
+        return not_measured(claim)
+    runs = {place: courses[RunKey(place, "no balancing")] for place in places}
     said = ", ".join(f"{place} {run.over:.2f}, cov {run.cov:.2f}" for place, run in runs.items())
     held = [runs["LL"].cov > run.cov for place, run in runs.items() if place != "LL"]
-    return counted(claim, f"highest ÷ mean: {said}", held)
+    return judge_cases(claim, f"highest ÷ mean: {said}", held)
 
 
-def random_is_cheap(courses: Courses, summaries: Sequence[Summary]) -> Verdict:
+def random_is_cheap(courses: Courses, summaries: Sequence[RunSummary]) -> ClaimVerdict:
     """Under RND few are moved, and there is no shuffle."""
     claim = "RND is little skewed: only few migrations happen, and the shuffle is not invoked (6.1.3, figure 6)"
-    moved = {name: courses[Key("RND", name)].moved for name in ("LDM", "SDM") if Key("RND", name) in courses}
+    moved = {
+        name: courses[RunKey("RND", name)].total_moves for name in ("LDM", "SDM") if RunKey("RND", name) in courses
+    }
     both = [one for one in summaries if one.placement == "RND" and one.scheme in ("LDM+GSH", "SDM+GSH")]
     said = ", ".join(f"{count:,} moves with {name}" for name, count in moved.items())
     if both:
         said += f"; {sum(one.shuffles for one in both)} shuffles in the {len(both)} runs that could"
     held = [count <= _FEW for count in moved.values()] + [not one.shuffles for one in both]
-    return counted(claim, f"{said} (few: up to {_FEW})", held)
+    return judge_cases(claim, f"{said} (few: up to {_FEW})", held)
 
 
-def similar(courses: Courses) -> Verdict:
+def similar(courses: Courses) -> ClaimVerdict:
     """LDM and SDM perform alike."""
     claim = "LDM and SDM come out similar (figures 6 and 10)"
     pairs = _pairs(courses, "LDM", "SDM")
@@ -108,19 +116,23 @@ def similar(courses: Courses) -> Verdict:
         f"{place}: LDM's highest load is {ratio:.2f} times SDM's"
         for (place, _, _), ratio in zip(pairs, ratios, strict=True)
     ]
-    return counted(claim, "; ".join(said) + " (similar: within 15 %)", [abs(ratio - 1) <= _SIMILAR for ratio in ratios])
+    return judge_cases(
+        claim, "; ".join(said) + " (similar: within 15 %)", [abs(ratio - 1) <= _SIMILAR for ratio in ratios]
+    )
 
 
-def similar_moves(courses: Courses) -> Verdict:
+def similar_moves(courses: Courses) -> ClaimVerdict:
     """LDM and SDM move about as many."""
     claim = "LDM and SDM need similarly many migrations (6.1.3, figures 6, 10 and 12)"
     pairs = _pairs(courses, "LDM", "SDM")
-    said = "; ".join(f"{place}: {one.moved:,} and {other.moved:,}" for place, one, other in pairs)
-    held = [abs(one.moved - other.moved) <= max(_ALIKE, _SIMILAR * other.moved) for _, one, other in pairs]
-    return counted(claim, f"{said} (similar: within 15 % or {_ALIKE})", held)
+    said = "; ".join(f"{place}: {one.total_moves:,} and {other.total_moves:,}" for place, one, other in pairs)
+    held = [
+        abs(one.total_moves - other.total_moves) <= max(_ALIKE, _SIMILAR * other.total_moves) for _, one, other in pairs
+    ]
+    return judge_cases(claim, f"{said} (similar: within 15 % or {_ALIKE})", held)
 
 
-def shuffle_gains_little(courses: Courses) -> Verdict:
+def shuffle_gains_little(courses: Courses) -> ClaimVerdict:
     """With shuffles the loads end about as they do with migrations alone."""
     claim = "In the prototype GSH shows little benefit over migration alone (6.1.3)"
     pairs = _shuffled(courses)
@@ -129,55 +141,56 @@ def shuffle_gains_little(courses: Courses) -> Verdict:
         for name, one, other in pairs
     )
     held = [abs(one.highest / other.highest - 1) <= _SIMILAR for _, one, other in pairs]
-    return counted(claim, f"{said} (little: within 15 %)", held)
+    return judge_cases(claim, f"{said} (little: within 15 %)", held)
 
 
-def shuffle_saves(courses: Courses) -> Verdict:
+def shuffle_saves(courses: Courses) -> ClaimVerdict:
     """An early shuffle saves later migrations."""
     claim = "An early GSH saves later migrations in NR (figures 8, 9 and 11)"
     pairs = _shuffled(courses)
     late: Callable[[Course], int] = lambda course: course.moved_after(_EARLY)  # noqa: E731
     said = [f"moves after minute 10: {name} {late(other):,}, {name}+GSH {late(one):,}" for name, one, other in pairs]
     held = [late(one) < late(other) for _, one, other in pairs]
-    return counted(claim, "; ".join(said), held, "the loads change by themselves, and both follow them")
+    return judge_cases(claim, "; ".join(said), held, "the loads change by themselves, and both follow them")
 
 
-def ours(courses: Courses) -> Verdict:
+def ours(courses: Courses) -> ClaimVerdict:
     """Ours, not the paper's: the highest load is at most that of the best of the paper's schemes."""
     claim = "Ours: highest load not above that of LDM+GSH, for every placement"
     pairs = _pairs(courses, "ours", "LDM+GSH")
     said = [
-        f"{place}: highest × {one.highest / other.highest:.2f}, moves {one.moved:,} to {other.moved:,}"
+        f"{place}: highest × {one.highest / other.highest:.2f}, moves {one.total_moves:,} to {other.total_moves:,}"
         for place, one, other in pairs
     ]
-    return counted(claim, "; ".join(said), [one.highest <= other.highest for _, one, other in pairs])
+    return judge_cases(claim, "; ".join(said), [one.highest <= other.highest for _, one, other in pairs])
 
 
-def ours_as_even(courses: Courses) -> Verdict:
+def ours_as_even(courses: Courses) -> ClaimVerdict:
     """Ours as well: where LDM is to end as even, it moves no fewer."""
     claim = "Ours: at least as even as LDM with α = 0.05, with no more moves (NR)"
     pairs = _pairs(courses, "ours", "LDM α=0.05")
     said = [
-        f"{place}: highest ÷ mean {one.over:.2f} to {other.over:.2f}, moves {one.moved:,} to {other.moved:,}"
+        f"{place}: highest ÷ mean {one.over:.2f} to {other.over:.2f}, "
+        f"moves {one.total_moves:,} to {other.total_moves:,}"
         for place, one, other in pairs
     ]
-    held = [each for _, one, other in pairs for each in (one.over <= other.over, one.moved <= other.moved)]
-    return counted(claim, "; ".join(said), held)
+    held = [each for _, one, other in pairs for each in (one.over <= other.over, one.total_moves <= other.total_moves)]
+    return judge_cases(claim, "; ".join(said), held)
 
 
-def nothing_lost(summaries: Sequence[Summary]) -> Verdict:
+def nothing_lost(summaries: Sequence[RunSummary]) -> ClaimVerdict:
     """Ours as well: whatever was found came, once and in order."""
     claim = "Nobody misses a notification, or gets one twice or out of order, while being moved"
     if not summaries:
-        return unmeasured(claim)
+        return not_measured(claim)
     notes, lost, repeated = (sum(getattr(one, name) for one in summaries) for name in ("notes", "lost", "repeated"))
     said = f"{notes:,} notifications in {len(summaries)} runs: {lost:,} lost, {repeated:,} twice or out of order"
-    return judged(claim, said, not lost and not repeated)._replace(sizeless=True)
+    return judge(claim, said, not lost and not repeated)._replace(sizeless=True)
 
 
 def _pairs(courses: Courses, one: str, other: str) -> list[tuple[str, Course, Course]]:
     """Two schemes with the same placement and seed, by what these are called."""
-    keys = [Key(place, one, key.seed) for place in _PLACEMENTS for key in courses if key[:2] == (place, one)]
+    keys = [RunKey(place, one, key.seed) for place in _PLACEMENTS for key in courses if key[:2] == (place, one)]
     paired = [(key, key._replace(scheme=other)) for key in keys if key._replace(scheme=other) in courses]
     return [(_case(key), courses[key], courses[counterpart]) for key, counterpart in paired]
 
@@ -188,5 +201,5 @@ def _shuffled(courses: Courses) -> list[tuple[str, Course, Course]]:
     return [(scheme, *pair[1:]) for scheme in ("LDM", "SDM") for pair in _pairs(near, f"{scheme}+GSH", scheme)]
 
 
-def _case(key: Key) -> str:
+def _case(key: RunKey) -> str:
     return key.placement if key.seed == 1 else f"{key.placement}, seed {key.seed}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -10,8 +10,10 @@ from tocsin.experiment.series.rows import Placement, Scheme, Seed
 from tocsin.experiment.table import Row
 
 
-class Summary(Row, frozen=True):
+class RunSummary(Row, frozen=True):
     """A whole run of the real system."""
+
+    TABLE: ClassVar = "summaries"
 
     placement: Placement
     scheme: Scheme
@@ -39,8 +41,10 @@ class Summary(Row, frozen=True):
     small: Annotated[str, Meta(description="what did not keep up on this machine, in words")] = ""
 
 
-class Trouble(Row, frozen=True):
+class RunTrouble(Row, frozen=True):
     """What went wrong in a run, in the words of whoever met it."""
+
+    TABLE: ClassVar = "troubles"
 
     placement: Placement
     scheme: Scheme

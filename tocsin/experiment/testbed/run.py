@@ -22,11 +22,11 @@ from tocsin.crowd.plan import Plan
 from tocsin.crowd.shortfall import Strain, shortfall
 from tocsin.demo.calls import Calls
 from tocsin.errors import TocsinError, UnavailableError
-from tocsin.experiment.series.rows import Load, moment
+from tocsin.experiment.series.rows import BrokerLoad, moment
 from tocsin.experiment.study import Tell
 from tocsin.experiment.table import Row
 from tocsin.experiment.testbed.bed import Bed
-from tocsin.experiment.testbed.rows import Summary, Trouble
+from tocsin.experiment.testbed.rows import RunSummary, RunTrouble
 from tocsin.local.child import DidNotStartError
 from tocsin.local.network import COORDINATOR, DATA, TOKEN, Network
 from tocsin.local.supervisor import Supervisor
@@ -40,7 +40,7 @@ _AGAIN_SECONDS: Final = 0.5
 
 
 @dataclass
-class Run:
+class TestbedRun:
     """A run of the real system. Its rows are complete when :meth:`carry_out` has returned.
 
     What can go wrong: a process does not start, or dies again and again (DidNotStartError); the data cluster refuses
@@ -145,9 +145,9 @@ class Run:
         self.rows += [*loads, now]
         self.tell(f"minute {at / 60:.0f}, cov {now.cov:.2f}, {now.moved} moved", at / self.seconds)
 
-    def _load(self, at: float, one: BrokerStatus) -> Load:
+    def _load(self, at: float, one: BrokerStatus) -> BrokerLoad:
         bed, incoming, outgoing = self.bed, one.incoming / self.bed.speed, one.outgoing / self.bed.speed
-        return Load(bed.placement, bed.scheme.title, at, one.name, one.subscribers, incoming, outgoing, self.seed)
+        return BrokerLoad(bed.placement, bed.scheme.title, at, one.name, one.subscribers, incoming, outgoing, self.seed)
 
     async def _until(self, began: float, second: float) -> None:
         await asyncio.sleep(began + second / self.bed.speed - time.monotonic())
@@ -164,11 +164,11 @@ class Run:
 
     def _conclude(self) -> None:
         where = self.bed.placement, self.bed.scheme.title
-        self.rows += [Trouble(*where, " ".join(text.split()), self.seed) for text in self._troubles]
+        self.rows += [RunTrouble(*where, " ".join(text.split()), self.seed) for text in self._troubles]
         self.rows.append(self._summary(self._figures, self._compared))
 
-    def _summary(self, figures: Figures, compared: Compared) -> Summary:
-        return Summary(
+    def _summary(self, figures: Figures, compared: Compared) -> RunSummary:
+        return RunSummary(
             placement=self.bed.placement,
             scheme=self.bed.scheme.title,
             frontend=figures.held,

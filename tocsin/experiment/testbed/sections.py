@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 from tocsin.balance.model.explain import rate
 from tocsin.experiment.figures.bars import bars
 from tocsin.experiment.figures.style import panels
-from tocsin.experiment.series.course import Course, Key, by_scheme
+from tocsin.experiment.series.course import Course, RunKey, by_scheme
 from tocsin.experiment.series.figures import comparison, distribution, table
-from tocsin.experiment.study import Drawing, Grid, Section
-from tocsin.experiment.testbed.rows import Summary
-from tocsin.experiment.testbed.soundness import stalled
+from tocsin.experiment.study import Drawing, Grid, ReportSection
+from tocsin.experiment.testbed.rows import RunSummary
+from tocsin.experiment.testbed.soundness import stalled_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Courses = Mapping[Key, Course]
+Courses = Mapping[RunKey, Course]
 
 _PLAIN: Final[Sequence[str]] = ("no balancing", "LDM", "SDM")
 _NAMES: Final = {"RND": "random", "RR": "round robin", "NR": "nearest broker", "LL": "least loaded"}
@@ -26,7 +26,7 @@ _FIGURES: Final = {"RND": ("Figure 5", "Figure 6"), "RR": ("Figure 7", ""), "NR"
 _CAPTION: Final = "Means from the middle of the run to its end, and all moves of the run; of several seeds the medians"
 
 
-def sections(courses: Courses, summaries: Sequence[Summary]) -> list[Section]:
+def sections(courses: Courses, summaries: Sequence[RunSummary]) -> list[ReportSection]:
     """A part for each placement that was run, the moves of all, and what was delivered."""
     places = [place for place in _NAMES if any(key.placement == place for key in courses)]
     parts = [_placement(courses, place) for place in places]
@@ -35,7 +35,7 @@ def sections(courses: Courses, summaries: Sequence[Summary]) -> list[Section]:
     return [*parts, _delivered(summaries)] if summaries else parts
 
 
-def _placement(courses: Courses, place: str) -> Section:
+def _placement(courses: Courses, place: str) -> ReportSection:
     runs = by_scheme({key: course for key, course in courses.items() if key.placement == place})
     plain = {name: runs[name][0] for name in _PLAIN if name in runs}
     other = {name: found[0] for name, found in runs.items() if name not in _PLAIN}
@@ -47,7 +47,7 @@ def _placement(courses: Courses, place: str) -> Section:
         shuffled = "Figure 9" if place == "NR" else ""
         drawings.append(_loads(f"testbed-{place.lower()}-shuffled", shuffled, other, place))
     drawings.append(_compared(f"testbed-{place.lower()}-compared", compared, runs, place))
-    return Section(f"{place}: {_NAMES[place]}", "", drawings, [table(_CAPTION, runs)])
+    return ReportSection(f"{place}: {_NAMES[place]}", "", drawings, [table(_CAPTION, runs)])
 
 
 def _loads(name: str, number: str, runs: Mapping[str, Course], place: str) -> Drawing:
@@ -66,10 +66,10 @@ def _numbered(number: str, what: str) -> str:
     return f"{number} of the paper. {what}" if number else what
 
 
-def _moves(courses: Courses) -> Section:
+def _moves(courses: Courses) -> ReportSection:
     text = "How many moves each placement needed."
     what = _numbered("Figure 12", "All moves of a run, by placement.")
-    return Section("Moves by placement", text, [Drawing("testbed-moves", what, lambda: _moves_drawn(courses))])
+    return ReportSection("Moves by placement", text, [Drawing("testbed-moves", what, lambda: _moves_drawn(courses))])
 
 
 def _moves_drawn(courses: Courses) -> Figure:
@@ -78,12 +78,12 @@ def _moves_drawn(courses: Courses) -> Figure:
     schemes = [name for name in dict.fromkeys(key.scheme for key in first) if name != "no balancing"]
     figure, axes = panels(len(schemes), wide=2.2, high=2.6)
     for one, scheme in zip(axes, schemes, strict=True):
-        moved = {key.placement: float(course.moved) for key, course in first.items() if key.scheme == scheme}
+        moved = {key.placement: float(course.total_moves) for key, course in first.items() if key.scheme == scheme}
         bars(one, scheme, moved, "subscribers moved" if one is axes[0] else "")
     return figure
 
 
-def _delivered(summaries: Sequence[Summary]) -> Section:
+def _delivered(summaries: Sequence[RunSummary]) -> ReportSection:
     header = [
         *("run", "FE", "BE", "given up", "logouts", "reports", "locations", "notes", "bytes", "lost", "twice"),
         *("shuffles", "troubles", "p50, s", "p95, s", "generator late, p95, s"),
@@ -120,12 +120,12 @@ def _delivered(summaries: Sequence[Summary]) -> Section:
         for said in (one.small, _gone(one))
         if said
     )
-    late = stalled(summaries)
+    late = stalled_runs(summaries)
     if late:
         names = ", ".join(f"{key.placement} + {key.scheme}, seed {key.seed}" for key in late)
         text += f"\n\nLeft out of the claims, because less than half as much was delivered as in the best run: {names}."
-    return Section("What was delivered", text, grids=[Grid("Every run", header, rows)])
+    return ReportSection("What was delivered", text, grids=[Grid("Every run", header, rows)])
 
 
-def _gone(one: Summary) -> str:
+def _gone(one: RunSummary) -> str:
     return f"{one.missing} subscribers are missing, whose process died." if one.missing else ""

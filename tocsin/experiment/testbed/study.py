@@ -15,16 +15,16 @@ from tocsin.errors import InvalidError
 from tocsin.experiment.schemes import Scheme, papers_above, scheme
 from tocsin.experiment.seeds import split, with_seeds
 from tocsin.experiment.series.course import courses
-from tocsin.experiment.series.rows import Load, Moment
-from tocsin.experiment.study import Data, Section, Tell
+from tocsin.experiment.series.rows import BrokerLoad, Moment
+from tocsin.experiment.study import ReportSection, StudyData, Tell
 from tocsin.experiment.table import Row
 from tocsin.experiment.testbed.bed import PLACEMENTS, PLACES, Bed
 from tocsin.experiment.testbed.claims import verdicts
-from tocsin.experiment.testbed.rows import Summary, Trouble
-from tocsin.experiment.testbed.run import Run
+from tocsin.experiment.testbed.rows import RunSummary, RunTrouble
+from tocsin.experiment.testbed.run import TestbedRun
 from tocsin.experiment.testbed.sections import sections
-from tocsin.experiment.testbed.soundness import sound
-from tocsin.experiment.verdict import Verdict
+from tocsin.experiment.testbed.soundness import sound_runs
+from tocsin.experiment.verdict import ClaimVerdict
 
 POLICIES: Final = ("none", "ldm", "sdm", "ldm+gsh", "sdm+gsh", "ours", "ldm-fine")
 # What is run with some placements only. The paper tells of least-loaded placement what becomes of it by itself; and it
@@ -70,7 +70,7 @@ class Prototype:
         "of the clock, so every s seconds of the paper's. The paper had nine machines; here all processes share one, "
         "so that what is measured is how load is spread, not how much a broker can carry."
     )
-    tables = (Load, Moment, Summary, Trouble)
+    tables = (BrokerLoad, Moment, RunSummary, RunTrouble)
 
     def __post_init__(self) -> None:
         for placement in self.placements:
@@ -123,18 +123,18 @@ class Prototype:
         chosen = next(one for one in self._schemes.values() if one.title == title)
         bed = Bed(placement, chosen, self._brokers, self._speed, self._ground.low, self._ground.high)
         trace, roads = (str(file) if file else None for file in (self.trace, self.roads))
-        run = Run(bed, self._people, self._seconds, seed, tell, trace, roads)
+        run = TestbedRun(bed, self._people, self._seconds, seed, tell, trace, roads)
         run.carry_out()
         yield from run.rows
 
-    def sections(self, data: Data) -> list[Section]:
+    def sections(self, data: StudyData) -> list[ReportSection]:
         """The report's parts."""
-        return sections(courses(data), data.of(Summary))
+        return sections(courses(data), data.of(RunSummary))
 
-    def verdicts(self, data: Data) -> list[Verdict]:
+    def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         """The claims."""
-        summaries = data.of(Summary)
-        return verdicts(sound(courses(data), summaries), summaries)
+        summaries = data.of(RunSummary)
+        return verdicts(sound_runs(courses(data), summaries), summaries)
 
     @cached_property
     def _schemes(self) -> dict[str, Scheme]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from tocsin.experiment.table import Row
 
 
-class Plan(Row, frozen=True):
+class PlanRow(Row, frozen=True):
     """One row per planner and instance."""
+
+    TABLE: ClassVar = "plans"
 
     brokers: Annotated[int, Meta(description="how many brokers there are")]
     subscribers: Annotated[int, Meta(description="how many subscribers there are")]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.experiment.schemes import Scheme
-from tocsin.experiment.series.rows import Load, Moment, moment
+from tocsin.experiment.series.rows import BrokerLoad, Moment, moment
 from tocsin.experiment.study import Tell
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.record import Record, Sample
@@ -19,7 +19,7 @@ _EVERY = 2
 """Of the simulator's samples, so many make one of ours: ten seconds."""
 
 
-def simulated(scenario: Scenario, scheme: Scheme, seed: int, tell: Tell) -> Record:
+def simulate_run(scenario: Scenario, scheme: Scheme, seed: int, tell: Tell) -> Record:
     """One run with everybody on the nearest broker at first."""
 
     def progress(seconds: float) -> None:
@@ -37,7 +37,7 @@ def policy(scheme: Scheme) -> Policy:
     return Policy("nearest", scheme.migration, scheme.shuffle, thresholds, scheme.thresholds is not None)
 
 
-def rows(record: Record, scheme: Scheme) -> Iterator[Load | Moment]:
+def rows(record: Record, scheme: Scheme) -> Iterator[BrokerLoad | Moment]:
     """The course of a run."""
     for sample in record.samples[_EVERY - 1 :: _EVERY]:
         loads = list(_loads(record, sample, scheme))
@@ -45,7 +45,7 @@ def rows(record: Record, scheme: Scheme) -> Iterator[Load | Moment]:
         yield moment(loads, sample.moves)
 
 
-def _loads(record: Record, sample: Sample, scheme: Scheme) -> Iterator[Load]:
+def _loads(record: Record, sample: Sample, scheme: Scheme) -> Iterator[BrokerLoad]:
     columns = zip(record.brokers, sample.subscribers, sample.incoming, sample.outgoing, strict=True)
     for broker, subscribers, incoming, outgoing in columns:
-        yield Load(PLACEMENT, scheme.title, sample.at, broker, subscribers, incoming, outgoing, record.seed)
+        yield BrokerLoad(PLACEMENT, scheme.title, sample.at, broker, subscribers, incoming, outgoing, record.seed)

@@ -14,8 +14,8 @@ from tocsin.experiment.latency.demand import mean_outgoing
 from tocsin.experiment.latency.rows import Delay
 from tocsin.experiment.latency.study import Latency
 from tocsin.experiment.schemes import LDM, NONE, OURS, above, papers_above, scheme
-from tocsin.experiment.series.course import Key, courses
-from tocsin.experiment.series.simulated import policy, simulated
+from tocsin.experiment.series.course import RunKey, courses
+from tocsin.experiment.series.simulator import policy, simulate_run
 from tocsin.experiment.simulation.sections import sections
 from tocsin.experiment.simulation.study import ALPHAS, BETAS, Thousands
 from tocsin.simulate.scenario import Broker, Channel, Lines, Places, Rates, Scenario, Visits, Wishes
@@ -42,12 +42,12 @@ def test_a_planner_ends_at_the_alpha_at_which_the_controller_begins() -> None:
 
 
 def test_moves_that_are_recorded_are_those_that_were_decided() -> None:
-    record = simulated(paper(TINY, 1), LDM, 1, quiet)
+    record = simulate_run(paper(TINY, 1), LDM, 1, quiet)
     assert record.moves == sum(decision.moves for decision in record.decisions) > 0
 
 
 def test_nobody_is_moved_without_balancing() -> None:
-    record = simulated(paper(TINY, 1), NONE, 1, quiet)
+    record = simulate_run(paper(TINY, 1), NONE, 1, quiet)
     assert (record.moves, sum(record.samples[-1].subscribers)) == (0, 60)
 
 
@@ -69,7 +69,7 @@ def test_what_brokers_have_to_send_is_known_beforehand() -> None:
 
 def test_the_mean_broker_sends_what_it_was_said_to() -> None:
     scenario = paper(TINY, 1)
-    record = simulated(scenario, NONE, 1, quiet)
+    record = simulate_run(scenario, NONE, 1, quiet)
     half = record.series("delivered")[len(record.samples) // 2 :]
     assert half.mean() == pytest.approx(mean_outgoing(scenario), rel=0.25)
 
@@ -105,7 +105,7 @@ def test_the_quick_simulation_compares_all_schemes(tocsin: Program) -> None:
     assert '<td class="yes">' not in report
     runs = courses(Directory(Path("run"), Thousands.tables).data())
     assert {key.scheme for key in runs} == set(Thousands(quick=True).cells())
-    assert runs[Key("NR", "LDM α=0.15")].highest < runs[Key("NR", "no balancing")].highest
+    assert runs[RunKey("NR", "LDM α=0.15")].highest < runs[RunKey("NR", "no balancing")].highest
     assert {path.stem for path in Path("run/figures").iterdir()} == {
         f"simulation-{name}" for name in ("population", "loads", "compared", "alpha", "beta")
     }
