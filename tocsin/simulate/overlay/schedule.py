@@ -47,11 +47,11 @@ class OverlaySchedule:
             _limits(random),
             _conditions(random),
             random.choice([0.0, 0.05, 0.5]),
+            random.choice([0.01, 0.5, 2.0]),
             show,
         )
-        self.system.store_seconds = random.choice([0.01, 0.5])
         self._faults, self._pause = 0, random.choice([0.05, 0.3])
-        self._publishing = True
+        self._publishing, self._healed = True, False
         self._brokers = [*parents, *edges]
 
     def run(self) -> Outcome:
@@ -99,6 +99,7 @@ class OverlaySchedule:
             (self._cut, 2),
             (self._mend, 3),
             (self._break_link, 4),
+            (self._break_publisher, 2),
             (self._crash_subscriber, 3),
             (self._start_subscribers, 4),
         ]
@@ -139,6 +140,17 @@ class OverlaySchedule:
             self.system.remark(f"the link of {link.hosts} breaks")
             link.sever()
 
+    def _break_publisher(self) -> None:
+        """A publisher comes back to its head, which then dies with what it has not stored."""
+        head = self._random.choice(list(self.system.parents))
+        for link in self.system.network.links(f"p-{head}"):
+            link.sever()
+        self.system.clock.after(self._random.uniform(1.0, 2.0), self._crash_in_trouble, head)
+
+    def _crash_in_trouble(self, name: str) -> None:
+        if not self._healed:
+            self.system.crash(name)
+
     def _crash_subscriber(self) -> None:
         self.system.crash(self._random.choice(list(self.system.subscribers)))
 
@@ -149,7 +161,7 @@ class OverlaySchedule:
 
     def _heal(self) -> None:
         """Everything is repaired, and there is time for all that was missed."""
-        system = self.system
+        system, self._healed = self.system, True
         system.remark("everything heals")
         system.network.conditions = CALM
         system.network.mend_all()

@@ -25,6 +25,7 @@ class OverlaySystem:
         parents: each head with the one that it dials; the first has none.
         edges: each edge with its head.
         pace: how long publications wait for a link at most, while control messages overtake them.
+        store_seconds: how long a head's disk takes.
     """
 
     def __init__(
@@ -35,13 +36,14 @@ class OverlaySystem:
         limits: OverlayLimits | None = None,
         conditions: Conditions | None = None,
         pace: float = 0.0,
+        store_seconds: float = 0.01,
         show: Callable[[str], None] | None = None,
     ) -> None:
         self.parents, self.clusters, self.limits = parents, edges, limits or OverlayLimits()
         self.random, self.clock, self.trace = Random(seed), Clock(), Trace(show)
         self.network = Network(self.clock, self.random, conditions)
         self.world = World(self.network, self.trace)
-        self.pace, self.store_seconds = pace, 0.01
+        self.pace, self.store_seconds = pace, store_seconds
         self.disks = {name: KeptLog([], 0, {}) for name in parents}
         self.published: dict[str, list[Routed]] = {name: [] for name in parents}
         self.heads: dict[str, HeadHost] = {}
