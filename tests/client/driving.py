@@ -8,10 +8,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Raw
 
-from tocsin.client.actions import Action, Open, Send
-from tocsin.client.core import Core
-from tocsin.client.events import BrokerFound, Event, Lost, Opened, Received, Start, Tick
-from tocsin.client.events import Subscribe as Wish
+from tocsin.client.core.actions import Action, Open, Send
+from tocsin.client.core.core import SubscriberCore
+from tocsin.client.core.events import BrokerFound, Event, Lost, Opened, Received, Start, Tick
+from tocsin.client.core.events import Subscribe as SubscribeCall
 from tocsin.client.rules import Rules
 from tocsin.model.subscriber import VERSION, Answer, Held, Note, Notes, Request, Subscribe, Subscribed, Welcome
 
@@ -33,7 +33,7 @@ class Program:
     """A core, the clock it is told, and what it has wanted done at the last event."""
 
     def __init__(self, rules: Rules | None = None, seed: int = 0) -> None:
-        self.core = Core(Random(seed), rules)
+        self.core = SubscriberCore(Random(seed), rules)
         self.now = 100.0
         self.actions: list[Action] = []
 
@@ -103,6 +103,6 @@ def again(program: Program, connection: int, *subscriptions: Held) -> int:
 
 def subscribed(program: Program, ref: int = 1, number: int = 7) -> Subscribe:
     """Subscribes, with the broker's confirmation."""
-    request = asked(program.do(Wish(ref, "Fires", FIRES)), Subscribe)
+    request = asked(program.do(SubscribeCall(ref, "Fires", FIRES)), Subscribe)
     program.confirm(1, request, number)
     return request

@@ -13,7 +13,7 @@ from random import Random
 import msgspec
 from msgspec import Raw
 
-from tocsin.client.events import Event, Lost, Opened, Received
+from tocsin.client.core.events import Event, Lost, Opened, Received
 from tocsin.model.histories import meant
 from tocsin.model.subscriber import (
     VERSION,

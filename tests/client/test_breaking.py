@@ -7,22 +7,22 @@ from dataclasses import replace
 from random import Random
 
 import tocsin
-from tocsin.client.notices import Kind, Notice
+from tocsin.client.mailbox import Mailbox
+from tocsin.client.notices import Notice, NoticeKind
 from tocsin.client.subscriber import Subscriber
-from tocsin.client.tray import Tray
 from tocsin.testing.sandbox import QUICK, Sandbox
 
 
-async def until(happened: Tray[Notice], kind: Kind) -> Notice:
+async def until(happened: Mailbox[Notice], kind: NoticeKind) -> Notice:
     async for notice in happened:
         if notice.kind is kind:
             return notice
     raise AssertionError(f"it ended without {kind}")
 
 
-def listen(me: Subscriber) -> Tray[Notice]:
+def listen(me: Subscriber) -> Mailbox[Notice]:
     happened = me.events()
-    assert isinstance(happened, Tray)
+    assert isinstance(happened, Mailbox)
     return happened
 
 
@@ -33,9 +33,9 @@ async def test_a_broken_connection_is_made_again_and_what_was_missed_comes(sandb
         sandbox.execute("Fires")
         assert not (await anext(fires)).recovered
         sandbox.cut()
-        await until(happened, Kind.RECONNECTING)
+        await until(happened, NoticeKind.RECONNECTING)
         sandbox.execute("Fires", 2)
-        await until(happened, Kind.CONNECTED)
+        await until(happened, NoticeKind.CONNECTED)
         sandbox.execute("Fires")
         notes = [await anext(fires) for _ in range(3)]
         assert [note.execution for note in notes] == [2, 3, 4]
@@ -47,10 +47,10 @@ async def test_a_move_is_seen_only_by_who_listens(sandbox: Sandbox) -> None:
         happened = listen(me)
         fires = await me.subscribe("Fires", v=1)
         (home,) = sandbox.where()
-        before = (await until(happened, Kind.CONNECTED)).url
+        before = (await until(happened, NoticeKind.CONNECTED)).url
         sandbox.execute("Fires", 3)
         await sandbox.drain(home)
-        assert (await until(happened, Kind.MOVED)).url != before
+        assert (await until(happened, NoticeKind.MOVED)).url != before
         sandbox.execute("Fires", 3)
         notes = [await anext(fires) for _ in range(6)]
         assert [note.execution for note in notes] == [1, 2, 3, 4, 5, 6]
@@ -75,8 +75,8 @@ async def test_a_connection_that_says_nothing_any_more_is_given_up(sandbox: Sand
         happened = listen(me)
         fires = await me.subscribe("Fires", v=1)
         sandbox.freeze()
-        await until(happened, Kind.RECONNECTING)
-        await until(happened, Kind.CONNECTED)
+        await until(happened, NoticeKind.RECONNECTING)
+        await until(happened, NoticeKind.CONNECTED)
         sandbox.execute("Fires")
         assert (await anext(fires)).execution == 1
 
@@ -86,7 +86,7 @@ async def test_what_is_asked_while_away_is_answered_when_back(sandbox: Sandbox) 
         happened = listen(me)
         sandbox.calls.away = True
         sandbox.cut()
-        await until(happened, Kind.RECONNECTING)
+        await until(happened, NoticeKind.RECONNECTING)
         asked = asyncio.create_task(me.subscribe("Fires", v=1))
         sent = asyncio.create_task(me.publish("places", [{"x": 1}]))
         sandbox.calls.away = False

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import tocsin
-from tocsin.client.tray import Tray
+from tocsin.client.mailbox import Mailbox
 from tocsin.testing.sandbox import QUICK, Sandbox
 
 
@@ -42,14 +42,14 @@ async def test_waiting_for_a_note_is_given_up_and_the_note_comes_later(sandbox: 
 
 
 async def test_a_note_that_comes_as_its_reader_is_given_up_is_not_lost() -> None:
-    tray: Tray[int] = Tray()
-    reading = asyncio.create_task(anext(aiter(tray)))
+    mailbox: Mailbox[int] = Mailbox()
+    reading = asyncio.create_task(anext(aiter(mailbox)))
     await asyncio.sleep(0)
-    tray.put(1)
+    mailbox.put(1)
     reading.cancel()
     await asyncio.wait([reading])
     assert reading.cancelled()
-    assert await anext(tray) == 1
+    assert await anext(mailbox) == 1
 
 
 async def test_a_subscription_given_up_half_way_is_taken_up_by_the_next_call(sandbox: Sandbox) -> None:

@@ -15,7 +15,7 @@ from tests.client.lively import Lively
 from tests.pages import ROOT, blocks, words
 from tests.web.browser import Browser
 from tocsin.client.note import Note
-from tocsin.client.notices import Kind
+from tocsin.client.notices import NoticeKind
 from tocsin.client.rules import Rules
 
 PAGE = ROOT / "docs" / "client.md"
@@ -56,7 +56,7 @@ def test_what_it_says_of_bounds_and_kinds_is_so() -> None:
     rules = Rules()
     assert (rules.backlog_notes, rules.backlog_bytes, rules.kept_bytes) == (1000, 4 << 20, 8 << 20)
     assert rules.batch_seconds == 1 / 20
-    assert {str(kind) for kind in Kind} <= set(words(PAGE))
+    assert {str(kind) for kind in NoticeKind} <= set(words(PAGE))
     named = {word.removeprefix("note.").removesuffix("()") for word in words(PAGE) if word.startswith("note.")}
     made = Note(1, "c", 1, b"[]", False, lambda: None)
     assert all(hasattr(made, name) for name in named)

@@ -7,9 +7,9 @@ import asyncio
 from websockets.asyncio.server import ServerConnection, serve
 
 from tests.waiting import until_async
-from tocsin.client.events import Event, Opened
-from tocsin.client.line import Line
+from tocsin.client.core.events import Event, Opened
 from tocsin.client.rules import Rules
+from tocsin.client.socket import BrokerSocket
 from tocsin.trust import trust
 
 
@@ -23,8 +23,8 @@ async def test_a_connection_that_is_left_is_closed_normally_and_not_with_a_fault
 
     async with serve(broker, "127.0.0.1", 0) as server:
         port = next(iter(server.sockets)).getsockname()[1]
-        line = Line(1, f"ws://127.0.0.1:{port}", Rules(), told.append, lambda _: None, trust)
+        socket = BrokerSocket(1, f"ws://127.0.0.1:{port}", Rules(), told.append, lambda _: None, trust)
         await until_async(lambda: told == [Opened(1)], "connection")
-        line.close()
+        socket.close()
         assert await codes.get() == 1000
-        await asyncio.gather(line.task, return_exceptions=True)
+        await asyncio.gather(socket.task, return_exceptions=True)

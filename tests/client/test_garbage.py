@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.client.driving import Program, asked, every, held, notes, only, welcome
-from tocsin.client.actions import Close, Deliver, Open
-from tocsin.client.events import BrokerFound, Opened, Received, Subscribe, Unsubscribe
+from tocsin.client.core.actions import Close, Deliver, Open
+from tocsin.client.core.events import BrokerFound, Opened, Received, Subscribe, Unsubscribe
 from tocsin.model.subscriber import Login, Request
 
 numbers = st.integers(-5, 12) | st.integers(-(2**70), 2**70)

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.client.driving import FIRES, Program, again, asked, every, held, notes, only, sent, subscribed, welcome
-from tocsin.client.actions import Confirmed, Deliver, Ended, Open, Resumed, Troubled
-from tocsin.client.actions import Unsubscribed as Left
-from tocsin.client.events import Lost, Opened, Subscribe, Unsubscribe
+from tocsin.client.core.actions import Confirmed, Deliver, Ended, Open, Resumed, Troubled
+from tocsin.client.core.actions import Unsubscribed as Left
+from tocsin.client.core.events import Lost, Opened, Subscribe, Unsubscribe
 from tocsin.model.subscriber import Error, Unsubscribed
 from tocsin.model.subscriber import Subscribe as SubscribeRequest
 from tocsin.model.subscriber import Unsubscribe as UnsubscribeRequest
@@ -68,7 +68,7 @@ def test_what_was_given_up_and_is_held_elsewhere_is_given_up_there() -> None:
     assert program.say(connection, Unsubscribed(second.id, 7)) == []
 
 
-def test_what_two_wishes_give_up_together_is_asked_for_once_more_only() -> None:
+def test_what_two_calls_give_up_together_is_asked_for_once_more_only() -> None:
     program = Program()
     connection = program.serve()
     first = asked(program.do(Subscribe(1, "Fires", FIRES)), SubscribeRequest)
@@ -85,7 +85,7 @@ def test_what_two_wishes_give_up_together_is_asked_for_once_more_only() -> None:
     assert sent(program.actions, UnsubscribeRequest) == []
 
 
-def test_a_wish_that_was_never_sent_is_given_up_at_once() -> None:
+def test_a_call_that_was_never_sent_is_given_up_at_once() -> None:
     program = Program()
     program.do(Lost(program.serve()))
     program.do(Subscribe(1, "Fires", FIRES))
@@ -144,7 +144,7 @@ def test_what_has_to_wait_for_another_of_its_channel_is_given_up_too_if_an_earli
     assert asked(program.actions, UnsubscribeRequest).subscription == 8
 
 
-def test_a_wish_without_an_answer_is_given_up_when_its_number_is_known() -> None:
+def test_a_call_without_an_answer_is_given_up_when_its_number_is_known() -> None:
     program = Program()
     program.serve()
     request = asked(program.do(Subscribe(1, "Fires", FIRES)), SubscribeRequest)
@@ -162,7 +162,7 @@ def test_giving_up_what_is_refused_in_the_meantime_is_done() -> None:
     assert program.say(1, Error("not-found", "no", request.id)) == [Left(1)]
 
 
-def test_two_wishes_share_a_subscription_and_the_last_gives_it_up() -> None:
+def test_two_calls_share_a_subscription_and_the_last_gives_it_up() -> None:
     program = Program()
     program.serve()
     subscribed(program, 1)
@@ -204,7 +204,7 @@ def test_what_was_given_up_and_is_held_elsewhere_is_given_up_before_it_is_asked_
     assert asked(program.say(opened, Unsubscribed(left.id, 7)), SubscribeRequest).channel == "Fires"
 
 
-def test_a_wish_that_waits_for_another_to_be_given_up_can_be_given_up_itself() -> None:
+def test_a_call_that_waits_for_another_to_be_given_up_can_be_given_up_itself() -> None:
     program = Program()
     program.serve()
     subscribed(program)
@@ -225,7 +225,7 @@ def test_what_is_given_up_before_its_answer_is_not_resumed() -> None:
     assert asked(actions, UnsubscribeRequest).subscription == 7
 
 
-def test_a_new_wish_is_not_taken_for_what_was_given_up() -> None:
+def test_a_new_call_is_not_taken_for_what_was_given_up() -> None:
     program = Program()
     program.serve()
     subscribed(program)

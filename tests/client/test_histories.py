@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tests.client.driving import FIRES, Program, every, held, notes, sent
-from tocsin.client.actions import Confirmed, Deliver, Ended, Open, Refused
-from tocsin.client.events import Lost, Opened, Subscribe, Taken
+from tocsin.client.core.actions import Confirmed, Deliver, Ended, Open, RequestRefused
+from tocsin.client.core.events import Lost, Opened, Subscribe, Taken
 from tocsin.model import subscriber
 from tocsin.model.histories import Cursor, Era
 from tocsin.model.subscriber import Acknowledge, Held, Login, Renewed
@@ -86,6 +86,6 @@ def test_a_dropped_channel_ends_the_subscription_and_says_why() -> None:
     program.do(Subscribe(1, "Fires", FIRES))
     program.confirm(1, sent(program.actions, subscriber.Subscribe)[0], 7)
     actions = program.say(1, subscriber.Ended(7, "gone", "channel Fires was dropped"))
-    assert every(actions, Refused) == [Refused(1, "gone", "channel Fires was dropped")]
+    assert every(actions, RequestRefused) == [RequestRefused(1, "gone", "channel Fires was dropped")]
     assert every(actions, Ended) == [Ended(7)]
     assert every(program.say(1, notes(7, 1)), Deliver) == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Raw
 
 from tests.client.driving import Program, asked, every, held, notes, only, sent, welcome
-from tocsin.client.actions import Action, Close, Deliver, Open, Slowed, State
-from tocsin.client.events import Lost, Opened, Taken
+from tocsin.client.core.actions import Action, Close, ConnectionState, Deliver, Open, Slowed
+from tocsin.client.core.events import Lost, Opened, Taken
 from tocsin.client.rules import Rules
 from tocsin.model.subscriber import Acknowledge, Code, Login, Note, Notes, Renewed, Slow
 
@@ -164,7 +164,7 @@ def test_being_replaced_by_its_own_next_login_is_no_failure() -> None:
     program.do(Opened(2))
     program.do(Lost(1, Code.REPLACED))
     program.say(2, welcome(held(7, 1)))
-    assert program.core.state is State.SERVING
+    assert program.core.state is ConnectionState.SERVING
     assert executions(program.say(2, notes(7, 2))) == [2]
 
 

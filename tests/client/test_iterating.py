@@ -135,10 +135,10 @@ async def test_a_channel_that_is_gone_ends_what_reads_it(sandbox: Sandbox) -> No
 
 
 def held(subscription: Subscription) -> int:
-    return len(subscription._tray._items)
+    return len(subscription._mailbox._items)
 
 
 def refuse(me: Subscriber, subscription: Subscription, error: Exception) -> None:
     """As when a broker that takes over cannot attach a subscription any more."""
-    (wish,) = [wish for wish in me._desk._wishes.values() if subscription in wish.readers]
-    me._desk.refused(wish.ref, error)
+    (shared,) = [each for each in me._subscriptions._shared.values() if subscription in each.readers]
+    me._subscriptions.refused(shared.ref, error)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.client.driving import Program, asked, every, held, notes, only, sent, welcome
-from tocsin.client.actions import Changed, Close, Deliver, Failed, Open, State, Troubled
-from tocsin.client.events import Lost, Opened, Subscribe, Taken
+from tocsin.client.core.actions import Close, ConnectionState, Deliver, Failed, Open, StateChanged, Troubled
+from tocsin.client.core.events import Lost, Opened, Subscribe, Taken
 from tocsin.model.subscriber import Acknowledge, Code, Login, Moved
 from tocsin.model.subscriber import Subscribe as SubscribeRequest
 
@@ -16,7 +16,7 @@ def program() -> Program:
     """On its way from broker a, connection 1, to broker b, connection 2."""
     program = Program()
     program.serve(held(7))
-    assert program.say(1, Moved("ws://b")) == [Changed(State.MOVING, "ws://a"), Open(2, "ws://b")]
+    assert program.say(1, Moved("ws://b")) == [StateChanged(ConnectionState.MOVING, "ws://a"), Open(2, "ws://b")]
     return program
 
 
@@ -24,7 +24,7 @@ def test_the_first_connection_goes_on_until_the_second_is_welcomed(program: Prog
     assert every(program.say(1, notes(7, 1)), Deliver)
     assert every(program.do(Opened(2)), Close) == []
     assert every(program.say(1, notes(7, 2)), Deliver)
-    assert program.say(2, welcome(held(7))) == [Close(1), Changed(State.SERVING, "ws://b")]
+    assert program.say(2, welcome(held(7))) == [Close(1), StateChanged(ConnectionState.SERVING, "ws://b")]
     assert program.say(1, notes(7, 3)) == []
     assert every(program.say(2, notes(7, 1, 2, 3)), Deliver) == [Deliver(7, notes(7, 3).notes[0])]
 
@@ -47,7 +47,7 @@ def test_what_is_taken_while_entering_is_acknowledged_at_the_new_broker(program:
 @pytest.mark.parametrize("code", [1006, Code.ELSEWHERE, Code.UNAUTHORIZED, Code.REPLACED, Code.FLOOD])
 def test_a_new_broker_that_does_not_take_it_changes_nothing(program: Program, code: int) -> None:
     program.do(Opened(2))
-    assert program.do(Lost(2, code)) == [Changed(State.SERVING, "ws://a")]
+    assert program.do(Lost(2, code)) == [StateChanged(ConnectionState.SERVING, "ws://a")]
     assert every(program.say(1, notes(7, 1)), Deliver)
 
 
@@ -56,7 +56,7 @@ def test_a_new_broker_that_never_welcomes_is_given_up(program: Program) -> None:
     actions = program.wait()
     assert only(actions, Troubled).code == "deadline"
     assert only(actions, Close).connection == 2
-    assert program.core.state is State.SERVING
+    assert program.core.state is ConnectionState.SERVING
 
 
 def test_another_target_replaces_the_first(program: Program) -> None:
@@ -70,15 +70,15 @@ def test_being_sent_where_it_is_or_goes_already_changes_nothing(program: Program
 
 
 def test_a_move_goes_on_alone_when_the_first_connection_is_lost(program: Program) -> None:
-    assert program.do(Lost(1)) == [Changed(State.CONNECTING, "ws://b")]
+    assert program.do(Lost(1)) == [StateChanged(ConnectionState.CONNECTING, "ws://b")]
     program.do(Opened(2))
-    assert program.say(2, welcome(held(7))) == [Changed(State.SERVING, "ws://b")]
+    assert program.say(2, welcome(held(7))) == [StateChanged(ConnectionState.SERVING, "ws://b")]
 
 
 def test_when_both_are_lost_the_coordinator_is_asked(program: Program) -> None:
     program.do(Lost(1))
     program.do(Lost(2))
-    assert only(program.wait(), Changed).state is State.ASKING
+    assert only(program.wait(), StateChanged).state is ConnectionState.ASKING
 
 
 def test_another_program_of_the_same_name_ends_it_even_while_moving(program: Program) -> None:

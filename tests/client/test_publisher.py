@@ -1,151 +1,71 @@
-"""Records travel in batches, are kept until answered, and every one has its answer."""
+"""Publishing through the broker: every record is answered, whatever is lost or full on the way."""
 
 from __future__ import annotations
 
-from tests.client.driving import Program, asked, every, only, sent, welcome
-from tocsin.client.actions import Action, Open, Published, Refused
-from tocsin.client.events import Lost, Opened, Publish
-from tocsin.client.rules import Rules
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+import tocsin
+from tocsin.broker.events import BatchFailed
+from tocsin.errors import InvalidError
 from tocsin.model.messages import Refusal
-from tocsin.model.subscriber import Error
-from tocsin.model.subscriber import Publish as PublishRequest
-from tocsin.model.subscriber import Published as PublishedAnswer
+from tocsin.testing.sandbox import QUICK, Sandbox
 
 
-def publish(program: Program, ref: int, *records: bytes, feed: str = "places") -> list[Action]:
-    return program.do(Publish(ref, feed, records))
+async def test_records_are_stored_and_those_refused_are_named(sandbox: Sandbox) -> None:
+    sandbox.refuse = lambda record: "" if b'"x"' in record else "no x"
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
+        published = await me.publish("places", [{"x": 1}, {"y": 2}, b'{"x":3}', '{"x":4}', b"{"])
+    assert published.accepted == 3
+    assert [refusal.index for refusal in published.refused] == [1, 4]
+    assert published.refused[0] == Refusal(1, "no x")
+    assert sandbox.published == [b'{"x":1}', b'{"x":3}', b'{"x":4}']
 
 
-def texts(request: PublishRequest) -> list[bytes]:
-    return [bytes(record) for record in request.records]
+async def test_what_cannot_be_taken_now_is_sent_again(sandbox: Sandbox) -> None:
+    sandbox.unpublishable.extend([BatchFailed(0, "busy", "full", 0.01), BatchFailed(0, "unavailable", "gone")])
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
+        assert (await me.publish("places", [{"x": 1}])).accepted == 1
+    assert sandbox.published == [b'{"x":1}']
 
 
-def test_records_of_a_short_while_travel_together() -> None:
-    program = Program(Rules(batch_seconds=0.5))
-    program.serve()
-    publish(program, 7, b"{}")
-    before = program.now
-    assert publish(program, 1, b'{"a":1}', b'{"a":2}') == []
-    program.now += 0.2
-    assert publish(program, 2, b'{"a":3}') == []
-    request = asked(program.wait(), PublishRequest)
-    assert (request.feed, texts(request)) == ("places", [b'{"a":1}', b'{"a":2}', b'{"a":3}'])
-    assert program.now == before + 0.5
-    assert program.say(1, PublishedAnswer(request.id, 3)) == [Published(1, 2, []), Published(2, 1, [])]
+async def test_a_feed_that_does_not_exist_refuses_every_record(sandbox: Sandbox) -> None:
+    sandbox.unpublishable.append(BatchFailed(0, "not-found", "there is no feed placs"))
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
+        published = await me.publish("placs", [{"x": 1}, {"x": 2}])
+    assert published.accepted == 0
+    assert {refusal.reason for refusal in published.refused} == {"there is no feed placs"}
 
 
-def test_who_publishes_now_and_then_does_not_wait_for_company() -> None:
-    program = Program(Rules(batch_seconds=0.5))
-    program.serve()
-    for number in range(3):
-        request = asked(publish(program, number, b"[%d]" % number), PublishRequest)
-        assert texts(request) == [b"[%d]" % number]
-        program.say(1, PublishedAnswer(request.id, 1))
-        program.now += 0.5
-    assert program.core.unanswered_bytes == 0
+async def test_an_answer_that_is_lost_is_asked_for_again(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
+        sandbox.mute.update(sandbox.nodes)
+        sending = asyncio.create_task(me.publish("places", [{"x": 1}]))
+        await sandbox.stored.wait()
+        sandbox.mute.clear()
+        sandbox.cut()
+        assert (await sending).accepted == 1
 
 
-def test_who_publishes_again_at_once_gathers_even_when_all_is_answered() -> None:
-    program = Program(Rules(batch_seconds=0.5))
-    program.serve()
-    first = asked(publish(program, 1, b"1"), PublishRequest)
-    program.say(1, PublishedAnswer(first.id, 1))
-    assert publish(program, 2, b"2") == publish(program, 3, b"3") == []
-    assert texts(asked(program.wait(), PublishRequest)) == [b"2", b"3"]
+async def test_many_calls_travel_together_and_wait_for_room(sandbox: Sandbox) -> None:
+    rules = replace(QUICK, kept_bytes=100)
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=rules) as me:
+        calls = [me.publish("places", [{"x": number, "padding": "-" * 30}]) for number in range(50)]
+        assert [published.accepted for published in await asyncio.gather(*calls)] == [1] * 50
+    assert len(sandbox.published) == 50
 
 
-def test_feeds_do_not_mix() -> None:
-    program = Program()
-    program.serve()
-    publish(program, 7, b"{}")
-    publish(program, 1, b"{}", feed="places")
-    publish(program, 2, b"{}", feed="reports")
-    assert {request.feed for request in sent(program.wait(), PublishRequest)} == {"places", "reports"}
+async def test_nothing_to_publish_is_answered_too(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
+        assert (await me.publish("places", [])).accepted == 0
 
 
-def test_a_full_batch_goes_at_once() -> None:
-    program = Program(Rules(batch_records=2))
-    program.serve()
-    assert len(asked(publish(program, 1, b"1", b"2", b"3"), PublishRequest).records) == 2
-
-
-def test_a_batch_has_no_more_bytes_than_allowed() -> None:
-    program = Program(Rules(batch_bytes=8))
-    program.serve()
-    publish(program, 1, b"12345", b"12345", b"12345")
-    program.wait()
-    assert texts(asked(program.actions, PublishRequest)) == [b"12345"]
-
-
-def test_refused_records_are_told_by_their_place_in_the_call() -> None:
-    program = Program()
-    program.serve()
-    publish(program, 7, b"{}")
-    publish(program, 1, b'{"a":1}')
-    publish(program, 2, b'{"a":2}', b'{"a":3}')
-    request = asked(program.wait(), PublishRequest)
-    actions = program.say(1, PublishedAnswer(request.id, 2, [Refusal(2, "no a")]))
-    assert actions == [Published(1, 1, []), Published(2, 1, [Refusal(1, "no a")])]
-
-
-def test_a_record_that_is_no_json_or_too_large_is_refused_and_the_others_go() -> None:
-    program = Program(Rules(batch_bytes=10))
-    program.serve()
-    request = asked(publish(program, 1, b"{", b"7", b'"123456789"'), PublishRequest)
-    assert texts(request) == [b"7"]
-    published = only(program.say(1, PublishedAnswer(request.id, 1)), Published)
-    assert published.accepted == 1
-    assert [refusal.index for refusal in published.refused] == [0, 2]
-    assert published.refused[1].reason == "record of 11 bytes; at most 10 are sent"
-
-
-def test_a_call_with_nothing_to_send_is_answered_at_once() -> None:
-    program = Program()
-    assert publish(program, 1) == [Published(1, 0, [])]
-    assert len(only(publish(program, 2, b"}"), Published).refused) == 1
-
-
-def test_what_has_no_answer_is_sent_again_under_the_same_id() -> None:
-    program = Program()
-    program.serve()
-    request = asked(publish(program, 1, b"1"), PublishRequest)
-    program.do(Lost(1))
-    opened = only(program.wait(), Open).connection
-    program.do(Opened(opened))
-    assert asked(program.say(opened, welcome()), PublishRequest) == request
-    assert program.say(opened, PublishedAnswer(request.id, 1)) == [Published(1, 1, [])]
-    assert program.say(opened, PublishedAnswer(request.id, 1)) == []
-
-
-def test_a_busy_feed_gets_the_batch_later() -> None:
-    program = Program()
-    program.serve()
-    request = asked(publish(program, 1, b"1"), PublishRequest)
-    assert program.say(1, Error("busy", "full", request.id, 2.5)) == []
-    before = program.now
-    assert asked(program.wait(), PublishRequest) == request
-    assert program.now == before + 2.5
-
-
-def test_a_feed_that_is_not_there_refuses_each_record() -> None:
-    program = Program()
-    program.serve()
-    request = asked(publish(program, 1, b"1", b"2"), PublishRequest)
-    actions = program.say(1, Error("not-found", "no such feed", request.id))
-    assert actions == [Published(1, 0, [Refusal(0, "no such feed"), Refusal(1, "no such feed")])]
-
-
-def test_memory_is_bounded_while_nothing_is_answered() -> None:
-    program = Program(Rules(kept_bytes=10))
-    assert every(publish(program, 1, b"123456"), Refused) == []
-    assert only(publish(program, 2, b"123456"), Refused).code == "busy"
-    assert program.core.unanswered_bytes == 6
-    assert every(publish(program, 3, b"1234"), Refused) == []
-
-
-def test_what_was_published_before_the_connection_goes_out_with_it() -> None:
-    program = Program()
-    publish(program, 1, b"1")
-    program.now += 10.0
-    program.serve()
-    assert texts(asked(program.actions, PublishRequest)) == [b"1"]
+async def test_mistakes_are_said_before_anything_is_sent(sandbox: Sandbox) -> None:
+    async with tocsin.connect(sandbox.url, await sandbox.register("ann"), rules=QUICK) as me:
+        with pytest.raises(InvalidError, match="list of records"):
+            await me.publish("places", {"x": 1})
+        with pytest.raises(InvalidError, match="record 1 cannot"):
+            await me.publish("places", [{"x": 1}, {"x": object()}])
+    assert sandbox.published == []

@@ -1,20 +1,20 @@
-"""Subscriptions that are given up by one wish and meant by another, or held from before this program started."""
+"""Subscriptions that are given up by one call and meant by another, or held from before this program started."""
 
 from __future__ import annotations
 
 from itertools import count
 
-from tocsin.client.actions import Confirmed, Ended, Resumed, Unsubscribed
-from tocsin.client.events import Subscribe
-from tocsin.client.inbox import Inbox
+from tocsin.client.core.actions import Confirmed, Ended, Resumed, Unsubscribed
+from tocsin.client.core.events import Subscribe
+from tocsin.client.core.inbox import Inbox
+from tocsin.client.core.subscriptions import WantedSubscriptions
 from tocsin.client.rules import Rules
-from tocsin.client.subscriptions import Subscriptions
 from tocsin.model.subscriber import Held, Unsubscribe
 
 
 def test_one_that_is_given_up_before_it_was_asked_for_is_given_up_all_the_same() -> None:
     rules = Rules(window=1)
-    subscriptions = Subscriptions(rules, Inbox(rules), count(1))
+    subscriptions = WantedSubscriptions(rules, Inbox(rules), count(1))
     held = Held(6, "d", {"v": 2}, 0)
     assert subscriptions.welcomed([held]) == [Resumed(held)]
     subscriptions.subscribe(Subscribe(1, "c"))
@@ -31,7 +31,7 @@ def test_one_that_is_given_up_before_it_was_asked_for_is_given_up_all_the_same()
 
 
 def test_one_that_is_given_up_while_it_is_asked_for_once_more_is_asked_for_again() -> None:
-    subscriptions = Subscriptions(Rules(), Inbox(Rules()), count(1))
+    subscriptions = WantedSubscriptions(Rules(), Inbox(Rules()), count(1))
     held = Held(7, "d", {"v": 3}, 0)
     subscriptions.subscribe(Subscribe(1, "d", {"v": 3}))
     [first] = subscriptions.due(0.0)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.client.network import CHANNELS, Link, Network
-from tocsin.client import actions, events
-from tocsin.client.core import Core
+from tocsin.client.core import actions, events
+from tocsin.client.core.core import SubscriberCore
 from tocsin.client.rules import Rules
 from tocsin.model.subscriber import Acknowledge, Login, Request
 
@@ -40,11 +40,13 @@ class Play:
         self.network = Network(self.random)
         self.harshness = self.random.choice([0.02, 0.1, 0.3])
         backlog = self.random.choice([2, 5, 1000])
-        self.core = Core(Random(seed), Rules(backlog_notes=backlog, ack_notes=5, login_seconds=3.0, longest_wait=2.0))
+        self.core = SubscriberCore(
+            Random(seed), Rules(backlog_notes=backlog, ack_notes=5, login_seconds=3.0, longest_wait=2.0)
+        )
         self.now = 0.0
         self.refs = 0
         self.questions = 0
-        self.wishes: dict[int, str] = {}
+        self.calls: dict[int, str] = {}
         self.confirmed: set[int] = set()
         self.streams: dict[int, Stream] = {}
 
@@ -74,7 +76,7 @@ class Play:
         """What the application is told."""
         match action:
             case actions.Confirmed(ref, held):
-                assert ref in self.wishes
+                assert ref in self.calls
                 self.confirmed.add(ref)
                 self.open(held.subscription, held.cursor)
             case actions.Resumed(held):
@@ -108,17 +110,17 @@ class Play:
                 stream.taken = stream.waiting.popleft()
                 self.do(events.Taken(number, stream.taken))
 
-    def wish(self) -> None:
+    def call(self) -> None:
         """The application subscribes to something, or gives something up."""
-        if self.wishes and self.random.random() < 0.4:
-            ref = self.random.choice(list(self.wishes))
-            number = CHANNELS[self.wishes.pop(ref)]
+        if self.calls and self.random.random() < 0.4:
+            ref = self.random.choice(list(self.calls))
+            number = CHANNELS[self.calls.pop(ref)]
             self.do(events.Unsubscribe(ref))
             assert ref not in self.confirmed or number not in self.streams
-        elif unwanted := [channel for channel in CHANNELS if channel not in self.wishes.values()]:
+        elif unwanted := [channel for channel in CHANNELS if channel not in self.calls.values()]:
             self.refs += 1
-            self.wishes[self.refs] = self.random.choice(unwanted)
-            self.do(events.Subscribe(self.refs, self.wishes[self.refs]))
+            self.calls[self.refs] = self.random.choice(unwanted)
+            self.do(events.Subscribe(self.refs, self.calls[self.refs]))
 
     def answer(self) -> None:
         """The coordinator answers, or does not."""
@@ -145,7 +147,7 @@ class Play:
         if self.random.random() < 0.2:
             network.execute()
         if self.random.random() < self.harshness:
-            self.random.choice([network.prepare, network.cut, network.crash, self.wish, self.wish])()
+            self.random.choice([network.prepare, network.cut, network.crash, self.call, self.call])()
 
     def settle(self) -> None:
         """Nothing goes wrong any more, and enough time passes."""
@@ -159,9 +161,9 @@ class Play:
         raise AssertionError("something never came")
 
     def complete(self) -> bool:
-        return set(self.wishes) <= self.confirmed and all(
+        return set(self.calls) <= self.confirmed and all(
             self.streams[number].got == self.expected(number)
-            for number in (CHANNELS[channel] for channel in self.wishes.values())
+            for number in (CHANNELS[channel] for channel in self.calls.values())
         )
 
 
@@ -174,4 +176,4 @@ def test_the_application_gets_every_note_once_and_in_order(seed: int) -> None:
         play.trouble()
         play.step()
     play.settle()
-    assert {CHANNELS[channel] for channel in play.wishes.values()} <= set(play.network.held)
+    assert {CHANNELS[channel] for channel in play.calls.values()} <= set(play.network.held)

@@ -1,18 +1,18 @@
-"""Wishes and confirmations: what the application asked for is asked of brokers until it is answered."""
+"""Calls and confirmations: what the application asked for is asked of brokers until it is answered."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.client.driving import FIRES, Program, again, asked, every, held, notes, only, sent, subscribed
-from tocsin.client.actions import Confirmed, Deliver, Ended, Refused, Resumed
-from tocsin.client.events import Subscribe, Unsubscribe
+from tocsin.client.core.actions import Confirmed, Deliver, Ended, RequestRefused, Resumed
+from tocsin.client.core.events import Subscribe, Unsubscribe
 from tocsin.client.rules import Rules
 from tocsin.model.subscriber import Error, Held, Unsubscribed
 from tocsin.model.subscriber import Subscribe as SubscribeRequest
 
 
-def test_a_wish_is_asked_for_and_confirmed() -> None:
+def test_a_call_is_asked_for_and_confirmed() -> None:
     program = Program()
     program.serve()
     request = asked(program.do(Subscribe(1, "Fires", FIRES, live=True)), SubscribeRequest)
@@ -20,14 +20,14 @@ def test_a_wish_is_asked_for_and_confirmed() -> None:
     assert program.confirm(1, request, 7, 5) == [Confirmed(1, Held(7, "Fires", FIRES, 5, True))]
 
 
-def test_a_wish_from_before_the_start_is_asked_for_when_welcomed() -> None:
+def test_a_call_from_before_the_start_is_asked_for_when_welcomed() -> None:
     program = Program()
     program.do(Subscribe(1, "Fires", FIRES))
     program.serve()
     assert asked(program.actions, SubscribeRequest).channel == "Fires"
 
 
-def test_an_unanswered_wish_is_asked_again_under_the_same_id() -> None:
+def test_an_unanswered_call_is_asked_again_under_the_same_id() -> None:
     program = Program()
     program.serve()
     request = asked(program.do(Subscribe(1, "Fires", FIRES)), SubscribeRequest)
@@ -35,7 +35,7 @@ def test_an_unanswered_wish_is_asked_again_under_the_same_id() -> None:
     assert asked(program.actions, SubscribeRequest) == request
 
 
-def test_a_confirmed_wish_is_not_asked_again() -> None:
+def test_a_confirmed_call_is_not_asked_again() -> None:
     program = Program()
     program.serve()
     subscribed(program)
@@ -43,7 +43,7 @@ def test_a_confirmed_wish_is_not_asked_again() -> None:
     assert program.actions[1:] == []
 
 
-def test_a_confirmed_wish_that_a_broker_does_not_know_is_asked_again_in_silence() -> None:
+def test_a_confirmed_call_that_a_broker_does_not_know_is_asked_again_in_silence() -> None:
     program = Program()
     program.serve()
     subscribed(program)
@@ -62,23 +62,23 @@ def test_the_application_is_told_when_its_subscription_has_another_number() -> N
     assert only(actions, Ended) == Ended(7)
 
 
-def test_a_refusal_is_told_once_and_the_wish_forgotten() -> None:
+def test_a_refusal_is_told_once_and_the_call_forgotten() -> None:
     program = Program()
     program.serve()
     request = asked(program.do(Subscribe(1, "Nope")), SubscribeRequest)
     refusal = Error("not-found", "there is no channel Nope", request.id)
-    assert program.say(1, refusal) == [Refused(1, "not-found", "there is no channel Nope")]
-    assert every(program.say(1, refusal), Refused) == []
+    assert program.say(1, refusal) == [RequestRefused(1, "not-found", "there is no channel Nope")]
+    assert every(program.say(1, refusal), RequestRefused) == []
     again(program, 1)
     assert sent(program.actions, SubscribeRequest) == []
 
 
-def test_a_wish_that_no_broker_would_read_is_refused_at_once() -> None:
+def test_a_call_that_no_broker_would_read_is_refused_at_once() -> None:
     program = Program(Rules(message_bytes=100))
-    assert only(program.do(Subscribe(1, "Fires", {"event": "f" * 100})), Refused).code == "too-large"
+    assert only(program.do(Subscribe(1, "Fires", {"event": "f" * 100})), RequestRefused).code == "too-large"
 
 
-def test_a_wish_that_is_no_json_is_an_error_and_changes_nothing() -> None:
+def test_a_call_that_is_no_json_is_an_error_and_changes_nothing() -> None:
     program = Program()
     with pytest.raises(TypeError):
         program.do(Subscribe(1, "Fires", {"event": object()}))

@@ -15,16 +15,16 @@ from websockets.protocol import Event, State
 
 from tests.waiting import until_async
 from tocsin.client import websocket
-from tocsin.client.websocket import WebSocket, framed, measure
+from tocsin.client.websocket import ClientWebSocket, encode_frame, measure
 from tocsin.testing.serving import serving
 
 SIZES = [0, 1, 125, 126, 300, 65_535, 65_536, 200_000]
 
 
 @asynccontextmanager
-async def connected(port: int) -> AsyncIterator[WebSocket]:
-    async with connect(f"ws://127.0.0.1:{port}", compression=None, create_connection=WebSocket) as socket:
-        assert isinstance(socket, WebSocket)
+async def connected(port: int) -> AsyncIterator[ClientWebSocket]:
+    async with connect(f"ws://127.0.0.1:{port}", compression=None, create_connection=ClientWebSocket) as socket:
+        assert isinstance(socket, ClientWebSocket)
         yield socket
 
 
@@ -37,7 +37,7 @@ async def served(behave: Callable[[ServerConnection], Awaitable[None]]) -> Async
 @pytest.mark.parametrize("size", SIZES)
 def test_a_frame_is_as_the_library_writes_it(size: int) -> None:
     text = Random(size).randbytes(size)
-    frame = framed(text, b"\x01\x02\x03\x04")
+    frame = encode_frame(text, b"\x01\x02\x03\x04")
     assert measure(frame, 0) == (len(frame) - size, size)
     assert len(frame) == len(Frame(Opcode.TEXT, text).serialize(mask=True))
 
@@ -123,9 +123,12 @@ async def test_what_is_against_the_protocol_ends_the_connection_with_its_reason(
     came: list[bytes] = []
     async with served(say) as port:
         async with connect(
-            f"ws://127.0.0.1:{port}", compression=None, max_size=websocket.MESSAGE_BYTES, create_connection=WebSocket
+            f"ws://127.0.0.1:{port}",
+            compression=None,
+            max_size=websocket.MESSAGE_BYTES,
+            create_connection=ClientWebSocket,
         ) as socket:
-            assert isinstance(socket, WebSocket)
+            assert isinstance(socket, ClientWebSocket)
             socket.deliver(came.append)
             socket.push(b"go on")
             await socket.wait_closed()

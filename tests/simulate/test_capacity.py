@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tocsin.broker.limits import BrokerLimits
-from tocsin.client.actions import Deliver
+from tocsin.client.core.actions import Deliver
 from tocsin.coordinator.events import Drain
 from tocsin.simulate.clock import START, Clock
 from tocsin.simulate.network import Conditions, Link, Network

@@ -10,7 +10,7 @@ import pytest
 
 from tocsin.broker import accounting, attachments, cache, catchup, delivery, demand, migration, reports, sessions
 from tocsin.client import inbox
-from tocsin.client import subscriptions as wishes
+from tocsin.client.core import subscriptions as wanted
 from tocsin.coordinator import assignments, moves, outbox, placement, reconciliation, repair, workload
 from tocsin.coordinator.store.records import DropAssignment, DropHeld
 from tocsin.data.control import core as control
@@ -58,7 +58,7 @@ def too_far(self: reports.Reports, stay: Any, cursors: dict[int, int]) -> None:
             stay.subscriptions[be].acknowledged = stay.subscriptions[be].newest
 
 
-def asks_for_nothing(self: wishes.Subscriptions, subscriptions: list[Any]) -> list[Any]:
+def asks_for_nothing(self: wanted.WantedSubscriptions, subscriptions: list[Any]) -> list[Any]:
     return [action for held in subscriptions for action in self._resume(held)]
 
 
@@ -131,7 +131,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "the cache says it has everything": (cache.ResultCache, "after", says_all_is_here),
     "the coordinator stores cursors that are too far": (assignments.Assignments, "advance", ahead_of_its_time),
     "a broker acknowledges what was never had": (reports.Reports, "acknowledged", too_far),
-    "a subscriber's core does not ask again": (wishes.Subscriptions, "welcomed", asks_for_nothing),
+    "a subscriber's core does not ask again": (wanted.WantedSubscriptions, "welcomed", asks_for_nothing),
     "a broker waits for ever for what was lost with its link": (delivery.Delivery, "lost", nothing),
     "a broker never detaches": (attachments.Attachments, "_detach", nothing),
     "the coordinator does not remind brokers": (repair.Repair, "remind", nothing),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.client.actions import State
+from tocsin.client.core.actions import ConnectionState
 from tocsin.coordinator.events import Drain
 from tocsin.simulate.system import System
 
@@ -95,5 +95,5 @@ def test_a_subscriber_that_vanishes_on_its_way_to_another_broker_misses_nothing_
     for name in gone:
         system.join(name)
     system.advance(10)
-    assert {person.state for person in system.people.values()} == {State.SERVING}
+    assert {person.state for person in system.people.values()} == {ConnectionState.SERVING}
     assert wrong(system) == []

@@ -165,10 +165,10 @@ def _hint(user: str | None, token: str | None) -> str:
 
 
 async def _tell(me: Subscriber) -> None:
-    from tocsin.client.notices import Kind
+    from tocsin.client.notices import NoticeKind
 
     async for event in me.events():
-        if event.kind is Kind.GAP:
+        if event.kind is NoticeKind.GAP:
             # Printed where it belongs among the notes.
             continue
         messages.print(Text(f"{event.kind}: {event.message}"), style="dim", soft_wrap=True)

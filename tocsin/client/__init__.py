@@ -1,8 +1,8 @@
 """The subscriber's side: what keeps a program subscribed, and gives it each notification once and in order.
 
 :func:`connect` and :func:`register` are for applications; ``docs/client.md`` shows how. Below them,
-:class:`~tocsin.client.core.Core` is the whole of it as a state machine without sockets, clock or threads, and
-:class:`~tocsin.client.driver.Driver` carries out its actions. ``docs/protocol.md`` is what it speaks.
+:mod:`tocsin.client.core` is the whole of it as a state machine without sockets, clock or threads, and
+:class:`~tocsin.client.driver.SubscriberDriver` carries out its actions. ``docs/protocol.md`` is what it speaks.
 """
 
 from __future__ import annotations

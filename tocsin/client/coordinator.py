@@ -36,7 +36,7 @@ class _Done(msgspec.Struct):
     pass
 
 
-class Coordinator:
+class CoordinatorClient:
     """A coordinator at ``url``; a URL that cannot be one is an InvalidError.
 
     What can go wrong: nothing listens there (UnreachableError), it does not answer in time or not as a coordinator
@@ -44,7 +44,7 @@ class Coordinator:
     """
 
     def __init__(self, url: str, seconds: float = ANSWER_SECONDS, ca: str = "") -> None:
-        self.url = _checked(url)
+        self.url = _check_url(url)
         self._seconds, self._ca = seconds, ca
 
     def trust(self) -> ssl.SSLContext:
@@ -98,7 +98,7 @@ async def register(coordinator: str, name: str, token: str | None = None, *, ca:
     ``token`` is an operator's, needed where ``coordinator.registration`` is not "open"; ForbiddenError or
     UnauthorizedError say so. A name that cannot be one is an InvalidError. ``ca`` is as for :func:`tocsin.connect`.
     """
-    return await Coordinator(coordinator, ca=ca).register(name, token)
+    return await CoordinatorClient(coordinator, ca=ca).register(name, token)
 
 
 async def unregister(coordinator: str, token: str, *, ca: str = "") -> None:
@@ -106,10 +106,10 @@ async def unregister(coordinator: str, token: str, *, ca: str = "") -> None:
 
     Whoever registers under the name later is somebody else. To leave twice is no error.
     """
-    await Coordinator(coordinator, ca=ca).unregister(token)
+    await CoordinatorClient(coordinator, ca=ca).unregister(token)
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0

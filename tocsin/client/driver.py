@@ -8,19 +8,19 @@ from random import SystemRandom
 from typing import Final
 
 from tocsin.alarm import Alarm
-from tocsin.client import actions, events
-from tocsin.client.coordinator import Coordinator, Place, UnreachableError
-from tocsin.client.core import Core
+from tocsin.client.coordinator import CoordinatorClient, Place, UnreachableError
+from tocsin.client.core import actions, events
+from tocsin.client.core.core import SubscriberCore
 from tocsin.client.faults import fault
-from tocsin.client.line import Line
 from tocsin.client.rules import Rules
+from tocsin.client.socket import BrokerSocket
 from tocsin.errors import ForbiddenError, NotFoundError, TocsinError, UnauthorizedError
 
 # With these the coordinator would never say anything else.
 _FINAL: Final = (UnauthorizedError, ForbiddenError, NotFoundError)
 
 
-class Driver:
+class SubscriberDriver:
     """A core with the world around it, on the event loop it is started in.
 
     It carries out what the core wants of the world, and passes the rest on to ``act``. ``fail`` is called once with
@@ -30,7 +30,7 @@ class Driver:
 
     def __init__(
         self,
-        coordinator: Coordinator,
+        coordinator: CoordinatorClient,
         token: str,
         place: Place | None,
         rules: Rules,
@@ -39,11 +39,11 @@ class Driver:
     ) -> None:
         self._coordinator, self._token, self._place, self._rules = coordinator, token, place, rules
         self._act, self._fail = act, fail
-        self._core = Core(SystemRandom(), rules)
+        self._core = SubscriberCore(SystemRandom(), rules)
         self._loop = asyncio.get_running_loop()
-        self._lines: dict[int, Line] = {}
+        self._sockets: dict[int, BrokerSocket] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._asks: set[asyncio.Task[None]] = set()
+        self._questions: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(self._tick)
         self._reached = False
         self._over = False
@@ -68,10 +68,10 @@ class Driver:
     def _end(self) -> None:
         self._over = True
         self._alarm.cancel()
-        for line in self._lines.values():
-            line.close()
-        for ask in self._asks:
-            ask.cancel()
+        for socket in self._sockets.values():
+            socket.close()
+        for question in self._questions:
+            question.cancel()
 
     def _break(self, error: Exception) -> None:
         if not self._over:
@@ -90,21 +90,23 @@ class Driver:
     def _do(self, action: actions.Action) -> None:
         match action:
             case actions.Send(connection, text):
-                if line := self._lines.get(connection):
-                    line.send(text)
+                if socket := self._sockets.get(connection):
+                    socket.send(text)
             case actions.Deliver() | actions.Published():
                 # Nearly all there is, so it is looked for before the others.
                 self._act(action)
             case actions.Open(connection, url):
                 trust = self._coordinator.trust
-                line = self._lines[connection] = Line(connection, url, self._rules, self._tell, self._act, trust)
-                self._keep(line.task)
+                socket = self._sockets[connection] = BrokerSocket(
+                    connection, url, self._rules, self._tell, self._act, trust
+                )
+                self._keep(socket.task)
             case actions.Close(connection):
-                if line := self._lines.pop(connection, None):
-                    line.close()
+                if socket := self._sockets.pop(connection, None):
+                    socket.close()
             case actions.AskBroker():
-                self._keep(ask := asyncio.create_task(self._ask(), name="tocsin coordinator"))
-                self._asks.add(ask)
+                self._keep(question := asyncio.create_task(self._ask(), name="tocsin coordinator"))
+                self._questions.add(question)
             case actions.Failed(code, message):
                 self._break(fault(code, message))
             case _:
@@ -116,7 +118,7 @@ class Driver:
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._asks.discard(task)
+        self._questions.discard(task)
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             self._break(error)
 

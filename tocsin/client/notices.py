@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tocsin.client.actions import Changed, Missed, Slowed, State, Troubled
-from tocsin.client.tray import Tray
+from tocsin.client.core.actions import ConnectionState, Missed, Slowed, StateChanged, Troubled
+from tocsin.client.mailbox import Mailbox
 
 # Who does not read them gets the latest.
 _MOST: Final = 1000
 
 
-class Kind(StrEnum):
+class NoticeKind(StrEnum):
     """What has happened."""
 
     CONNECTED = "connected"
@@ -29,49 +29,49 @@ class Kind(StrEnum):
 class Notice:
     """Something that happened; ``url`` is the broker's, if one serves, and ``message`` a sentence for people."""
 
-    kind: Kind
+    kind: NoticeKind
     message: str
     url: str | None = None
 
 
-class Notices:
+class ConnectionNotices:
     """Turns what the core says about its connection into notices for everybody who listens."""
 
     def __init__(self) -> None:
-        self._listeners: weakref.WeakSet[Tray[Notice]] = weakref.WeakSet()
+        self._listeners: weakref.WeakSet[Mailbox[Notice]] = weakref.WeakSet()
         self._latest: Notice | None = None
         self._url: str | None = None
         self._served = False
 
-    def listen(self) -> Tray[Notice]:
+    def listen(self) -> Mailbox[Notice]:
         """What happens from now on, beginning with how it stands."""
-        tray: Tray[Notice] = Tray(_MOST)
+        mailbox: Mailbox[Notice] = Mailbox(_MOST)
         if self._latest:
-            tray.put(self._latest)
-        self._listeners.add(tray)
-        return tray
+            mailbox.put(self._latest)
+        self._listeners.add(mailbox)
+        return mailbox
 
-    def changed(self, change: Changed) -> None:
+    def changed(self, change: StateChanged) -> None:
         """The connection's state is another."""
-        if change.state is State.SERVING:
+        if change.state is ConnectionState.SERVING:
             self._serving(change.url)
-        elif change.state is State.WAITING:
+        elif change.state is ConnectionState.WAITING:
             before = f"; it was {self._url}" if self._url else ""
             self._served = False
-            self._stand(Notice(Kind.RECONNECTING, f"no broker serves{before}; trying again"))
+            self._stand(Notice(NoticeKind.RECONNECTING, f"no broker serves{before}; trying again"))
 
     def slowed(self, slowed: Slowed) -> None:
         """The broker says that this side does not keep up."""
-        self._say(Notice(Kind.SLOW, f"{slowed.waiting} bytes are under way and not read yet", self._url))
+        self._say(Notice(NoticeKind.SLOW, f"{slowed.waiting} bytes are under way and not read yet", self._url))
 
     def missed(self, missed: Missed) -> None:
         """Notes of a subscription are not to be had any more."""
         what = f"executions {missed.first} to {missed.last} found for subscription {missed.subscription}"
-        self._say(Notice(Kind.GAP, f"what {what} is not kept any more", self._url))
+        self._say(Notice(NoticeKind.GAP, f"what {what} is not kept any more", self._url))
 
     def troubled(self, trouble: Troubled) -> None:
         """Something for the log."""
-        self._say(Notice(Kind.TROUBLE, f"{trouble.message} ({trouble.code})", self._url))
+        self._say(Notice(NoticeKind.TROUBLE, f"{trouble.message} ({trouble.code})", self._url))
 
     def end(self, error: Exception | None) -> None:
         """Nothing happens any more."""
@@ -82,9 +82,9 @@ class Notices:
         moved, same = self._served and url != self._url, self._served and url == self._url
         self._url, self._served = url, True
         if moved:
-            self._stand(Notice(Kind.MOVED, f"moved to {url}", url))
+            self._stand(Notice(NoticeKind.MOVED, f"moved to {url}", url))
         elif not same:
-            self._stand(Notice(Kind.CONNECTED, f"connected to {url}", url))
+            self._stand(Notice(NoticeKind.CONNECTED, f"connected to {url}", url))
 
     def _stand(self, notice: Notice) -> None:
         self._latest = notice

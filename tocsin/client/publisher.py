@@ -1,171 +1,91 @@
-"""Publishing: records gathered into batches, kept until answered, and sent again after a loss.
-
-Who publishes now and then does not wait: a record goes at once when nothing is under way and the last batch went a
-while ago. What comes soon after it is gathered.
-
-A batch that was sent and not answered may have been stored, so its records may arrive twice; the data cluster stores
-those with a primary key once. Records of one feed go out in order, but a batch that is repeated comes later.
-"""
+"""The application's publications: calls that wait until the core has an answer for every record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import inf
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
-from msgspec import Raw
 
-from tocsin.client.actions import Action, Published, Refused
-from tocsin.client.asks import Asks
-from tocsin.client.rules import Rules
-from tocsin.client.subscriptions import PASSING
-from tocsin.model.bounds import DEPTH, too_deep
-from tocsin.model.messages import LISTED, Refusal
-from tocsin.model.subscriber import Error, Publish
-from tocsin.schema.refusals import UNDECODABLE, malformed
+from tocsin.client.core import actions
+from tocsin.client.core.events import Event, Publish
+from tocsin.errors import InvalidError
+from tocsin.model.messages import Published
 
-
-@dataclass(slots=True)
-class Call:
-    """One Publish of the application: how many of its records wait, and what became of the others."""
-
-    waiting: int
-    accepted: int = 0
-    refused: list[Refusal] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Batch:
-    """Records that travel together: ``owners[i]`` is the call of the i-th record, and its place there."""
-
-    id: int
-    feed: str
-    since: float
-    records: list[Raw] = field(default_factory=list)
-    owners: list[tuple[int, int]] = field(default_factory=list)
-    bytes: int = 0
+Record = Mapping[str, Any] | bytes | str
 
 
 class Publisher:
-    """Records on their way to their feeds.
+    """Calls to publish.
 
-    What can go wrong: too much waits (the call is refused as busy, nothing of it is kept); a record is no JSON or too
-    large (it is refused, the others go); the broker cannot pass a batch on for a while (sent again later) or for good
-    (its records are refused); an answer is lost with its connection (sent again).
+    What can go wrong: a record cannot be written as JSON (nothing is sent); so much waits for its answer that the core
+    takes no more (the call waits for room); a call is cancelled (its records may be stored).
     """
 
-    def __init__(self, rules: Rules, ids: Iterator[int]) -> None:
-        self._rules = rules
-        self._ids = ids
-        self._calls: dict[int, Call] = {}
-        self._filling: dict[str, Batch] = {}
-        self._asks: Asks[Batch] = Asks(rules.window)
-        self._kept = 0
-        self._closed_at = -inf
+    def __init__(self, tell: Callable[[Event], None], refs: Iterator[int]) -> None:
+        self._tell, self._refs = tell, refs
+        self._calls: dict[int, asyncio.Future[Published | None]] = {}
+        self._waiting: list[asyncio.Future[None]] = []
 
-    @property
-    def kept_bytes(self) -> int:
-        """The bytes of records that have no answer yet."""
-        return self._kept
+    async def publish(self, feed: str, records: Iterable[Record]) -> Published:
+        """What became of the records, when it is known of all."""
+        texts = _texts(records)
+        while True:
+            ref, answer = next(self._refs), asyncio.get_running_loop().create_future()
+            self._calls[ref] = answer
+            self._tell(Publish(ref, feed, texts))
+            if published := await answer:
+                assert isinstance(published, Published)
+                return published
+            await self._room()
 
-    def publish(self, now: float, ref: int, feed: str, records: list[bytes]) -> list[Action]:
-        """Takes records of the application, or refuses them."""
-        size = sum(map(len, records))
-        if self._kept and self._kept + size > self._rules.kept_bytes:
-            return [Refused(ref, "busy", f"{self._kept} bytes of records wait for their answer; publish again later")]
-        self._calls[ref] = call = Call(len(records))
-        for index, record in enumerate(records):
-            if reason := self._fault(record):
-                call.waiting -= 1
-                call.refused.append(Refusal(index, reason))
-            else:
-                self._put(now, feed, record, (ref, index))
-        return self._concluded(ref)
+    def published(self, answer: actions.Published) -> None:
+        """All records of a call are answered."""
+        self._settle(answer.ref, Published(answer.accepted, answer.refused))
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            if not call.done():
+                call.set_result(None)
 
-    def published(self, id: int, refused: list[Refusal]) -> list[Action]:
-        """A batch is answered."""
-        batch = self._asks.get(id)
-        if batch is None:
-            return []
-        return self._settle(batch, {refusal.index: refusal.reason for refusal in refused})
+    def refused(self, ref: int) -> bool:
+        """There was no room for a call; False if it is none of these."""
+        known = ref in self._calls
+        self._settle(ref, None)
+        return known
 
-    def failed(self, now: float, error: Error) -> list[Action] | None:
-        """A batch could not be passed on; None if it is not one of these."""
-        batch = self._asks.get(error.id)
-        if batch is None:
-            return None
-        if error.code in PASSING or error.retry_after is not None:
-            self._asks.postpone(batch.id, now + (error.retry_after or self._rules.retry_seconds))
-            return []
-        return self._settle(batch, dict.fromkeys(range(len(batch.records)), error.message))
+    def end(self, error: Exception) -> None:
+        """No answers come any more."""
+        waiting: list[asyncio.Future[Any]] = [*self._calls.values(), *self._waiting]
+        for call in waiting:
+            if not call.done():
+                call.set_exception(error)
 
-    def again(self) -> None:
-        """There is a new connection: whatever has no answer is sent on it."""
-        self._asks.again()
+    async def _room(self) -> None:
+        room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(room)
+        await room
 
-    def due(self, now: float) -> list[Publish]:
-        """The batches that are to be sent now."""
-        if self._filling:
-            idle = not self._asks and now >= self._closed_at + self._rules.batch_seconds
-            for batch in list(self._filling.values()):
-                if idle or now >= batch.since + self._rules.batch_seconds:
-                    self._close(now, batch)
-        return [Publish(batch.id, batch.feed, batch.records) for batch in self._asks.due(now)]
+    def _settle(self, ref: int, answer: Published | None) -> None:
+        call = self._calls.pop(ref, None)
+        if call and not call.done():
+            call.set_result(answer)
 
-    def wake(self) -> float | None:
-        """When a batch is due."""
-        later = self._asks.wake()
-        if not self._filling:
-            return later
-        filled = min(batch.since for batch in self._filling.values()) + self._rules.batch_seconds
-        return filled if later is None else min(filled, later)
 
-    def _fault(self, record: bytes) -> str | None:
-        if len(record) > self._rules.batch_bytes:
-            return f"record of {len(record)} bytes; at most {self._rules.batch_bytes} are sent"
-        try:
-            msgspec.json.decode(record)
-        except UNDECODABLE as error:
-            return malformed(error)
-        return f"nested more than {DEPTH} levels deep" if too_deep(record) else None
+def _texts(records: Iterable[Record]) -> list[bytes]:
+    if isinstance(records, Mapping | bytes | str):
+        raise InvalidError("publish takes a list of records; write [record] for a single one")
+    return [_text(index, record) for index, record in enumerate(records)]
 
-    def _put(self, now: float, feed: str, record: bytes, owner: tuple[int, int]) -> None:
-        batch = self._filling.get(feed)
-        if batch and batch.bytes + len(record) > self._rules.batch_bytes:
-            self._close(now, batch)
-            batch = None
-        if batch is None:
-            batch = self._filling[feed] = Batch(next(self._ids), feed, now)
-        batch.records.append(Raw(record))
-        batch.owners.append(owner)
-        batch.bytes += len(record)
-        self._kept += len(record)
-        # With no more than are listed when refused, each refusal can be told to whom it concerns.
-        if len(batch.records) >= min(self._rules.batch_records, LISTED):
-            self._close(now, batch)
 
-    def _close(self, now: float, batch: Batch) -> None:
-        self._closed_at = now
-        del self._filling[batch.feed]
-        self._asks.add(batch.id, batch)
-
-    def _settle(self, batch: Batch, reasons: dict[int, str]) -> list[Action]:
-        self._asks.settle(batch.id)
-        self._kept -= batch.bytes
-        for place, (ref, index) in enumerate(batch.owners):
-            call = self._calls[ref]
-            call.waiting -= 1
-            if place in reasons:
-                call.refused.append(Refusal(index, reasons[place]))
-            else:
-                call.accepted += 1
-        refs = dict.fromkeys([ref for ref, _ in batch.owners])
-        return [action for ref in refs for action in self._concluded(ref)]
-
-    def _concluded(self, ref: int) -> list[Action]:
-        call = self._calls[ref]
-        if call.waiting:
-            return []
-        del self._calls[ref]
-        return [Published(ref, call.accepted, sorted(call.refused, key=lambda refusal: refusal.index))]
+def _text(index: int, record: Record) -> bytes:
+    if isinstance(record, bytes):
+        return record
+    if isinstance(record, str):
+        return record.encode()
+    try:
+        return msgspec.json.encode(record)
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise InvalidError(f"record {index} cannot be written as JSON: {error}") from None

@@ -8,16 +8,16 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self
 
-from tocsin.client import actions
-from tocsin.client.coordinator import Coordinator, Place
-from tocsin.client.desk import Desk
-from tocsin.client.driver import Driver
-from tocsin.client.events import Event
+from tocsin.client.coordinator import CoordinatorClient, Place
+from tocsin.client.core import actions
+from tocsin.client.core.events import Event
+from tocsin.client.driver import SubscriberDriver
 from tocsin.client.faults import ClosedError, fault
-from tocsin.client.notices import Notice, Notices
-from tocsin.client.publishing import Publishing, Record
+from tocsin.client.notices import ConnectionNotices, Notice
+from tocsin.client.publisher import Publisher, Record
 from tocsin.client.rules import Rules
 from tocsin.client.subscription import Acknowledge, OnGap, Subscription
+from tocsin.client.subscriptions import OpenSubscriptions
 from tocsin.errors import InvalidError, UnauthorizedError
 from tocsin.model.messages import Published
 
@@ -42,7 +42,7 @@ def connect(
     if not token:
         raise InvalidError("connect needs a token; tocsin.client.register gives one")
     rules = rules or Rules()
-    return Subscriber(Coordinator(coordinator, rules.ask_seconds, ca), token, place, rules)
+    return Subscriber(CoordinatorClient(coordinator, rules.ask_seconds, ca), token, place, rules)
 
 
 class Subscriber:
@@ -58,13 +58,13 @@ class Subscriber:
     also raises UnavailableError when there is no coordinator.
     """
 
-    def __init__(self, coordinator: Coordinator, token: str, place: Place | None, rules: Rules) -> None:
+    def __init__(self, coordinator: CoordinatorClient, token: str, place: Place | None, rules: Rules) -> None:
         self._coordinator, self._token, self._place, self._rules = coordinator, token, place, rules
         refs = count(1)
-        self._notices = Notices()
-        self._desk = Desk(self._tell, refs)
-        self._publishing = Publishing(self._tell, refs)
-        self._driver: Driver | None = None
+        self._notices = ConnectionNotices()
+        self._subscriptions = OpenSubscriptions(self._tell, refs)
+        self._publisher = Publisher(self._tell, refs)
+        self._driver: SubscriberDriver | None = None
         self._welcomed = asyncio.Event()
         self._error: Exception | None = None
         self._leaving = False
@@ -73,7 +73,7 @@ class Subscriber:
     async def __aenter__(self) -> Self:
         if self._driver or self._error:
             raise ClosedError("a connection is entered once; call tocsin.connect again")
-        self._driver = Driver(self._coordinator, self._token, self._place, self._rules, self._act, self._fail)
+        self._driver = SubscriberDriver(self._coordinator, self._token, self._place, self._rules, self._act, self._fail)
         try:
             self._driver.start()
             await self._welcomed.wait()
@@ -112,7 +112,7 @@ class Subscriber:
         A call that is cancelled may have subscribed: an equal one gets what was found since.
         """
         self._check()
-        return await self._desk.subscribe(channel, {**(parameters or {}), **named}, live, acknowledge, on_gap)
+        return await self._subscriptions.subscribe(channel, {**(parameters or {}), **named}, live, acknowledge, on_gap)
 
     async def publish(self, feed: str, records: Iterable[Record]) -> Published:
         """Publishes records, each a mapping or its JSON text, and says which were refused when the others are on disk.
@@ -121,7 +121,7 @@ class Subscriber:
         safe for records with a primary key. Beyond ``Rules.kept_bytes`` without an answer a call waits for room.
         """
         self._check()
-        return await self._publishing.publish(feed, records)
+        return await self._publisher.publish(feed, records)
 
     async def unregister(self) -> None:
         """Leaves for good: all subscriptions end, on every broker, the token is worthless, and this connection closes.
@@ -166,39 +166,39 @@ class Subscriber:
         self._error = self._error or self._closed
 
     def _end(self, error: Exception | None) -> None:
-        self._desk.end(error, self._closed)
-        self._publishing.end(error or self._closed)
+        self._subscriptions.end(error, self._closed)
+        self._publisher.end(error or self._closed)
         self._notices.end(error)
         self._welcomed.set()
 
     def _act(self, action: actions.Action) -> None:
         match action:
             case actions.Deliver():
-                self._desk.deliver(action)
+                self._subscriptions.deliver(action)
             case actions.Published():
-                self._publishing.published(action)
+                self._publisher.published(action)
             case actions.Missed():
-                self._desk.deliver(action)
+                self._subscriptions.deliver(action)
                 self._notices.missed(action)
             case actions.Confirmed(ref, held):
-                self._desk.confirmed(ref, held)
+                self._subscriptions.confirmed(ref, held)
             case actions.Resumed(held):
-                self._desk.resumed(held)
+                self._subscriptions.resumed(held)
             case actions.Ended(number):
-                self._desk.ended(number)
+                self._subscriptions.ended(number)
             case actions.Unsubscribed(ref):
-                self._desk.unsubscribed(ref)
-            case actions.Refused(ref, code, message):
-                if not self._publishing.refused(ref):
-                    self._desk.refused(ref, fault(code, message))
+                self._subscriptions.unsubscribed(ref)
+            case actions.RequestRefused(ref, code, message):
+                if not self._publisher.refused(ref):
+                    self._subscriptions.refused(ref, fault(code, message))
             case _:
                 self._notice(action)
 
     def _notice(self, action: actions.Action) -> None:
         match action:
-            case actions.Changed(state):
+            case actions.StateChanged(state):
                 self._notices.changed(action)
-                if state is actions.State.SERVING:
+                if state is actions.ConnectionState.SERVING:
                     self._welcomed.set()
             case actions.Slowed():
                 self._notices.slowed(action)

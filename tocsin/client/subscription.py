@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Literal
 
-from tocsin.client.actions import Deliver, Missed
+from tocsin.client.core.actions import Deliver, Missed
+from tocsin.client.mailbox import Mailbox
 from tocsin.client.note import Gap, Note
-from tocsin.client.tray import Tray
 
 Acknowledge = Literal["auto", "manual"]
 OnGap = Callable[[Gap], None]
@@ -41,8 +41,8 @@ class Subscription:
         self.channel, self.parameters = channel, parameters
         self._automatic = acknowledge == "auto"
         self._leave, self._on_gap = leave, on_gap
-        self._box: Box | None = None
-        self._tray: Tray[tuple[Mark, Note | Gap]] = Tray()
+        self._fanout: Fanout | None = None
+        self._mailbox: Mailbox[tuple[Mark, Note | Gap]] = Mailbox()
         self._given: deque[Mark] = deque()
         self._done: set[Mark] = set()
         self.mark: Mark = (0, 0)
@@ -50,8 +50,8 @@ class Subscription:
     @property
     def number(self) -> int:
         """By which brokers know it, and everybody else who has subscribed to the same."""
-        assert self._box
-        return self._box.number
+        assert self._fanout
+        return self._fanout.number
 
     @property
     def taken(self) -> int:
@@ -64,10 +64,10 @@ class Subscription:
     async def __anext__(self) -> Note:
         if self._automatic and self._given:
             self.done(self._given[-1])
-        mark, item = await anext(self._tray)
+        mark, item = await anext(self._mailbox)
         while isinstance(item, Gap):
             self._skip(mark, item)
-            mark, item = await anext(self._tray)
+            mark, item = await anext(self._mailbox)
         self._given.append(mark)
         return item
 
@@ -76,7 +76,7 @@ class Subscription:
 
         Notes that were not taken are dropped.
         """
-        self._tray.clear()
+        self._mailbox.clear()
         await self._leave(self)
 
     def done(self, mark: Mark) -> None:
@@ -86,12 +86,12 @@ class Subscription:
         while self._given and self._given[0] in self._done:
             self.mark = self._given.popleft()
             self._done.discard(self.mark)
-        if self._box:
-            self._box.advance()
+        if self._fanout:
+            self._fanout.advance()
 
-    def join(self, box: Box, taken: Mark) -> None:
-        """Gets its notes from ``box``, those after ``taken``; another than before when the broker renumbered it."""
-        self._box, self.mark = box, taken
+    def join(self, fanout: Fanout, taken: Mark) -> None:
+        """Gets its notes from ``fanout``, those after ``taken``; another than before when the broker renumbered it."""
+        self._fanout, self.mark = fanout, taken
         self._given.clear()
         self._done.clear()
 
@@ -99,15 +99,15 @@ class Subscription:
         """A note has come, or word that some will not."""
         mark = mark_of(deliver)
         if isinstance(deliver, Missed):
-            self._tray.put((mark, Gap(deliver.subscription, self.channel, deliver.first, deliver.last)))
+            self._mailbox.put((mark, Gap(deliver.subscription, self.channel, deliver.first, deliver.last)))
             return
         note, payload = deliver.note, bytes(deliver.note.payload)
         done = partial(self.done, mark)
-        self._tray.put((mark, Note(note.s, self.channel, note.e, payload, deliver.recovered, done)))
+        self._mailbox.put((mark, Note(note.s, self.channel, note.e, payload, deliver.recovered, done)))
 
     def end(self, error: Exception | None) -> None:
         """No more notes come."""
-        self._tray.end(error)
+        self._mailbox.end(error)
 
     def _skip(self, mark: Mark, gap: Gap) -> None:
         if self._on_gap:
@@ -119,7 +119,7 @@ class Subscription:
         return f"<Subscription {self.channel} {self.parameters}>"
 
 
-class Box:
+class Fanout:
     """What comes of one subscription number, for all in this program who want it.
 
     Each gets every note from when it joined. While there is nobody, notes are kept for the first: they may have been

@@ -1,351 +1,171 @@
-"""What the application wants to be subscribed to, and what the broker has confirmed.
+"""The application's subscriptions: calls that wait for the core's answer, and where its notes go.
 
-A wish is remembered and asked for on every new connection until it is confirmed or refused. What was confirmed and is
-missing from a broker's welcome is asked for again; what was given up and is listed there is given up again. What is
-being given up is given up entirely before anything else of its channel is asked for, since it may be the same.
+Equal calls share one subscription of the core's, and those that turn out to have the same number share one fan-out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
-from tocsin.client.actions import Action, Confirmed, Ended, Refused, Resumed, Troubled, Unsubscribed
-from tocsin.client.asks import Asks
-from tocsin.client.events import Subscribe as Wish
-from tocsin.client.inbox import Inbox
-from tocsin.client.rules import Rules
-from tocsin.client.wire import encode
-from tocsin.model.messages import LARGEST
-from tocsin.model.subscriber import Error, Held, Subscribe, Unsubscribe
-
-# What passes by itself; everything else is an answer.
-PASSING: Final = frozenset({"busy", "unavailable", "storage", "internal"})
-_ABSENT: Final = "not-found"
-_GONE: Final = "gone"
+from tocsin.client.core.actions import Deliver, Missed
+from tocsin.client.core.events import Event, Subscribe, Taken, Unsubscribe
+from tocsin.client.subscription import Acknowledge, Fanout, Mark, OnGap, Subscription
+from tocsin.errors import InvalidError
+from tocsin.model.subscriber import Held
 
 
-@dataclass
-class Wanted:
-    """A wish: ``number`` once it is confirmed, ``ask`` while it is asked for."""
+@dataclass(eq=False)
+class SharedSubscription:
+    """What was asked for under ``ref``. ``fanout`` is there once it is held; ``waiting`` calls are yet to see that."""
 
-    wish: Wish
-    number: int | None = None
-    ask: int | None = None
-    leaving: bool = False
+    key: bytes
+    ref: int
+    fanout: asyncio.Future[Fanout]
+    held: Held | None = None
+    waiting: int = 0
+    readers: dict[Subscription, None] = field(default_factory=dict)
 
-    @property
-    def channel(self) -> str:
-        """The channel's name, as names are compared."""
-        return self.wish.channel.casefold()
+    def fail(self, error: Exception) -> None:
+        """Says to the calls that wait why it will not be."""
+        if not self.fanout.done():
+            self.fanout.set_exception(error)
+            self.fanout.exception()  # all who waited may have been cancelled
 
-
-@dataclass
-class Ask:
-    """A request and whom its answer is for; an unsubscription nobody waits for has no ``ref``."""
-
-    request: Subscribe | Unsubscribe
-    ref: int | None
-
-
-@dataclass
-class Leaving:
-    """A subscription that is being given up, by the request ``ask``; ``words`` are what it was to."""
-
-    ask: int
-    channel: str
-    words: bytes
+    def end(self, error: Exception | None) -> None:
+        """Says to the readers why no more comes."""
+        for reader in self.readers:
+            reader.end(error)
 
 
-class Subscriptions:
-    """Wishes by the application's ``ref``, which may share a subscription.
+class OpenSubscriptions:
+    """Subscribing and unsubscribing.
 
-    What can go wrong: an answer is lost with its connection (asked again); a request is refused for a while (asked
-    again later) or for good (the application is told, once); the application gives up what is not confirmed yet (its
-    number is awaited, then it is given up); a broker does not know what another had confirmed (asked again, and refused
-    if its channel was dropped since); a subscription gets another number, or ends (the application is told).
+    What can go wrong: it is refused, at once or later (the call, or the iteration, raises the reason); a call is
+    cancelled (what it asked for may come about, and an equal call takes it up; notes wait for that); the broker gives
+    a subscription another number (its readers go on with that).
     """
 
-    def __init__(self, rules: Rules, inbox: Inbox, ids: Iterator[int]) -> None:
-        self._rules = rules
-        self._inbox = inbox
-        self._ids = ids
-        self._wanted: dict[int, Wanted] = {}
-        self._asks: Asks[Ask] = Asks(rules.window)
-        self._leaving: dict[int, Leaving] = {}
-        self._blocked: dict[int, Wanted] = {}
-        self._channels: dict[int, str] = {}
-        # With what they are to, since numbers may change.
-        self._words: dict[int, bytes] = {}
-        self._gone: dict[int, bytes] = {}
-        self._welcomed = False
+    def __init__(self, tell: Callable[[Event], None], refs: Iterator[int]) -> None:
+        self._tell, self._refs = tell, refs
+        self._shared: dict[bytes, SharedSubscription] = {}
+        self._by_ref: dict[int, SharedSubscription] = {}
+        self._fanouts: dict[int, Fanout] = {}
+        self._leaving: dict[int, asyncio.Future[None]] = {}
 
-    def subscribe(self, wish: Wish) -> list[Action]:
-        """Remembers a wish, unless it is larger than brokers take. Raises TypeError if it cannot be written as JSON."""
-        size = len(encode(Subscribe(LARGEST, wish.channel, wish.parameters, wish.live)))
-        if size > self._rules.message_bytes:
-            message = f"a subscription of {size} bytes; at most {self._rules.message_bytes} are taken"
-            return [Refused(wish.ref, "too-large", message)]
-        self._wanted[wish.ref] = self._blocked[wish.ref] = Wanted(wish)
-        self._unblock()
-        return []
+    async def subscribe(
+        self,
+        channel: str,
+        parameters: dict[str, Any],
+        live: bool,
+        acknowledge: Acknowledge,
+        on_gap: OnGap | None = None,
+    ) -> Subscription:
+        """A subscription, when it is held."""
+        key = _key(channel, parameters, live)
+        shared = self._shared.get(key) or self._ask(key, channel, parameters, live)
+        shared.waiting += 1
+        try:
+            fanout = await asyncio.shield(shared.fanout)
+        finally:
+            shared.waiting -= 1
+        held = shared.held
+        if held is not None:
+            channel, parameters = held.channel, held.parameters
+        reader = Subscription(channel, parameters, acknowledge, self.leave, on_gap)
+        shared.readers[reader] = None
+        fanout.join(reader)
+        return reader
 
-    def confirm(self, wish: Wish, held: Held) -> None:
-        """Takes a wish as confirmed that nobody was asked for."""
-        self._wanted[wish.ref] = Wanted(wish, held.subscription)
-        self._admit(held)
+    async def leave(self, reader: Subscription) -> None:
+        """Gives a subscription up; cancelling this does not keep it."""
+        shared = next((shared for shared in self._shared.values() if reader in shared.readers), None)
+        if shared is None:
+            return
+        del shared.readers[reader]
+        reader.end(None)
+        shared.fanout.result().part(reader)
+        if shared.readers or shared.waiting:
+            return
+        self._forget(shared)
+        left = self._leaving[shared.ref] = asyncio.get_running_loop().create_future()
+        self._tell(Unsubscribe(shared.ref))
+        await left
 
-    @property
-    def settled(self) -> bool:
-        """Whether nothing is asked for, waits to be, or is being given up."""
-        return not (self._asks or self._blocked or self._leaving)
+    def confirmed(self, ref: int, held: Held) -> None:
+        """What was asked for is held, or has another number now."""
+        shared = self._by_ref.get(ref)
+        if shared is None:
+            return
+        fanout = self.resumed(held)
+        for reader in shared.readers:
+            reader.channel, reader.parameters = held.channel, held.parameters
+        shared.held = held
+        if shared.fanout.done():
+            shared.fanout = asyncio.get_running_loop().create_future()
+        shared.fanout.set_result(fanout)
+        for reader in shared.readers:
+            fanout.join(reader)
 
-    def unsubscribe(self, ref: int) -> list[Action]:
-        """Gives a wish up."""
-        wanted = self._wanted.get(ref)
-        if wanted is None:
-            return []
-        if wanted.number is not None:
-            return self._leave(wanted, wanted.number)
-        sent = wanted.ask is not None and self._asks.was_sent(wanted.ask)
-        if sent or self._may_be_held(wanted) or not self._welcomed:
-            wanted.leaving = True
-            return []
-        return self._forget(wanted)
+    def resumed(self, held: Held) -> Fanout:
+        """The broker holds this; its notes are kept for whoever will want them."""
+        if held.subscription not in self._fanouts:
+            self._fanouts[held.subscription] = Fanout(held.subscription, held.cursor, self._take)
+        return self._fanouts[held.subscription]
 
-    def welcomed(self, subscriptions: list[Held]) -> list[Action]:
-        """A broker has said what it holds; what differs from the wishes is asked for."""
-        listed = {held.subscription for held in subscriptions}
-        for held in subscriptions:
-            self._recognise(held, listed)
-        left = [self._left(number) for number in list(self._leaving) if number not in listed]
-        for ref, wanted in self._wanted.items():
-            if wanted.ask is None and wanted.number not in listed and ref not in self._blocked:
-                self._ask_for(wanted)
-        unlisted = self._channels.keys() - listed - {wanted.number for wanted in self._wanted.values()}
-        ended = [self._drop(number) for number in sorted(unlisted)]
-        resumed = [self._resume(held) for held in subscriptions]
-        spared = [] if self._welcomed else self._spare({held.channel.casefold() for held in subscriptions})
-        self._welcomed = True
-        self._asks.again()
-        return [action for actions in (*left, *ended, *resumed, *spared) for action in actions]
+    def refused(self, ref: int, error: Exception) -> None:
+        """What was asked for will not be held, or is no longer."""
+        if shared := self._by_ref.get(ref):
+            self._forget(shared)
+            shared.fail(error)
+            shared.end(error)
 
-    def _spare(self, channels: set[str]) -> list[list[Action]]:
-        """What was wanted and given up before any broker had said what it holds: unless it may be that, it is over."""
-        unasked = [each for each in self._wanted.values() if each.leaving and each.channel not in channels]
-        spared = [self._forget(wanted) for wanted in unasked]
-        self._unblock()
-        return spared
-
-    def subscribed(self, id: int, held: Held) -> list[Action]:
-        """A subscription is confirmed."""
-        ask = self._asks.get(id)
-        wanted = self._wanted.get(ask.ref) if ask and ask.ref is not None else None
-        if wanted is None or wanted.ask != id:
-            return []
-        self._asks.settle(id)
-        if held.subscription in self._leaving and not wanted.leaving:
-            # It is about to be given up for another wish: this one is asked for again when that is done.
-            self._block([wanted])
-            return []
-        before, wanted.number, wanted.ask = wanted.number, held.subscription, None
-        if wanted.leaving:
-            self._words[held.subscription] = _words(held)
-            return self._leave(wanted, held.subscription)
-        self._admit(held)
-        if before == held.subscription:
-            return []
-        ended = self._drop(before) if before is not None and not self._is_wanted(before) else []
-        return [*ended, Confirmed(wanted.wish.ref, held)]
-
-    def renewed(self, was: int, held: Held) -> list[Action]:
-        """A subscription goes on, perhaps under another number."""
-        if was in self._leaving and was != held.subscription:
-            self._leave_instead(was, held.subscription)
-            return []
-        if was == held.subscription or was not in self._channels:
-            return []
-        wanted = [each for each in self._wanted.values() if each.number == was]
-        self._inbox.renumber(was, held)
-        self._admit(held)
-        for each in wanted:
-            each.number = held.subscription
-        told: list[Action] = [Confirmed(each.wish.ref, held) for each in wanted]
-        return [*(told or [Resumed(held)]), *self._drop(was)]
-
-    def ended(self, number: int, code: str, message: str) -> list[Action]:
-        """A subscription is no more, though nobody here has given it up."""
-        if number in self._leaving:
-            return self._left(number)
-        wanted = [each for each in self._wanted.values() if each.number == number]
-        for each in wanted:
-            self._forget(each)
-        if number in self._words:
-            # Should a broker that has not heard of it list it again, it is given up there.
-            self._gone[number] = self._words[number]
-        self._unblock()
-        return [*self._drop(number), *(Refused(each.wish.ref, code, message) for each in wanted)]
-
-    def unsubscribed(self, id: int) -> list[Action]:
+    def unsubscribed(self, ref: int) -> None:
         """A subscription is given up."""
-        ask = self._asks.get(id)
-        return self._left(ask.request.subscription) if ask and isinstance(ask.request, Unsubscribe) else []
+        left = self._leaving.pop(ref, None)
+        if left and not left.done():
+            left.set_result(None)
 
-    def failed(self, now: float, error: Error) -> list[Action] | None:
-        """A request could not be acted on; None if it is not one of these."""
-        ask = self._asks.get(error.id)
-        if ask is None or error.id is None:
-            return None
-        if error.code in PASSING or error.retry_after is not None:
-            self._asks.postpone(error.id, now + (error.retry_after or self._rules.retry_seconds))
-            return []
-        if isinstance(ask.request, Unsubscribe):
-            told: list[Action] = [] if error.code == _ABSENT else [Troubled(error.code, error.message)]
-            return [*told, *self._left(ask.request.subscription)]
-        return self._refuse(ask, error)
+    def ended(self, number: int) -> None:
+        """Nothing comes any more under this number."""
+        self._fanouts.pop(number, None)
 
-    def due(self, now: float) -> list[Subscribe | Unsubscribe]:
-        """The requests that are to be sent now."""
-        return [ask.request for ask in self._asks.due(now)]
+    def deliver(self, deliver: Deliver | Missed) -> None:
+        """A note has come, or word that some will not."""
+        self._fanouts[deliver.subscription].put(deliver)
 
-    def wake(self) -> float | None:
-        """When a request is due."""
-        return self._asks.wake()
+    def end(self, error: Exception | None, closed: Exception) -> None:
+        """Everything is over: by ``error`` for who reads, and ``closed`` for who waits for an answer."""
+        for shared in self._shared.values():
+            shared.fail(error or closed)
+            shared.end(error)
+        for left in self._leaving.values():
+            if not left.done():
+                left.set_exception(error or closed)
+        self._shared.clear()
+        self._by_ref.clear()
 
-    def _ask_for(self, wanted: Wanted) -> None:
-        wish, wanted.ask = wanted.wish, next(self._ids)
-        known = self._inbox.incarnation(wanted.number) if wanted.number is not None else ""
-        request = Subscribe(wanted.ask, wish.channel, wish.parameters, wish.live, known)
-        self._asks.add(wanted.ask, Ask(request, wish.ref))
+    def _ask(self, key: bytes, channel: str, parameters: dict[str, Any], live: bool) -> SharedSubscription:
+        shared = SharedSubscription(key, next(self._refs), asyncio.get_running_loop().create_future())
+        self._shared[key] = self._by_ref[shared.ref] = shared
+        self._tell(Subscribe(shared.ref, channel, parameters, live))
+        return shared
 
-    def _block(self, unsent: list[Wanted]) -> None:
-        for wanted in unsent:
-            if wanted.ask is not None:
-                self._asks.settle(wanted.ask)
-            wanted.ask = None
-            self._blocked[wanted.wish.ref] = wanted
+    def _forget(self, shared: SharedSubscription) -> None:
+        del self._shared[shared.key], self._by_ref[shared.ref]
 
-    def _unblock(self) -> None:
-        """Asks for what waited for others of its channel to be given up."""
-        if not self._blocked:
-            return
-        parting = {leaving.channel for leaving in self._leaving.values()}
-        parting |= {one.channel for ref, one in self._wanted.items() if one.leaving and ref not in self._blocked}
-        for ref, wanted in list(self._blocked.items()):
-            if wanted.channel not in parting:
-                del self._blocked[ref]
-                self._ask_for(wanted)
-                if wanted.leaving:
-                    parting.add(wanted.channel)
-
-    def _admit(self, held: Held) -> None:
-        self._channels[held.subscription] = held.channel.casefold()
-        self._words[held.subscription] = words = _words(held)
-        self._gone = {number: gone for number, gone in self._gone.items() if gone != words}
-        self._gone.pop(held.subscription, None)
-        self._inbox.admit(held)
-
-    def _drop(self, number: int) -> list[Action]:
-        self._inbox.forget(number)
-        self._words.pop(number, None)
-        return [Ended(number)] if self._channels.pop(number, None) is not None else []
-
-    def _is_wanted(self, number: int) -> bool:
-        return any(wanted.number == number for wanted in self._wanted.values())
-
-    def _may_be_held(self, wanted: Wanted) -> bool:
-        """Whether it may be one from before this program started, which only the answer to asking for it would tell."""
-        known = {each.number for each in self._wanted.values()}
-        return any(channel == wanted.channel and number not in known for number, channel in self._channels.items())
-
-    def _resume(self, held: Held) -> list[Action]:
-        number, channel = held.subscription, held.channel.casefold()
-        if number in self._leaving:
-            return []
-        if number in self._channels:
-            self._admit(held)
-            return []
-        # It may be what a request brought about whose answer was lost: that answer decides when it comes again.
-        asked = [wanted for wanted in self._wanted.values() if wanted.number is None and wanted.channel == channel]
-        if any(wanted.leaving for wanted in asked):
-            return []
-        gone = number in self._gone or _words(held) in self._gone.values()
-        if gone and not any(wanted.ask and self._asks.was_sent(wanted.ask) for wanted in asked):
-            self._block(asked)
-            self._ask_to_leave(number, channel, _words(held), None)
-            return []
-        self._admit(held)
-        return [Resumed(held)]
-
-    def _ask_to_leave(self, number: int, channel: str, words: bytes, ref: int | None) -> None:
-        if number in self._leaving:
-            self._asks.settle(self._leaving[number].ask)
-        id = next(self._ids)
-        self._leaving[number] = Leaving(id, channel, words)
-        self._asks.add(id, Ask(Unsubscribe(id, number), ref))
-
-    def _leave(self, wanted: Wanted, number: int) -> list[Action]:
-        told = self._forget(wanted)
-        if self._is_wanted(number):
-            return told
-        words = self._words[number]
-        self._gone[number] = words
-        self._ask_to_leave(number, wanted.channel, words, wanted.wish.ref)
-        return [*self._drop(number), *self._leave_namesakes(wanted.channel, words)]
-
-    def _leave_namesakes(self, channel: str, words: bytes) -> list[Action]:
-        """What a broker has listed under another number, and was being asked about."""
-        same = [number for number, each in self._words.items() if each == words and not self._is_wanted(number)]
-        for number in same:
-            self._gone[number] = words
-            self._ask_to_leave(number, channel, words, None)
-        return [action for number in same for action in self._drop(number)]
-
-    def _recognise(self, held: Held, listed: set[int]) -> None:
-        """What is being given up may be listed under another number than it had."""
-        if held.subscription in self._leaving or held.subscription in self._channels:
-            return
-        for number, leaving in list(self._leaving.items()):
-            if number not in listed and leaving.words == _words(held):
-                self._leave_instead(number, held.subscription)
-
-    def _leave_instead(self, was: int, number: int) -> None:
-        leaving = self._leaving.pop(was)
-        ask = self._asks.get(leaving.ask)
-        self._asks.settle(leaving.ask)
-        self._ask_to_leave(number, leaving.channel, leaving.words, ask.ref if ask else None)
-
-    def _left(self, number: int) -> list[Action]:
-        ask = self._asks.get(self._leaving[number].ask)
-        self._asks.settle(self._leaving.pop(number).ask)
-        self._unblock()
-        return [Unsubscribed(ask.ref)] if ask and ask.ref is not None else []
-
-    def _forget(self, wanted: Wanted) -> list[Action]:
-        ref = wanted.wish.ref
-        del self._wanted[ref]
-        self._blocked.pop(ref, None)
-        if wanted.ask is not None:
-            self._asks.settle(wanted.ask)
-        return [Unsubscribed(ref)]
-
-    def _refuse(self, ask: Ask, error: Error) -> list[Action]:
-        wanted = self._wanted.get(ask.ref) if ask.ref is not None else None
-        if wanted is None:
-            return []
-        told = self._forget(wanted)
-        number = wanted.number
-        words = self._words.get(number) if number is not None and error.code == _GONE else None
-        ended = self._drop(number) if number is not None and not self._is_wanted(number) else []
-        # A broker that has not heard of the drop may have listed it under another number.
-        ended += self._leave_namesakes(wanted.channel, words) if words else []
-        self._unblock()
-        return told if wanted.leaving else [*ended, Refused(wanted.wish.ref, error.code, error.message)]
+    def _take(self, number: int, mark: Mark) -> None:
+        epoch, execution = mark
+        self._tell(Taken(number, execution, epoch))
 
 
-def _words(held: Held) -> bytes:
-    """What a subscription is to, as the data cluster spells it: it may get another number, but these stay."""
-    return msgspec.json.encode([held.channel.casefold(), held.parameters], order="deterministic")
+def _key(channel: str, parameters: dict[str, Any], live: bool) -> bytes:
+    """Equal for equal calls. Raises InvalidError when the parameters cannot be written as JSON."""
+    try:
+        return msgspec.json.encode([channel.casefold(), parameters, live], order="deterministic")
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise InvalidError(f"a parameter of {channel} cannot be written as JSON: {error}") from None

@@ -32,7 +32,7 @@ _MASKED: Final = 0x80
 _MASKS: Final = 4096
 
 
-class WebSocket(ClientConnection):
+class ClientWebSocket(ClientConnection):
     """A connection, made by ``websockets.connect``. Messages wait until somebody says where they go.
 
     What can go wrong: frames against the protocol, or too large (the library ends the connection, and says why).
@@ -78,7 +78,7 @@ class WebSocket(ClientConnection):
     def push(self, text: bytes) -> None:
         """Writes a text message without waiting, unless the connection is closing."""
         if self.protocol.state is OPEN:
-            self.transport.write(framed(text, _mask()))
+            self.transport.write(encode_frame(text, _mask()))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The end."""
@@ -160,7 +160,7 @@ def measure(data: bytes, start: int) -> tuple[int, int]:
     return head, size
 
 
-def framed(text: bytes, mask: bytes) -> bytes:
+def encode_frame(text: bytes, mask: bytes) -> bytes:
     """A text message in one frame, as clients send it."""
     size = len(text)
     if size < 126:

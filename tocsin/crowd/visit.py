@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tocsin.apps.emergency import Interest
 from tocsin.client.note import Note
-from tocsin.client.notices import Kind
+from tocsin.client.notices import NoticeKind
 from tocsin.client.subscriber import Subscriber
 from tocsin.client.subscription import Subscription
 from tocsin.crowd.messages import Moved, Trouble
@@ -109,10 +109,10 @@ class Visit:
         at = ""
         try:
             async for notice in me.events():
-                if notice.kind is Kind.MOVED:
+                if notice.kind is NoticeKind.MOVED:
                     self._tally.moved += 1
                     self._observer.tell(Moved(self._name, at, notice.url or ""))
-                self._tally.lost_connections += notice.kind is Kind.RECONNECTING
+                self._tally.lost_connections += notice.kind is NoticeKind.RECONNECTING
                 at = notice.url or at
         except TocsinError as error:
             self._complain(f"{self._name}: {error}")

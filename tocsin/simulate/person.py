@@ -7,8 +7,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
-from tocsin.client import actions, events
-from tocsin.client.core import Core
+from tocsin.client.core import actions, events
+from tocsin.client.core.core import SubscriberCore
 from tocsin.client.rules import Rules
 from tocsin.coordinator import answers
 from tocsin.coordinator.events import RequestBroker
@@ -52,7 +52,7 @@ class Person(Process):
     ``slowness`` is how long the application takes with each note, at most.
     """
 
-    core: Core
+    core: SubscriberCore
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Person(Process):
         rules: Rules | None = None,
         place: tuple[float, float] | None = None,
     ) -> None:
-        super().__init__(world, name, Core(Random(world.random.random()), rules), events.Tick())
+        super().__init__(world, name, SubscriberCore(Random(world.random.random()), rules), events.Tick())
         self.diary, self.place = diary, place
         self.links: dict[int, Link] = {}
         self.slowness = 0.0
@@ -74,7 +74,7 @@ class Person(Process):
         self._token = token
 
     @property
-    def state(self) -> actions.State:
+    def state(self) -> actions.ConnectionState:
         """How it is connected."""
         return self.core.state
 
@@ -109,14 +109,14 @@ class Person(Process):
                 self._confirmed(ref, held)
             case actions.Resumed(held):
                 self.diary.begun(held.subscription, held.cursor, held.live, held.incarnation)
-            case actions.Refused(ref):
+            case actions.RequestRefused(ref):
                 if self.refused:
                     self.refused(self.host, ref)
             case actions.Ended(subscription):
                 self.diary.ended(subscription)
             case actions.Unsubscribed(ref):
                 self.diary.left(ref)
-            case actions.Changed(actions.State.MOVING):
+            case actions.StateChanged(actions.ConnectionState.MOVING):
                 if self.moving:
                     self.moving(self)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tocsin.broker.holdings import BackendSubscription, Stay, key
-from tocsin.client.events import Subscribe
+from tocsin.client.core.events import Subscribe
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.coordinatorhost import CoordinatorHost
 from tocsin.simulate.counted import CountedBroker
@@ -23,23 +23,23 @@ class Shortcut:
     def __init__(self, brokers: dict[str, BrokerHost], coordinator: Callable[[], CoordinatorHost]) -> None:
         self._brokers, self._coordinator = brokers, coordinator
 
-    def subscribe(self, person: Person, wish: Subscribe) -> bool:
+    def subscribe(self, person: Person, call: Subscribe) -> bool:
         """Makes a subscription; False if that takes the long way."""
-        found = self._found(person, wish)
+        found = self._found(person, call)
         if found is None:
             return False
         broker, stay, backend = found
-        held = broker.add(stay, backend, wish.live)
+        held = broker.add(stay, backend, call.live)
         self._coordinator().core.hold(person.host, held)
-        person.core.confirm(wish, held)
+        person.core.confirm(call, held)
         person.diary.begun(held.subscription, held.cursor, held.live)
-        person.world.trace.event(person.world.clock.now, person.host, wish, b"%d" % held.subscription)
+        person.world.trace.event(person.world.clock.now, person.host, call, b"%d" % held.subscription)
         return True
 
-    def _found(self, person: Person, wish: Subscribe) -> tuple[CountedBroker, Stay, BackendSubscription] | None:
+    def _found(self, person: Person, call: Subscribe) -> tuple[CountedBroker, Stay, BackendSubscription] | None:
         """Whose BE subscription it would be; None if anything is in the way."""
         coordinator, name = self._coordinator(), person.host
-        if not (person.alive and coordinator.alive and person.core.settled):
+        if not (person.alive and coordinator.alive and person.core.is_settled):
             return None
         known = coordinator.core.view
         assigned = known.assignment(name)
@@ -48,7 +48,7 @@ class Shortcut:
             return None
         stay, backend = (
             host.core.holdings.stays.get(name),
-            host.core.holdings.keys.get(key(wish.channel, wish.parameters)),
+            host.core.holdings.keys.get(key(call.channel, call.parameters)),
         )
         if stay is None or backend is None or stay.number != assigned.stay or not host.core.takes(stay, backend):
             return None

@@ -7,7 +7,7 @@ from heapq import merge
 from typing import Any, Literal
 
 from tocsin.broker.limits import BrokerLimits
-from tocsin.client.events import Stop
+from tocsin.client.core.events import Stop
 from tocsin.coordinator.events import Balance, Decided
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.simulate.clock import START

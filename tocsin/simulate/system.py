@@ -13,7 +13,7 @@ from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.placement.placement import Placement
 from tocsin.balance.policies import placement, planner
 from tocsin.broker.limits import BrokerLimits
-from tocsin.client import events as wishes
+from tocsin.client.core import events as wishes
 from tocsin.client.rules import Rules
 from tocsin.coordinator import answers, events
 from tocsin.coordinator.balancing import Planners

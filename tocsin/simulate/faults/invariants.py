@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from tocsin.client.actions import State
+from tocsin.client.core.actions import ConnectionState
 from tocsin.simulate.system import System
 
 # Brokers report a rate again when it differs by 10 %, and it fades between two reports.
@@ -32,7 +32,7 @@ def astray(system: System, name: str) -> list[str]:
     core, person = system.coordinator.core, system.people[name]
     place = core.view.assignment(name)
     staying = [host for host, broker in system.brokers.items() if name in broker.core.holdings.stays]
-    if person.state is not State.SERVING:
+    if person.state is not ConnectionState.SERVING:
         return [f"{name} is {person.state}, not served; the coordinator has it on {place.broker}, its stays: {staying}"]
     at = [link.hosts[1] for link in person.links.values()]
     if not at == staying == [place.broker] or place.destination:

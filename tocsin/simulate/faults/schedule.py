@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tocsin.broker.backoff import LONGEST
-from tocsin.client.actions import State
+from tocsin.client.core.actions import ConnectionState
 from tocsin.coordinator.events import Balance, Drain
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.faults.invariants import broken
@@ -129,7 +129,7 @@ class Schedule:
     def _bring_back(self, name: str) -> None:
         person = self.system.join(name)
         person.slowness = 0.0
-        if person.state is State.STOPPED:
+        if person.state is ConnectionState.STOPPED:
             person.start()
 
     def _move(self) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tocsin.client import events as wishes
-from tocsin.client.actions import State
+from tocsin.client.core import events as wishes
+from tocsin.client.core.actions import ConnectionState
 from tocsin.coordinator.events import ApplyPlan, Balance, Drain, RemoveBroker
 from tocsin.model import control
 from tocsin.model.terms import Terms
@@ -216,7 +216,7 @@ class Trouble:
 
     def _start_person(self) -> None:
         person = self._system.join(self._person().host)
-        if person.state is State.STOPPED:
+        if person.state is ConnectionState.STOPPED:
             person.start()
 
     def _slow_person(self) -> None:

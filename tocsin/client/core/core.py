@@ -1,4 +1,4 @@
-"""The front door of a subscriber: events in, actions out. It only passes on; the other rooms decide."""
+"""The front door of a subscriber: events in, actions out. It only passes on; the other parts decide."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from itertools import count
 from random import Random
 
-from tocsin.client import events
-from tocsin.client.actions import Action, Send, Slowed, State, Troubled
-from tocsin.client.connection import Connection
-from tocsin.client.inbox import Inbox
-from tocsin.client.publisher import Publisher
+from tocsin.client.core import events
+from tocsin.client.core.actions import Action, ConnectionState, Send, Slowed, Troubled
+from tocsin.client.core.connector import Connector
+from tocsin.client.core.inbox import Inbox
+from tocsin.client.core.publications import Publications
+from tocsin.client.core.subscriptions import WantedSubscriptions
+from tocsin.client.core.wire import decode, encode
 from tocsin.client.rules import Rules
-from tocsin.client.subscriptions import Subscriptions
-from tocsin.client.wire import decode, encode
 from tocsin.errors import InvalidError
 from tocsin.model.subscriber import (
     VERSION,
@@ -36,7 +36,7 @@ from tocsin.model.subscriber import (
 )
 
 
-class Core:
+class SubscriberCore:
     """A subscriber without sockets, clock or threads.
 
     Give it every event as it happens and carry out its actions in order; after each event, give it a Tick at
@@ -52,55 +52,55 @@ class Core:
         self._rules = rules or Rules()
         ids = count(1)
         self._token = ""
-        self._connection = Connection(self._rules, random)
+        self._connector = Connector(self._rules, random)
         self._inbox = Inbox(self._rules)
-        self._subscriptions = Subscriptions(self._rules, self._inbox, ids)
-        self._publisher = Publisher(self._rules, ids)
+        self._subscriptions = WantedSubscriptions(self._rules, self._inbox, ids)
+        self._publications = Publications(self._rules, ids)
         self._renew_at = 0.0
         # Of a welcome that comes in parts: the connection it comes on, and what was listed so far.
         self._listed: tuple[int, list[Held]] = (0, [])
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConnectionState:
         """How the subscriber is connected."""
-        return self._connection.state
+        return self._connector.state
 
     @property
     def unanswered_bytes(self) -> int:
         """The bytes of published records that have no answer yet; a careful program stops at 0."""
-        return self._publisher.kept_bytes
+        return self._publications.kept_bytes
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether the subscriber is served, and waits for no answer."""
-        return self.state is State.SERVING and self._subscriptions.settled
+        return self.state is ConnectionState.SERVING and self._subscriptions.is_settled
 
     def incarnation(self, subscription: int) -> str:
         """Under which incarnation the notes of a subscription are counted."""
         return self._inbox.incarnation(subscription)
 
-    def confirm(self, wish: events.Subscribe, held: Held) -> None:
+    def confirm(self, call: events.Subscribe, held: Held) -> None:
         """Has a subscription that was made in its name, without a word on any connection: for simulations."""
-        self._subscriptions.confirm(wish, held)
+        self._subscriptions.confirm(call, held)
 
     def handle(self, now: float, event: events.Event) -> list[Action]:
         """What is to be done because of an event."""
         actions = self._act(now, event)
         # Most of the time there is nothing else to do, and thousands of subscribers in a program ask.
-        if not self._connection.settled:
-            actions += self._connection.tick(now)
+        if not self._connector.is_settled:
+            actions += self._connector.tick(now)
         if self._inbox.deaf:
             actions += self._renewal(now)
-        actions += self._sent(self._due(now))
+        actions += self._send(self._due(now))
         return actions
 
     def wake(self) -> float | None:
         """When a Tick is wanted, if no other event comes before."""
-        times = [] if self._connection.settled else [self._connection.wake()]
-        serving = self._connection.serving
+        times = [] if self._connector.is_settled else [self._connector.wake()]
+        serving = self._connector.serving
         if serving is not None:
-            times += [self._inbox.wake(), self._publisher.wake()]
-            times += [] if self._connection.entering else [self._subscriptions.wake()]
+            times += [self._inbox.wake(), self._publications.wake()]
+            times += [] if self._connector.entering else [self._subscriptions.wake()]
             times += [self._renew_at] if self._inbox.deaf and self._wants_renewal(serving) else []
         known = [time for time in times if time is not None]
         return min(known) if known else None
@@ -112,7 +112,7 @@ class Core:
             case events.Taken(subscription, execution, epoch):
                 self._inbox.take(now, subscription, execution, epoch)
             case events.Publish(ref, feed, records):
-                return self._publisher.publish(now, ref, feed, list(records))
+                return self._publications.publish(now, ref, feed, list(records))
             case events.Subscribe():
                 return self._subscriptions.subscribe(event)
             case events.Unsubscribe(ref):
@@ -125,42 +125,42 @@ class Core:
         match event:
             case events.Start(token):
                 self._token = token
-                return self._connection.start(now)
+                return self._connector.start(now)
             case events.Stop():
-                return [*self._sent([*self._inbox.flush(), Logout()]), *self._connection.stop()]
+                return [*self._send([*self._inbox.flush(), Logout()]), *self._connector.stop()]
             case events.BrokerFound(url):
-                return self._connection.found(now, url)
+                return self._connector.found(now, url)
             case events.CoordinatorFailed(reason):
-                return self._connection.unfound(now, reason)
+                return self._connector.unfound(now, reason)
             case events.Opened(connection):
-                return self._login(connection) if self._connection.opened(connection) else []
+                return self._login(connection) if self._connector.opened(connection) else []
             case events.Lost(connection, code):
-                return self._connection.lost(now, connection, code)
+                return self._connector.lost(now, connection, code)
         return []
 
     def _login(self, connection: int) -> list[Action]:
         login = Login(self._token, VERSION, self._inbox.enter(connection))
-        return [Send(connection, encode(login)), *self._connection.entered()]
+        return [Send(connection, encode(login)), *self._connector.entered()]
 
     def _received(self, now: float, connection: int, text: str | bytes) -> list[Action]:
-        if not self._connection.knows(connection):
+        if not self._connector.knows(connection):
             return []
         try:
             return self._answered(now, connection, decode(text))
         except InvalidError as error:
-            return [Troubled("unreadable", str(error)), *self._connection.drop(now, connection)]
+            return [Troubled("unreadable", str(error)), *self._connector.drop(now, connection)]
 
     def _answered(self, now: float, connection: int, answer: Answer) -> list[Action]:
         """Raises InvalidError when the broker should not have sent this now."""
         if isinstance(answer, Error):
             return self._failed(now, answer)
-        if isinstance(answer, Welcome) is not self._connection.awaits_welcome(connection):
+        if isinstance(answer, Welcome) is not self._connector.awaits_welcome(connection):
             raise InvalidError(f"the broker sent {type(answer).__name__} out of turn")
         match answer:
             case Notes(notes):
                 return [*self._inbox.receive(connection, notes)]
             case Published(id, _, refused):
-                return self._publisher.published(id, refused)
+                return self._publications.published(id, refused)
             case Gap():
                 return [*self._inbox.skip(connection, answer)]
             case Welcome():
@@ -178,7 +178,7 @@ class Core:
             case Unsubscribed(id):
                 return self._subscriptions.unsubscribed(id)
             case Moved(url):
-                return self._connection.move(now, url)
+                return self._connector.move(now, url)
             case Slow(waiting):
                 return [Slowed(waiting)]
 
@@ -190,38 +190,38 @@ class Core:
         self._listed = (connection, held if welcome.more else [])
         if welcome.more:
             return []
-        away = self._connection.serving is None
-        actions = self._connection.welcomed(now, connection)
+        away = self._connector.serving is None
+        actions = self._connector.welcomed(now, connection)
         actions += self._subscriptions.welcomed(held)
         for each in held:
             self._inbox.told(connection, each, welcome.histories.get(each.channel, []))
         self._inbox.welcomed(now, held, welcome.newest if away else {})
-        self._publisher.again()
+        self._publications.again()
         return actions
 
     def _failed(self, now: float, error: Error) -> list[Action]:
-        for room in (self._subscriptions, self._publisher):
-            actions = room.failed(now, error)
+        for part in (self._subscriptions, self._publications):
+            actions = part.failed(now, error)
             if actions is not None:
                 return actions
         return [Troubled(error.code, error.message)]
 
     def _wants_renewal(self, serving: int) -> bool:
-        return self._connection.state is State.SERVING and self._inbox.thirsty(serving)
+        return self._connector.state is ConnectionState.SERVING and self._inbox.thirsty(serving)
 
     def _renewal(self, now: float) -> list[Action]:
-        serving = self._connection.serving
+        serving = self._connector.serving
         if serving is None or now < self._renew_at or not self._wants_renewal(serving):
             return []
         self._renew_at = now + self._rules.renew_seconds
-        return self._connection.renew(now)
+        return self._connector.renew(now)
 
     def _due(self, now: float) -> list[Request]:
-        if self._connection.serving is None:
+        if self._connector.serving is None:
             return []
-        asked = [] if self._connection.entering else self._subscriptions.due(now)
-        return [*asked, *self._inbox.due(now), *self._publisher.due(now)]
+        asked = [] if self._connector.entering else self._subscriptions.due(now)
+        return [*asked, *self._inbox.due(now), *self._publications.due(now)]
 
-    def _sent(self, requests: Sequence[Request]) -> list[Action]:
-        serving = self._connection.serving if requests else None
+    def _send(self, requests: Sequence[Request]) -> list[Action]:
+        serving = self._connector.serving if requests else None
         return [Send(serving, encode(request)) for request in requests] if serving is not None else []

@@ -12,11 +12,11 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 from websockets.frames import CloseCode
 
-from tocsin.client.actions import Troubled
-from tocsin.client.connection import ABNORMAL
-from tocsin.client.events import Event, Lost, Opened, Received
+from tocsin.client.core.actions import Troubled
+from tocsin.client.core.connector import ABNORMAL
+from tocsin.client.core.events import Event, Lost, Opened, Received
 from tocsin.client.rules import Rules
-from tocsin.client.websocket import MESSAGE_BYTES, WebSocket
+from tocsin.client.websocket import MESSAGE_BYTES, ClientWebSocket
 
 _CLOSE_SECONDS: Final = 2.0
 # It would tell every message at the level debug, with the token in it.
@@ -24,7 +24,7 @@ _quiet = logging.getLogger("tocsin.client.websockets")
 _quiet.setLevel(logging.ERROR)
 
 
-class Line:
+class BrokerSocket:
     """A connection in a task of its own, which tells what happens on it until it is lost or closed.
 
     What can go wrong: it does not open (``complain`` hears why), the other side closes it, or falls silent and does
@@ -42,13 +42,13 @@ class Line:
     ) -> None:
         self._number, self._url, self._rules, self._tell, self._complain = number, url, rules, tell, complain
         self._trust, self._closed = trust, False
-        self._socket: WebSocket | None = None
+        self._websocket: ClientWebSocket | None = None
         self.task = asyncio.create_task(self._run(), name=f"tocsin connection {number}")
 
     def send(self, text: bytes) -> None:
         """Writes a message without waiting: the core itself bounds what is unanswered."""
-        if self._socket:
-            self._socket.push(text)
+        if self._websocket:
+            self._websocket.push(text)
 
     def close(self) -> None:
         """Closes in an orderly way, after what was sent; nothing is told any more."""
@@ -58,12 +58,12 @@ class Line:
     async def _run(self) -> None:
         code = ABNORMAL
         try:
-            async with self._opening() as socket:
-                assert isinstance(socket, WebSocket)
-                self._socket = socket
+            async with self._opening() as websocket:
+                assert isinstance(websocket, ClientWebSocket)
+                self._websocket = websocket
                 self._tell(Opened(self._number))
-                await self._listen(socket)
-            code = socket.close_code or ABNORMAL
+                await self._listen(websocket)
+            code = websocket.close_code or ABNORMAL
         except (OSError, WebSocketException) as error:
             self._complain(Troubled("broker", f"the broker at {self._url} cannot be reached: {error}"))
         self._tell(Lost(self._number, code))
@@ -79,17 +79,17 @@ class Line:
             max_size=MESSAGE_BYTES,
             user_agent_header=None,
             logger=_quiet,
-            create_connection=WebSocket,
+            create_connection=ClientWebSocket,
         )
 
-    async def _listen(self, socket: WebSocket) -> None:
-        socket.deliver(self._received)
-        socket.watch(self._rules.ping_seconds, self._rules.pong_seconds)
+    async def _listen(self, websocket: ClientWebSocket) -> None:
+        websocket.deliver(self._received)
+        websocket.watch(self._rules.ping_seconds, self._rules.pong_seconds)
         try:
-            await socket.wait_closed()
+            await websocket.wait_closed()
         except asyncio.CancelledError:
             # To leave is no fault, which is what the broker would be told if the block around this did it.
-            await socket.close(CloseCode.NORMAL_CLOSURE)
+            await websocket.close(CloseCode.NORMAL_CLOSURE)
             raise
 
     def _received(self, message: bytes) -> None:

@@ -10,7 +10,7 @@ from tocsin.model.messages import Refusal
 from tocsin.model.subscriber import Held, Note
 
 
-class State(StrEnum):
+class ConnectionState(StrEnum):
     """How a subscriber is connected."""
 
     STOPPED = "stopped"
@@ -46,10 +46,10 @@ class Close(Struct, frozen=True):
     connection: int
 
 
-class Changed(Struct, frozen=True):
+class StateChanged(Struct, frozen=True):
     """The connection's state is another now; ``url`` is the broker that serves, or is being tried."""
 
-    state: State
+    state: ConnectionState
     url: str | None = None
 
 
@@ -87,15 +87,15 @@ class Confirmed(Struct, frozen=True):
 class Resumed(Struct, frozen=True):
     """The broker holds a subscription that no ``ref`` is known to have; its notes are delivered, too.
 
-    It is from before this program started, or the answer to a wish was lost. It is Confirmed when the application
+    It is from before this program started, or the answer to a request was lost. It is Confirmed when the application
     subscribes with the same channel and parameters.
     """
 
     held: Held
 
 
-class Refused(Struct, frozen=True):
-    """What was asked under this ``ref`` is not possible, and why. Said once, and the wish is forgotten."""
+class RequestRefused(Struct, frozen=True):
+    """What was asked under this ``ref`` is not possible, and why. Said once, and what was wanted is forgotten."""
 
     ref: int
     code: str
@@ -150,13 +150,13 @@ Action = (
     | Open
     | Send
     | Close
-    | Changed
+    | StateChanged
     | Failed
     | Troubled
     | Slowed
     | Confirmed
     | Resumed
-    | Refused
+    | RequestRefused
     | Ended
     | Unsubscribed
     | Deliver

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from tocsin.client.actions import Action, AskBroker, Changed, Close, Failed, Open, State, Troubled
+from tocsin.client.core.actions import Action, AskBroker, Close, ConnectionState, Failed, Open, StateChanged, Troubled
 from tocsin.client.rules import Rules
 from tocsin.model.subscriber import Code
 
@@ -26,7 +26,7 @@ _LEFT: Final = {Code.ELSEWHERE, GOING_AWAY}
 
 
 @dataclass
-class Link:
+class BrokerConnection:
     """A connection: until it is welcomed it has a ``deadline``."""
 
     number: int
@@ -36,7 +36,7 @@ class Link:
     welcomed: float | None = None
 
 
-class Connection:
+class Connector:
     """The connection to the network of brokers.
 
     What can go wrong: the coordinator does not answer (the last known broker is tried, then it is asked again); a
@@ -48,9 +48,9 @@ class Connection:
     def __init__(self, rules: Rules, random: Random) -> None:
         self._rules = rules
         self._random = random
-        self._state = State.STOPPED
-        self._main: Link | None = None
-        self._next: Link | None = None
+        self._state = ConnectionState.STOPPED
+        self._main: BrokerConnection | None = None
+        self._next: BrokerConnection | None = None
         self._url: str | None = None
         self._opened = 0
         self._failures = 0
@@ -59,7 +59,7 @@ class Connection:
         self._excused: set[str] = set()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConnectionState:
         """How the subscriber is connected."""
         return self._state
 
@@ -69,7 +69,7 @@ class Connection:
         return self._main.number if self._main and self._main.welcomed is not None else None
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether there is nothing to wait for, as nearly all the time."""
         return self._next is None and self._until is None and (self._main is None or self._main.welcomed is not None)
 
@@ -80,48 +80,48 @@ class Connection:
 
     def knows(self, number: int) -> bool:
         """Whether events of this connection still matter."""
-        return self._link(number) is not None
+        return self._find(number) is not None
 
     def awaits_welcome(self, number: int) -> bool:
         """Whether a login was sent on this connection, and not answered."""
-        link = self._link(number)
-        return link is not None and link.entered and link.welcomed is None
+        connection = self._find(number)
+        return connection is not None and connection.entered and connection.welcomed is None
 
     def start(self, now: float) -> list[Action]:
         """Begins to connect, unless that was begun before."""
-        if self._state is not State.STOPPED:
+        if self._state is not ConnectionState.STOPPED:
             return []
         self._failures = 0
         return self._ask(now)
 
     def stop(self) -> list[Action]:
         """Closes whatever is open."""
-        closed = [self._close(link) for link in (self._main, self._next) if link]
+        closed = [self._close(connection) for connection in (self._main, self._next) if connection]
         self._main = self._next = self._until = None
-        return [*closed, *self._become(State.STOPPED)]
+        return [*closed, *self._become(ConnectionState.STOPPED)]
 
     def found(self, now: float, url: str) -> list[Action]:
         """The coordinator has named the broker."""
-        return self._connect(now, url) if self._state is State.ASKING else []
+        return self._connect(now, url) if self._state is ConnectionState.ASKING else []
 
     def unfound(self, now: float, reason: str) -> list[Action]:
         """The coordinator cannot be asked; the broker of before may still be right."""
-        if self._state is not State.ASKING:
+        if self._state is not ConnectionState.ASKING:
             return []
         told: list[Action] = [Troubled("coordinator", reason or "the coordinator does not answer")]
         return told + (self._connect(now, self._url) if self._url else self._wait(now))
 
     def opened(self, number: int) -> bool:
         """A connection is open; says whether to log in on it."""
-        link = self._link(number)
-        if link is None or link.entered:
+        connection = self._find(number)
+        if connection is None or connection.entered:
             return False
-        link.entered = True
+        connection.entered = True
         return True
 
     def entered(self) -> list[Action]:
         """The state after a login was sent."""
-        return [] if self.serving is not None else self._become(State.ENTERING)
+        return [] if self.serving is not None else self._become(ConnectionState.ENTERING)
 
     def welcomed(self, now: float, number: int) -> list[Action]:
         """A login is answered: this connection serves from now on, and the one before it is closed."""
@@ -131,7 +131,7 @@ class Connection:
             self._main, self._next = self._next, None
         assert self._main
         self._main.welcomed, self._url = now, self._main.url
-        return [*closed, *self._become(State.SERVING)]
+        return [*closed, *self._become(ConnectionState.SERVING)]
 
     def move(self, now: float, url: str) -> list[Action]:
         """Another broker is ready. A move that is going on is given up, unless it is to the same one."""
@@ -141,7 +141,7 @@ class Connection:
 
     def renew(self, now: float) -> list[Action]:
         """Logs in once more at the same broker, and lets the connection of before go when welcomed."""
-        if self._main is None or self._state is not State.SERVING:
+        if self._main is None or self._state is not ConnectionState.SERVING:
             return []
         return self._towards(now, self._main.url)
 
@@ -151,91 +151,98 @@ class Connection:
 
     def lost(self, now: float, number: int, code: int) -> list[Action]:
         """A connection has ended."""
-        link = self._link(number)
-        if link is None:
+        connection = self._find(number)
+        if connection is None:
             return []
-        own = code == Code.REPLACED and not self._overtakes(link) and self._excuses(link)
-        self._close(link)
-        if link is self._next:
+        own = code == Code.REPLACED and not self._overtakes(connection) and self._excuses(connection)
+        self._close(connection)
+        if connection is self._next:
             self._next = None
-            return self._become(State.SERVING)
+            return self._become(ConnectionState.SERVING)
         self._main = None
         if self._next and (code not in _FATAL or self._next.entered):
             return self._promote()
         if code in _FATAL and not own:
             return [*self.stop(), _FATAL[code]]
-        return self._retry(now, link, code)
+        return self._retry(now, connection, code)
 
     def tick(self, now: float) -> list[Action]:
         """Acts on what has taken too long, or has waited long enough."""
-        for link in (self._next, self._main):
-            if link and link.welcomed is None and link.deadline <= now:
-                told = Troubled("deadline", f"the broker at {link.url} did not welcome in time")
-                return [told, *self.drop(now, link.number)]
+        for connection in (self._next, self._main):
+            if connection and connection.welcomed is None and connection.deadline <= now:
+                told = Troubled("deadline", f"the broker at {connection.url} did not welcome in time")
+                return [told, *self.drop(now, connection.number)]
         if self._until is None or self._until > now:
             return []
-        if self._state is State.ASKING:
+        if self._state is ConnectionState.ASKING:
             return self.unfound(now, "the coordinator did not answer in time")
         return self._connect(now, self._url) if self._same_broker and self._url else self._ask(now)
 
     def wake(self) -> float | None:
         """When :meth:`tick` has something to do."""
-        times = [link.deadline for link in (self._main, self._next) if link and link.welcomed is None]
+        times = [
+            connection.deadline for connection in (self._main, self._next) if connection and connection.welcomed is None
+        ]
         return min([*times, *([self._until] if self._until is not None else [])], default=None)
 
-    def _link(self, number: int) -> Link | None:
+    def _find(self, number: int) -> BrokerConnection | None:
         if self._main and self._main.number == number:
             return self._main
         return self._next if self._next and self._next.number == number else None
 
-    def _become(self, state: State) -> list[Action]:
+    def _become(self, state: ConnectionState) -> list[Action]:
         changed = state is not self._state
         self._state = state
-        return [Changed(state, self._main.url if self._main else None)] if changed else []
+        return [StateChanged(state, self._main.url if self._main else None)] if changed else []
 
     def _ask(self, now: float) -> list[Action]:
         self._until = now + self._rules.ask_seconds
-        return [*self._become(State.ASKING), AskBroker()]
+        return [*self._become(ConnectionState.ASKING), AskBroker()]
 
-    def _open(self, now: float, url: str) -> Link:
+    def _open(self, now: float, url: str) -> BrokerConnection:
         self._opened += 1
-        return Link(self._opened, url, now + self._rules.login_seconds)
+        return BrokerConnection(self._opened, url, now + self._rules.login_seconds)
 
     def _connect(self, now: float, url: str) -> list[Action]:
         self._until = None
         self._main = self._open(now, url)
-        return [*self._become(State.CONNECTING), Open(self._main.number, url)]
+        return [*self._become(ConnectionState.CONNECTING), Open(self._main.number, url)]
 
-    def _close(self, link: Link) -> Close:
+    def _close(self, connection: BrokerConnection) -> Close:
         """Lets a connection go. A login without an answer may still arrive, and replace a later connection."""
-        if link.entered and link.welcomed is None:
-            self._excused.add(link.url)
-        return Close(link.number)
+        if connection.entered and connection.welcomed is None:
+            self._excused.add(connection.url)
+        return Close(connection.number)
 
-    def _excuses(self, link: Link) -> bool:
+    def _excuses(self, connection: BrokerConnection) -> bool:
         """Whether it may be an own earlier login that has replaced this connection; once for each such broker."""
-        excused = link.url in self._excused
-        self._excused.discard(link.url)
+        excused = connection.url in self._excused
+        self._excused.discard(connection.url)
         return excused
 
-    def _overtakes(self, link: Link) -> bool:
+    def _overtakes(self, connection: BrokerConnection) -> bool:
         """Whether it is the next connection that has replaced this one, so that no earlier login is to blame."""
         following = self._next
-        return following is not None and following is not link and following.entered and following.url == link.url
+        return (
+            following is not None
+            and following is not connection
+            and following.entered
+            and following.url == connection.url
+        )
 
     def _towards(self, now: float, url: str) -> list[Action]:
         closed = [self._close(self._next)] if self._next else []
         self._next = self._open(now, url)
-        return [*closed, *self._become(State.MOVING), Open(self._next.number, url)]
+        return [*closed, *self._become(ConnectionState.MOVING), Open(self._next.number, url)]
 
     def _promote(self) -> list[Action]:
         self._main, self._next = self._next, None
         assert self._main
-        return self._become(State.ENTERING if self._main.entered else State.CONNECTING)
+        return self._become(ConnectionState.ENTERING if self._main.entered else ConnectionState.CONNECTING)
 
-    def _retry(self, now: float, link: Link, code: int) -> list[Action]:
-        served = link.welcomed is not None
-        if link.welcomed is not None and now - link.welcomed >= self._rules.steady_seconds:
+    def _retry(self, now: float, connection: BrokerConnection, code: int) -> list[Action]:
+        served = connection.welcomed is not None
+        if connection.welcomed is not None and now - connection.welcomed >= self._rules.steady_seconds:
             self._failures = 0
         self._same_broker = served and code not in _LEFT
         if code == Code.ELSEWHERE:
@@ -247,4 +254,4 @@ class Connection:
         longest = min(self._rules.longest_wait, self._rules.first_wait * 2 ** min(self._failures, 32))
         self._failures += 1
         self._until = now + least + longest * self._random.uniform(0.5, 1.0)
-        return self._become(State.WAITING)
+        return self._become(ConnectionState.WAITING)

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Asks(Generic[T]):
+class RequestWindow(Generic[T]):
     """Requests by their id, which stays the same however often they are sent.
 
     A connection that is lost takes requests, or their answers, with it: :meth:`again` makes all of them due. An answer

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tocsin.client.actions import Deliver, Missed
+from tocsin.client.core.actions import Deliver, Missed
 from tocsin.client.rules import Rules
 from tocsin.model.histories import Cursor, Era, incarnation, knows, said, shared, since
 from tocsin.model.subscriber import Acknowledge, Cursors, Gap, Held, Note
@@ -29,7 +29,7 @@ class Branch(NamedTuple):
 
 
 @dataclass(slots=True)
-class Stream:
+class NoteStream:
     """One subscription's notes: up to ``last`` delivered, up to ``taken`` had by the application, between them
     ``backlog``. What was found up to ``missed`` was found before the subscriber last came back. What connections up to
     number ``deaf`` bring is not taken in: they have brought too much.
@@ -93,7 +93,7 @@ class Inbox:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, NoteStream] = {}
         self._newest = -1
         self._deaf: set[int] = set()
         self._unsaid: set[int] = set()
@@ -108,7 +108,7 @@ class Inbox:
     def admit(self, held: Held) -> None:
         """Takes notes of a subscription from now on, those after its cursor."""
         if held.subscription not in self._streams:
-            self._streams[held.subscription] = Stream(held.cursor, held.cursor, [Era(held.incarnation, 0)])
+            self._streams[held.subscription] = NoteStream(held.cursor, held.cursor, [Era(held.incarnation, 0)])
 
     def renumber(self, was: int, held: Held) -> None:
         """A subscription has another number, unless that is known already."""
@@ -217,7 +217,7 @@ class Inbox:
             self._since = now
         self._unsaid.add(number)
 
-    def _takes(self, connection: int, stream: Stream, number: int, execution: int, size: int) -> bool:
+    def _takes(self, connection: int, stream: NoteStream, number: int, execution: int, size: int) -> bool:
         if stream.heard.get(connection, "") != stream.incarnation:
             return False
         if execution <= stream.last or connection <= stream.deaf:
@@ -233,6 +233,6 @@ class Inbox:
         self._deaf.discard(number)
         return True
 
-    def _overfull(self, stream: Stream, size: int) -> bool:
+    def _overfull(self, stream: NoteStream, size: int) -> bool:
         too_many = len(stream.backlog) >= self._rules.backlog_notes
         return bool(stream.backlog) and (too_many or stream.bytes + size > self._rules.backlog_bytes)

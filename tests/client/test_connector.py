@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tests.client.driving import Program, asked, every, held, notes, only, sent, welcome
-from tocsin.client.actions import AskBroker, Changed, Close, Failed, Open, Send, State, Troubled
-from tocsin.client.events import BrokerFound, CoordinatorFailed, Lost, Opened, Received, Start, Stop, Taken, Tick
+from tocsin.client.core.actions import AskBroker, Close, ConnectionState, Failed, Open, Send, StateChanged, Troubled
+from tocsin.client.core.events import BrokerFound, CoordinatorFailed, Lost, Opened, Received, Start, Stop, Taken, Tick
 from tocsin.client.rules import Rules
 from tocsin.model.subscriber import Acknowledge, Code, Error, Login, Logout, Moved
 
 
 def test_the_coordinator_names_the_broker_to_log_in_at() -> None:
     program = Program()
-    assert program.do(Start("secret")) == [Changed(State.ASKING), AskBroker()]
-    assert program.do(BrokerFound("ws://a")) == [Changed(State.CONNECTING, "ws://a"), Open(1, "ws://a")]
+    assert program.do(Start("secret")) == [StateChanged(ConnectionState.ASKING), AskBroker()]
+    assert program.do(BrokerFound("ws://a")) == [StateChanged(ConnectionState.CONNECTING, "ws://a"), Open(1, "ws://a")]
     actions = program.do(Opened(1))
     assert asked(actions, Login) == Login("secret", 1, {})
-    assert every(actions, Changed) == [Changed(State.ENTERING, "ws://a")]
-    assert program.say(1, welcome()) == [Changed(State.SERVING, "ws://a")]
+    assert every(actions, StateChanged) == [StateChanged(ConnectionState.ENTERING, "ws://a")]
+    assert program.say(1, welcome()) == [StateChanged(ConnectionState.SERVING, "ws://a")]
 
 
 def test_starting_twice_asks_once() -> None:
@@ -31,21 +31,21 @@ def test_a_coordinator_that_fails_is_asked_again_after_a_wait() -> None:
     program = Program()
     program.do(Start("secret"))
     actions = program.do(CoordinatorFailed("no route"))
-    assert actions == [Troubled("coordinator", "no route"), Changed(State.WAITING)]
-    assert program.wait() == [Changed(State.ASKING), AskBroker()]
+    assert actions == [Troubled("coordinator", "no route"), StateChanged(ConnectionState.WAITING)]
+    assert program.wait() == [StateChanged(ConnectionState.ASKING), AskBroker()]
 
 
 def test_a_coordinator_that_is_silent_has_failed() -> None:
     program = Program()
     program.do(Start("secret"))
-    assert only(program.wait(), Changed).state is State.WAITING
+    assert only(program.wait(), StateChanged).state is ConnectionState.WAITING
     assert program.do(BrokerFound("ws://late")) == []
 
 
 def test_the_same_broker_is_tried_first_and_then_the_coordinator_asked() -> None:
     program = Program()
     connection = program.serve()
-    assert only(program.do(Lost(connection)), Changed).state is State.WAITING
+    assert only(program.do(Lost(connection)), StateChanged).state is ConnectionState.WAITING
     again = only(program.wait(), Open)
     assert again == Open(connection + 1, "ws://a")
     program.do(Lost(again.connection))
@@ -81,7 +81,7 @@ def test_a_broker_that_never_welcomes_is_given_up() -> None:
     program.do(Opened(1))
     actions = program.wait()
     assert only(actions, Close).connection == 1
-    assert program.core.state is State.WAITING
+    assert program.core.state is ConnectionState.WAITING
     assert program.say(1, welcome()) == []
 
 
@@ -90,7 +90,7 @@ def test_a_bad_token_or_another_program_of_the_same_name_ends_it(code: int, name
     program = Program()
     actions = program.do(Lost(program.serve(), code))
     assert only(actions, Failed).code == name
-    assert program.core.state is State.STOPPED
+    assert program.core.state is ConnectionState.STOPPED
     assert program.core.wake() is None
 
 
@@ -154,14 +154,14 @@ def test_stopping_acknowledges_logs_out_and_closes() -> None:
     actions = program.do(Stop())
     assert asked(actions, Acknowledge).cursors == {7: 1}
     assert asked(actions, Logout) == Logout()
-    assert actions[-2:] == [Close(connection), Changed(State.STOPPED)]
+    assert actions[-2:] == [Close(connection), StateChanged(ConnectionState.STOPPED)]
     assert program.core.wake() is None
 
 
 def test_stopping_while_waiting_ends_the_attempts() -> None:
     program = Program()
     program.do(Lost(program.serve()))
-    assert program.do(Stop()) == [Changed(State.STOPPED)]
+    assert program.do(Stop()) == [StateChanged(ConnectionState.STOPPED)]
     assert program.core.wake() is None
     assert program.do(Tick()) == []
 
@@ -196,7 +196,7 @@ def test_an_error_that_answers_nothing_is_told_and_nothing_else() -> None:
     program = Program()
     connection = program.serve()
     assert program.say(connection, Error("odd", "something is odd")) == [Troubled("odd", "something is odd")]
-    assert program.core.state is State.SERVING
+    assert program.core.state is ConnectionState.SERVING
 
 
 def test_nothing_is_sent_while_there_is_no_connection() -> None:

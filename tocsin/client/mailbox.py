@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Tray(Generic[T]):
+class Mailbox(Generic[T]):
     """Items in order. With ``most``, the oldest are dropped beyond so many; otherwise who puts must bound them.
 
     Reading ends like an iterator, or raises what it ended with. Cancelling a read loses nothing.
@@ -37,7 +37,7 @@ class Tray(Generic[T]):
         """Drops what is not read yet."""
         self._items.clear()
 
-    def __aiter__(self) -> Tray[T]:
+    def __aiter__(self) -> Mailbox[T]:
         return self
 
     async def __anext__(self) -> T:

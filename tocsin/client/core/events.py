@@ -1,4 +1,4 @@
-"""What happens to a subscriber's core: on its connections, and by the wish of its application."""
+"""What happens to a subscriber's core: on its connections, and by what its application calls."""
 
 from __future__ import annotations
 
