@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from tocsin.settings import Data, Settings
+from tocsin.settings import DataSettings, Settings
 
 # A shared machine may stall any example; slow code is for the benchmarks to find.
 hypothesis_settings.register_profile("tocsin", deadline=None)
@@ -54,4 +54,4 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Defaults, with a data directory of the test's own and any free port."""
-    return Settings(data=Data(directory=tmp_path / "data", port=0))
+    return Settings(data=DataSettings(directory=tmp_path / "data", port=0))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tocsin.redaction import HIDDEN, Redactor, is_secret, password, redact
-from tocsin.settings import Broker, Coordinator, Settings, Spark
+from tocsin.settings import BrokerSettings, CoordinatorSettings, Settings, SparkSettings
 from tocsin.settings.secrets import secrets, shown
 
 SECRETS = [
@@ -71,7 +71,7 @@ def test_given_secrets_are_taken_out_wherever_they_are_unless_they_are_words() -
 )
 def test_a_name_tells_what_is_secret(name: str) -> None:
     assert is_secret(name)
-    settings = Settings(spark=Spark(extra={name: "hunter2hunter2"}))
+    settings = Settings(spark=SparkSettings(extra={name: "hunter2hunter2"}))
     assert "hunter2" not in shown("spark.extra", settings.spark.extra)
     assert "hunter2" not in shown(f"spark.extra.{name}", "hunter2hunter2")
     assert secrets(settings) == {"hunter2hunter2"}
@@ -84,8 +84,8 @@ def test_other_names_are_shown(name: str) -> None:
 
 def test_the_secrets_of_the_settings_are_known() -> None:
     settings = Settings(
-        broker=Broker(token="one", data_token="two"),
-        coordinator=Coordinator(store="postgresql://tocsin:three@db.example.org/tocsin"),
+        broker=BrokerSettings(token="one", data_token="two"),
+        coordinator=CoordinatorSettings(store="postgresql://tocsin:three@db.example.org/tocsin"),
     )
     assert secrets(settings) == {"one", "two", "three"}
     assert secrets(Settings()) == set()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tocsin.errors import SettingsError
 from tocsin.settings import Settings, load, resolve
-from tocsin.settings.keys import KEYS, SECTIONS, Key, literal
+from tocsin.settings.keys import KEYS, SECTIONS, SettingKey, literal
 from tocsin.settings.text import example, markdown
 
 ROOT = Path(__file__).parents[1]
@@ -195,7 +195,7 @@ def test_a_backlog_smaller_than_one_request_is_refused() -> None:
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.dotted)
-def test_every_key_is_described_and_its_default_allowed(key: Key) -> None:
+def test_every_key_is_described_and_its_default_allowed(key: SettingKey) -> None:
     assert key.description.endswith(".")
     assert key.convert(tomllib.loads(f"value = {literal(key.default)}")["value"]) == key.default
 

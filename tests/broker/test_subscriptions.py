@@ -84,7 +84,10 @@ def test_a_request_survives_the_loss_of_the_coordinator(bench: Bench) -> None:
     kept = keep(bench, 1)
     bench.do(events.Lost("coordinator"))
     did = bench.do(events.Connected("coordinator"))
-    assert [type(message) for message in told(did, coordination.Message)][:2] == [coordination.Hello, coordination.Keep]
+    assert [type(message) for message in told(did, coordination.CoordinationMessage)][:2] == [
+        coordination.Hello,
+        coordination.Keep,
+    ]
     assert len(sent(bench.tell(coordination.Kept(kept.ref)), 1)) == 1
 
 

@@ -12,7 +12,7 @@ from tocsin.cli.connection import connect
 from tocsin.cli.show import brief, rows
 from tocsin.errors import UnavailableError
 from tocsin.model.messages import ChannelHealth, FeedHealth, Health
-from tocsin.settings import Data, Settings
+from tocsin.settings import DataSettings, Settings
 
 
 def test_things_are_shown_as_a_table(tocsin: Program, cluster: MemoryCluster) -> None:
@@ -74,12 +74,12 @@ def test_an_unknown_thing_is_a_usage_error(tocsin: Program) -> None:
     [("127.0.0.1", "http://127.0.0.1:8800"), ("0.0.0.0", "http://127.0.0.1:8800"), ("::1", "http://[::1]:8800")],
 )
 def test_without_an_option_the_server_is_that_of_the_settings(host: str, url: str) -> None:
-    with connect(Settings(data=Data(host=host)), None, None) as server:
+    with connect(Settings(data=DataSettings(host=host)), None, None) as server:
         assert server.url == url
 
 
 def test_a_server_on_any_free_port_is_found_by_the_address_it_wrote_down(tmp_path: Path) -> None:
-    settings = Settings(data=Data(directory=tmp_path, port=0))
+    settings = Settings(data=DataSettings(directory=tmp_path, port=0))
     with pytest.raises(UnavailableError, match="no server has written its address"):
         connect(settings, None, None)
     (tmp_path / "address").write_text("http://127.0.0.1:4711\n", encoding="utf-8")

@@ -10,10 +10,10 @@ import pytest
 
 from tests.pages import ROOT, blocks, prose, words
 from tocsin.model import subscriber
-from tocsin.model.subscriber import Answer, Code, Message, Request
+from tocsin.model.subscriber import Answer, Code, Request, SubscriberMessage
 
 PAGE = ROOT / "docs" / "protocol.md"
-KINDS: list[type[Message]] = [*get_args(Request), *get_args(Answer)]
+KINDS: list[type[SubscriberMessage]] = [*get_args(Request), *get_args(Answer)]
 
 
 def examples() -> list[str]:

@@ -35,7 +35,7 @@ from tocsin.coordinator.store.sqlite import SqliteStore
 from tocsin.errors import BusyError, ConflictError, SettingsError, StorageError
 from tocsin.model.histories import Cursor
 from tocsin.model.subscriber import Held
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import CoordinatorSettings
 
 Open = Callable[[], CoordinatorStore]
 OF_THE_FIRST_SCHEMA = (
@@ -356,7 +356,7 @@ def test_a_password_is_never_shown() -> None:
 
 def test_a_store_that_is_neither_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="postgresql://user@host/database"):
-        open_store_of(Coordinator(directory=tmp_path, store="mysql://here"))
+        open_store_of(CoordinatorSettings(directory=tmp_path, store="mysql://here"))
 
 
 def _cut(postgresql: PostgresqlServer, store: PostgresqlStore) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.data.world import World
 from tocsin.data.session import start
-from tocsin.settings import Spark
+from tocsin.settings import SparkSettings
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark on two cores. Tests share it: they name their views apart, or take a ``newSession()``."""
     # Many different, tiny queries: there is nothing to gain from optimised machine code, and much to lose by making it.
     quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    settings = Spark(master="local[2]", driver_memory="1g", shuffle_partitions=2, extra=quick)
+    settings = SparkSettings(master="local[2]", driver_memory="1g", shuffle_partitions=2, extra=quick)
     session = start(settings, tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()

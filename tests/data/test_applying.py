@@ -10,7 +10,7 @@ import pytest
 from tests.data.world import DATASETS, FEED, World
 from tocsin.data.applying import Applier
 from tocsin.errors import StatementError, StorageError
-from tocsin.model.messages import Outcome
+from tocsin.model.messages import StatementOutcome
 
 pytestmark = pytest.mark.spark
 
@@ -224,7 +224,7 @@ def test_what_is_carried_out_before_a_failure_has_been_told(world: World, monkey
         raise StorageError("the disk is full")
 
     monkeypatch.setattr(world.catalog, "create_feed", full)
-    told: list[Outcome] = []
+    told: list[StatementOutcome] = []
     with pytest.raises(StorageError):
         Applier(world.catalog, 4).apply(DATASETS + FEED + CHANNEL, None, told.append)
     assert [(outcome.statement, outcome.action) for outcome in told] == [

@@ -18,7 +18,7 @@ from tocsin.data.applying import Applier
 from tocsin.data.catalog import Catalog
 from tocsin.data.channels.execution import Execution
 from tocsin.data.store import Store
-from tocsin.model.messages import Outcome, Published
+from tocsin.model.messages import Published, StatementOutcome
 from tocsin.settings import Settings
 
 DATASETS = """
@@ -80,7 +80,7 @@ class World:
         self.open()
         self.start()
 
-    def apply(self, text: str, directory: Path | None = None) -> list[Outcome]:
+    def apply(self, text: str, directory: Path | None = None) -> list[StatementOutcome]:
         return self._applier.apply(text, directory)
 
     def actions(self, text: str, directory: Path | None = None) -> list[str]:

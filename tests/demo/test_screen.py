@@ -13,7 +13,7 @@ from tocsin.coordinator.answers import Proposal
 from tocsin.crowd.messages import Figures, Gathered, Heard
 from tocsin.demo.board import Board, bar
 from tocsin.demo.screen import Screen, described
-from tocsin.model.messages import Outcome
+from tocsin.model.messages import StatementOutcome
 
 FIRE: dict[str, Any] = {"id": "2", "severity": 5, "message": "Extreme fire in district B2: Flames."}
 
@@ -121,7 +121,9 @@ def test_who_is_there_is_told_with_how_much_is_shared(screen: Screen, paper: io.
 
 def test_outcomes_are_told_by_kind(screen: Screen, paper: io.StringIO) -> None:
     titles = ("dataset A", "dataset B", "feed a")
-    screen.outcomes([*(Outcome(title, "created") for title in titles), Outcome("channel C", "unchanged")])
+    screen.outcomes(
+        [*(StatementOutcome(title, "created") for title in titles), StatementOutcome("channel C", "unchanged")]
+    )
     assert [line.split("  ")[0] for line in paper.getvalue().splitlines()] == [
         "2 datasets created",
         "1 feed created",

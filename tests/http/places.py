@@ -14,14 +14,14 @@ from tests.coordinator.server.running import running as running_coordinator
 from tests.coordinator.server.running import settings as coordinator_settings
 from tests.data.server.memory import MemoryCluster
 from tests.data.server.running import running as running_data
-from tocsin.settings import Data, Settings
+from tocsin.settings import DataSettings, Settings
 
 Place = Callable[..., AbstractAsyncContextManager[int]]
 
 
 @asynccontextmanager
 async def data(directory: Path, **given: Any) -> AsyncIterator[int]:
-    settings = Settings(data=Data(directory=directory / "data", port=0, **given))
+    settings = Settings(data=DataSettings(directory=directory / "data", port=0, **given))
     async with running_data(MemoryCluster(), settings) as (url, _):
         yield urlsplit(url).port or 0
 

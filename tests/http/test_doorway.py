@@ -18,7 +18,7 @@ from tests.data.server.memory import MemoryCluster
 from tests.data.server.running import running as running_data
 from tests.http.places import PLACES, coordinator, data
 from tocsin.http import doorway, listening
-from tocsin.settings import Data, Settings
+from tocsin.settings import DataSettings, Settings
 
 GET: Final = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 BLOCK: Final = b"x" * (1 << 16)
@@ -185,7 +185,7 @@ async def test_a_large_body_of_somebody_known_is_taken_in_any_pieces(tmp_path: P
         for start in range(0, len(body), size):
             yield body[start : start + size]
 
-    async with running_data(cluster, Settings(data=Data(directory=tmp_path, port=0))) as (url, _):
+    async with running_data(cluster, Settings(data=DataSettings(directory=tmp_path, port=0))) as (url, _):
         headers = {"Authorization": "Bearer publisher", "Content-Type": "application/x-ndjson"}
         async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=SECONDS) as client:
             for size in (100, 10_000, 10_000_000):

@@ -18,7 +18,7 @@ from tests.data.server.memory import MemoryCluster
 from tests.data.server.running import running as running_data
 from tocsin.errors import ForbiddenError
 from tocsin.http.origins import Origins
-from tocsin.settings import Data, Settings
+from tocsin.settings import DataSettings, Settings
 
 OURS = ["http://localhost", "http://127.0.0.1:5000", "https://[::1]:8443", "HTTP://LocalHost:80"]
 OTHERS = [
@@ -93,7 +93,10 @@ def test_a_servers_own_page_may_call_it_whatever_is_listed() -> None:
 async def demo(place: str, directory: Path) -> AsyncIterator[str]:
     """A server that accepts the demo token."""
     if place == "data":
-        async with running_data(MemoryCluster(), Settings(data=Data(directory=directory, port=0)), "demo") as (url, _):
+        async with running_data(MemoryCluster(), Settings(data=DataSettings(directory=directory, port=0)), "demo") as (
+            url,
+            _,
+        ):
             yield url
     elif place == "coordinator":
         async with running_coordinator(coordinator_settings(directory), demo=True) as coordinator:

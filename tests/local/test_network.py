@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from tocsin.errors import ConflictError, SettingsError, StorageError, UnavailableError
 from tocsin.local.network import COORDINATOR, DATA, Network, occupied
-from tocsin.settings import Broker, Coordinator, Data, Settings, load
+from tocsin.settings import BrokerSettings, CoordinatorSettings, DataSettings, Settings, load
 
-ANYWHERE = Settings(data=Data(port=0), coordinator=Coordinator(port=0), broker=Broker(port=0))
+ANYWHERE = Settings(data=DataSettings(port=0), coordinator=CoordinatorSettings(port=0), broker=BrokerSettings(port=0))
 
 
 def test_every_part_has_a_port_of_its_own_and_keeps_it(tmp_path: Path) -> None:
@@ -22,7 +22,9 @@ def test_every_part_has_a_port_of_its_own_and_keeps_it(tmp_path: Path) -> None:
 
 def test_brokers_take_the_port_of_the_settings_and_those_after_it(tmp_path: Path) -> None:
     first = _free_run(3)
-    settings = Settings(data=Data(port=0), coordinator=Coordinator(port=0), broker=Broker(port=first))
+    settings = Settings(
+        data=DataSettings(port=0), coordinator=CoordinatorSettings(port=0), broker=BrokerSettings(port=first)
+    )
     network = Network(settings, tmp_path, 3)
     assert [network.ports[name] for name in network.names] == [first, first + 1, first + 2]
 
@@ -31,13 +33,13 @@ def test_a_port_that_is_taken_is_said_with_the_part_that_wants_it(tmp_path: Path
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        settings = Settings(data=Data(port=0), coordinator=Coordinator(port=other.getsockname()[1]))
+        settings = Settings(data=DataSettings(port=0), coordinator=CoordinatorSettings(port=other.getsockname()[1]))
         with pytest.raises(UnavailableError, match=r"^coordinator: cannot listen on 127.0.0.1, port \d+: .*tocsin up"):
             Network(settings, tmp_path, 1).choose_ports()
 
 
 def test_an_address_that_others_can_reach_is_refused(tmp_path: Path) -> None:
-    settings = Settings(data=Data(port=0, host="0.0.0.0"))
+    settings = Settings(data=DataSettings(port=0, host="0.0.0.0"))
     with pytest.raises(SettingsError, match=r"0\.0\.0\.0 can be reached from other machines"):
         Network(settings, tmp_path, 1).choose_ports()
 
@@ -75,7 +77,7 @@ def test_a_directory_is_occupied_by_one_at_a_time(tmp_path: Path) -> None:
 def test_settings_with_a_certificate_are_refused_before_parts_wait_for_each_other_in_vain(
     tmp_path: Path, section: str
 ) -> None:
-    sections = {"data": Data, "coordinator": Coordinator, "broker": Broker}
+    sections = {"data": DataSettings, "coordinator": CoordinatorSettings, "broker": BrokerSettings}
     given = {section: sections[section](port=0, tls_certificate="here.pem", tls_key="here.key")}
     with pytest.raises(SettingsError, match=r"here\.pem"):
         Network(replace(ANYWHERE, **given), tmp_path, 1).choose_ports()

@@ -63,7 +63,7 @@ def test_schedules_have_every_message_of_the_control_protocol(monkeypatch: pytes
 
     monkeypatch.setattr(Link, "send", note)
     # Brokers show their token in the handshake.
-    wanted = set(control.Message.__subclasses__()) - {control.Token}
+    wanted = set(control.ControlMessage.__subclasses__()) - {control.Token}
     for seed in range(SEEDS):
         outcome(seed)
         if wanted <= sent:

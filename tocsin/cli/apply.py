@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tocsin.cli.parts import Part
     from tocsin.data.sql.forms import LoadDataset
-    from tocsin.model.messages import Outcome
+    from tocsin.model.messages import StatementOutcome
     from tocsin.schema.definitions import Dataset
 
 _MEDIA: Final = {
@@ -47,7 +47,7 @@ def apply(
     1 when a statement is refused, or a definition differs from the existing one without OR REPLACE.
     """
     text = read(file)
-    outcomes: list[Outcome] = []
+    outcomes: list[StatementOutcome] = []
     refused: StatementError | None = None
     try:
         with connect(invocation(context).settings, server, token) as data, data.doing(_CHECKING):
@@ -65,7 +65,7 @@ def apply(
         raise typer.Exit(1)
 
 
-def _apply(text: str, data: Server, directory: Path, outcomes: list[Outcome], dry_run: bool) -> None:
+def _apply(text: str, data: Server, directory: Path, outcomes: list[StatementOutcome], dry_run: bool) -> None:
     """Adds what each statement did to ``outcomes``, also when a later one fails."""
     from tocsin.cli.parts import datasets, parts
 
@@ -84,7 +84,7 @@ def _apply(text: str, data: Server, directory: Path, outcomes: list[Outcome], dr
         raise
 
 
-def _left_at(outcomes: list[Outcome]) -> str:
+def _left_at(outcomes: list[StatementOutcome]) -> str:
     if any(outcome.action not in ("shown", "unchanged", "changed") for outcome in outcomes):
         return "the statements above were carried out, the others were not; correct the file and apply it again"
     return "nothing was changed"
@@ -100,7 +100,7 @@ def read(file: Path) -> str:
         raise NotFoundError(f"{file} cannot be read: {error.strerror}") from None
 
 
-def _carried_out(part: Part, data: Server, directory: Path) -> list[Outcome]:
+def _carried_out(part: Part, data: Server, directory: Path) -> list[StatementOutcome]:
     import msgspec
 
     from tocsin.model.messages import Applied
@@ -110,7 +110,7 @@ def _carried_out(part: Part, data: Server, directory: Path) -> list[Outcome]:
     return [_loaded(part, data, directory)]
 
 
-def _checked(text: str, data: Server) -> list[Outcome]:
+def _checked(text: str, data: Server) -> list[StatementOutcome]:
     """What the whole file would do. Its parts go one by one, and the first must not be done if the last cannot be."""
     import msgspec
 
@@ -136,11 +136,11 @@ def _check_files(loads: list[LoadDataset], directory: Path, datasets: Mapping[st
             raise statement.error(str(error)) from None
 
 
-def _loaded(statement: LoadDataset, data: Server, directory: Path) -> Outcome:
+def _loaded(statement: LoadDataset, data: Server, directory: Path) -> StatementOutcome:
     """Sends the file along: the server may run elsewhere, and reads no paths."""
     import msgspec
 
-    from tocsin.model.messages import Loaded, Outcome
+    from tocsin.model.messages import Loaded, StatementOutcome
 
     path = directory / statement.path
     try:
@@ -153,11 +153,11 @@ def _loaded(statement: LoadDataset, data: Server, directory: Path) -> Outcome:
     loaded = msgspec.json.decode(answer, type=Loaded)
     title = f"dataset {statement.dataset}"
     if loaded.unchanged:
-        return Outcome(title, "unchanged", f"holds the {loaded.rows:,} rows of {statement.path} already")
-    return Outcome(title, "loaded", f"{loaded.rows:,} rows from {statement.path}")
+        return StatementOutcome(title, "unchanged", f"holds the {loaded.rows:,} rows of {statement.path} already")
+    return StatementOutcome(title, "loaded", f"{loaded.rows:,} rows from {statement.path}")
 
 
-def _print(outcomes: list[Outcome], heading: str) -> None:
+def _print(outcomes: list[StatementOutcome], heading: str) -> None:
     if not outcomes:
         return
     table = Table("statement", heading, "", box=None, header_style="bold", pad_edge=False)

@@ -17,7 +17,7 @@ from tocsin.settings import Settings
 if TYPE_CHECKING:
     import httpx
 
-    from tocsin.model.messages import Problem
+    from tocsin.model.messages import ProblemDetails
 
 ServerOption = Annotated[
     str | None,
@@ -40,7 +40,7 @@ _HEALTH_SECONDS: Final = 1.0
 class RemoteError(TocsinError):
     """An error of the server, with its own code and status."""
 
-    def __init__(self, problem: Problem, status: int) -> None:
+    def __init__(self, problem: ProblemDetails, status: int) -> None:
         self.problem, self.code, self.status = problem, problem.code, status
         super().__init__(problem.message)
 
@@ -48,7 +48,7 @@ class RemoteError(TocsinError):
 class RefusedStatementError(StatementError):
     """A statement that the server refused, with all it said of it."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ProblemDetails) -> None:
         self.problem = problem
         super().__init__(problem.message, line=problem.line or 0, column=problem.column or 0)
 

@@ -11,7 +11,7 @@ import msgspec
 from tocsin.cli.connection import Server
 from tocsin.data.sql.forms import CreateDataset, LoadDataset, Statement
 from tocsin.data.sql.statements import parse
-from tocsin.model.messages import Listed, Outcome
+from tocsin.model.messages import Listed, StatementOutcome
 from tocsin.schema.definitions import Dataset
 
 Part = str | LoadDataset
@@ -27,7 +27,7 @@ def parts(text: str) -> Iterator[Part]:
     return _parts(text, statements)
 
 
-def datasets(data: Server, text: str, outcomes: Sequence[Outcome]) -> dict[str, Dataset]:
+def datasets(data: Server, text: str, outcomes: Sequence[StatementOutcome]) -> dict[str, Dataset]:
     """The datasets as they will be, by their names in lower case: those there are, and those the file makes."""
     known = msgspec.json.decode(data.get("/datasets"), type=Listed).items
     there = [statement for item in known for statement in parse(item["statement"])]

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tocsin.cli import invocation, output
 from tocsin.settings import Resolved
-from tocsin.settings.keys import KEYS, Key
+from tocsin.settings.keys import KEYS, SettingKey
 from tocsin.settings.secrets import shown
 from tocsin.settings.text import example, markdown
 
@@ -40,7 +40,7 @@ def _table(resolved: Resolved) -> Table:
     return table
 
 
-def _values(resolved: Resolved, key: Key) -> Iterator[tuple[str, object]]:
+def _values(resolved: Resolved, key: SettingKey) -> Iterator[tuple[str, object]]:
     """The key with its value; a table that has entries as those."""
     value = resolved.value(key.dotted)
     if isinstance(value, dict) and value:

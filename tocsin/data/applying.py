@@ -23,10 +23,10 @@ from tocsin.data.sql.forms import (
 )
 from tocsin.data.sql.statements import parse
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError
-from tocsin.model.messages import Action, Outcome
+from tocsin.model.messages import Action, StatementOutcome
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
 
-Told = Callable[[Outcome], None]
+Told = Callable[[StatementOutcome], None]
 
 
 class Applier:
@@ -42,7 +42,7 @@ class Applier:
     def __init__(self, catalog: Catalog, default_slices: int) -> None:
         self._catalog, self._default_slices = catalog, default_slices
 
-    def apply(self, text: str, directory: Path | None, told: Told = lambda _: None) -> list[Outcome]:
+    def apply(self, text: str, directory: Path | None, told: Told = lambda _: None) -> list[StatementOutcome]:
         """Carries out a file, and has each outcome ``told`` as soon as there is one.
 
         Paths in it are relative to ``directory``, without which nothing is loaded.
@@ -59,12 +59,12 @@ class Applier:
                 told(outcomes[-1])
             return outcomes
 
-    def check(self, text: str) -> list[Outcome]:
+    def check(self, text: str) -> list[StatementOutcome]:
         """What applying a file would do, as far as can be known without the files it loads; nothing is changed."""
         with self._catalog.changing:
             return self._tried(parse(text), None)
 
-    def _tried(self, statements: list[Statement], directory: Path | None) -> list[Outcome]:
+    def _tried(self, statements: list[Statement], directory: Path | None) -> list[StatementOutcome]:
         trying = _Statements(Draft(self._catalog), self._default_slices)
         return [trying.outcome(statement, directory) for statement in statements]
 
@@ -131,7 +131,7 @@ class _Statements:
     def __init__(self, target: _Target, default_slices: int) -> None:
         self._target, self._default_slices = target, default_slices
 
-    def outcome(self, statement: Statement, directory: Path | None) -> Outcome:
+    def outcome(self, statement: Statement, directory: Path | None) -> StatementOutcome:
         """Carries a statement out; one that is refused is refused at its place in the file."""
         try:
             return self._outcome(statement, directory)
@@ -140,7 +140,7 @@ class _Statements:
         except (ConflictError, InvalidError, NotFoundError) as error:
             raise statement.error(str(error)) from None
 
-    def _outcome(self, statement: Statement, directory: Path | None) -> Outcome:
+    def _outcome(self, statement: Statement, directory: Path | None) -> StatementOutcome:
         match statement:
             case CreateDataset() | CreateFeed() | CreateChannel():
                 return self._create(statement)
@@ -149,27 +149,31 @@ class _Statements:
             case Drop():
                 return self._drop(statement)
             case Show():
-                return Outcome(f"show {statement.what}", "shown", rows=self._target.listed(statement.what))
+                return StatementOutcome(f"show {statement.what}", "shown", rows=self._target.listed(statement.what))
             case Describe():
                 rows = self._target.described(statement.what, statement.name)
-                return Outcome(f"{statement.what} {statement.name}", "shown", rows=rows)
+                return StatementOutcome(f"{statement.what} {statement.name}", "shown", rows=rows)
 
-    def _create(self, statement: CreateDataset | CreateFeed | CreateChannel) -> Outcome:
+    def _create(self, statement: CreateDataset | CreateFeed | CreateChannel) -> StatementOutcome:
         definition = self._definition(statement)
         existing = self._existing(definition)
         title = f"{_word(definition)} {definition.name}"
         if existing is not None and existing.name != definition.name:
             raise ConflictError(f"{title} is written {existing.name} so far; names differ in more than case")
         if existing is not None and _same(existing, definition):
-            return Outcome(title, "unchanged")
+            return StatementOutcome(title, "unchanged")
         if existing is not None and statement.if_not_exists:
-            return Outcome(title, "unchanged", "exists with another definition, which IF NOT EXISTS leaves alone")
+            return StatementOutcome(
+                title, "unchanged", "exists with another definition, which IF NOT EXISTS leaves alone"
+            )
         if existing is not None and not statement.or_replace:
             word = _word(definition).upper()
-            return Outcome(title, "changed", f"differs from what exists; say CREATE OR REPLACE {word} to replace it")
+            return StatementOutcome(
+                title, "changed", f"differs from what exists; say CREATE OR REPLACE {word} to replace it"
+            )
         self._put(statement, definition)
         action: Action = "created" if existing is None else "replaced"
-        return Outcome(title, action)
+        return StatementOutcome(title, action)
 
     def _definition(self, statement: CreateDataset | CreateFeed | CreateChannel) -> Definition:
         if isinstance(statement, CreateFeed):
@@ -199,14 +203,14 @@ class _Statements:
             assert isinstance(statement, CreateChannel)
             raise _placed(error, statement) from None
 
-    def _load(self, statement: LoadDataset, directory: Path | None) -> Outcome:
+    def _load(self, statement: LoadDataset, directory: Path | None) -> StatementOutcome:
         title = f"dataset {statement.dataset}"
         rows = self._target.load(statement.dataset, directory and directory / statement.path)
         if rows is None:
-            return Outcome(title, "unchanged", "holds that file already")
-        return Outcome(title, "loaded", f"{rows:,} rows")
+            return StatementOutcome(title, "unchanged", "holds that file already")
+        return StatementOutcome(title, "loaded", f"{rows:,} rows")
 
-    def _drop(self, statement: Drop) -> Outcome:
+    def _drop(self, statement: Drop) -> StatementOutcome:
         title = f"{statement.what} {statement.name}"
         drop = {
             Thing.DATASET: self._target.drop_dataset,
@@ -218,8 +222,8 @@ class _Statements:
         except NotFoundError:
             if not statement.if_exists:
                 raise
-            return Outcome(title, "unchanged", "there is none")
-        return Outcome(title, "dropped")
+            return StatementOutcome(title, "unchanged", "there is none")
+        return StatementOutcome(title, "dropped")
 
 
 def _word(definition: Definition) -> str:

@@ -38,7 +38,16 @@ from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Changed, Dropped, Executed, Failing, Notice
 from tocsin.model.histories import DROPPED, Cursor, incarnation, knows, shared
-from tocsin.model.messages import ChannelHealth, Health, Listed, Loaded, Outcome, Published, PublishedShares, Pulled
+from tocsin.model.messages import (
+    ChannelHealth,
+    Health,
+    Listed,
+    Loaded,
+    Published,
+    PublishedShares,
+    Pulled,
+    StatementOutcome,
+)
 from tocsin.model.terms import Asker
 from tocsin.model.weight import weight
 from tocsin.private import make_private_directory
@@ -113,11 +122,11 @@ class Cluster:
         self._threads.shutdown()
 
     async def apply(
-        self, text: str, directory: Path | None, told: Callable[[Outcome], None] = lambda _: None
-    ) -> list[Outcome]:
+        self, text: str, directory: Path | None, told: Callable[[StatementOutcome], None] = lambda _: None
+    ) -> list[StatementOutcome]:
         return await self._as_change(self._applier.apply, text, directory, told)
 
-    async def check(self, text: str) -> list[Outcome]:
+    async def check(self, text: str) -> list[StatementOutcome]:
         return await self._as_change(self._applier.check, text)
 
     async def load(self, dataset: str, path: Path) -> Loaded:

@@ -19,7 +19,7 @@ from tocsin.errors import ConflictError, StorageError
 from tocsin.log import get_logger
 from tocsin.model.messages import FeedHealth
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
-from tocsin.settings import Feeds
+from tocsin.settings import FeedsSettings
 
 log = get_logger(__name__)
 
@@ -38,7 +38,7 @@ class Pipeline:
         dataset: Dataset,
         table: Table,
         directory: Path,
-        settings: Feeds,
+        settings: FeedsSettings,
         disk: Disk,
         committed: Callable[[], None],
     ) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tocsin.data.channels import query
 from tocsin.errors import UnavailableError
-from tocsin.settings import Spark
+from tocsin.settings import SparkSettings
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _STOP_SECONDS: Final = 5.0
@@ -52,7 +52,7 @@ _FIXED = {
 }
 
 
-def start(settings: Spark, scratch: Path) -> SparkSession:
+def start(settings: SparkSettings, scratch: Path) -> SparkSession:
     """Starts Spark, or connects to the cluster that ``spark.master`` names; ``scratch`` is for temporary files."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("tocsin").master(settings.master)

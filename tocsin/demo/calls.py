@@ -14,7 +14,7 @@ from tocsin.coordinator.answers import NetworkStatus, Proposal
 from tocsin.crowd.shortfall import Strain
 from tocsin.errors import UnavailableError
 from tocsin.local.network import TOKEN
-from tocsin.model.messages import Applied, Failure, Health, Listed, Outcome, ResultsFound
+from tocsin.model.messages import Applied, Failure, Health, Listed, ResultsFound, StatementOutcome
 
 T = TypeVar("T")
 # Statements are checked by Spark, which has just started and may have to share the machine.
@@ -38,7 +38,7 @@ class Calls(AbstractAsyncContextManager["Calls"]):
     ) -> None:
         await self._client.aclose()
 
-    async def apply(self, text: bytes) -> list[Outcome]:
+    async def apply(self, text: bytes) -> list[StatementOutcome]:
         """Carries out the statements of an application."""
         body = await self._call("POST", f"{self._data}/apply", content=text, headers={"Content-Type": "text/sql"})
         return msgspec.json.decode(body, type=Applied).outcomes

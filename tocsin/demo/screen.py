@@ -18,7 +18,7 @@ from tocsin.coordinator.answers import NetworkStatus, Proposal
 from tocsin.crowd.messages import Figures, Gathered, Heard
 from tocsin.demo.board import Board, evenness
 from tocsin.local.screen import Screen as Plain
-from tocsin.model.messages import Outcome
+from tocsin.model.messages import StatementOutcome
 
 _LONGEST_TITLE: Final = 60
 _FLOWS: Final = 3
@@ -78,7 +78,7 @@ class Screen(Plain):
         self.say(f"Balancing is held off for the first {held} s, so that you see what it does. Running {until}.")
         self.say("Channels run every 10 to 30 s, so the first finds take a moment.\n")
 
-    def outcomes(self, outcomes: Sequence[Outcome]) -> None:
+    def outcomes(self, outcomes: Sequence[StatementOutcome]) -> None:
         """What applying the application did: a line for each kind of thing."""
         table = Table(box=None, pad_edge=False, show_header=False)
         for (kind, action), group in groupby(outcomes, key=lambda o: (o.statement.partition(" ")[0], o.action)):

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from tocsin.errors import BusyError, InvalidError, StatementError, TocsinError, UnauthorizedError
 from tocsin.http.answers import answer
 from tocsin.log import get_logger
-from tocsin.model.messages import Failure, Outcome, Problem, Refusal
+from tocsin.model.messages import Failure, ProblemDetails, Refusal, StatementOutcome
 
 log = get_logger(__name__)
 
@@ -31,17 +31,17 @@ class RefusedError(InvalidError):
         super().__init__(f"none of the {count} records was accepted; record {first.index}: {first.reason}")
 
 
-def problem(error: Exception) -> Problem:
+def problem(error: Exception) -> ProblemDetails:
     """What a client is told of the error being handled. A fault is logged with its traceback, and only referred to."""
     match error:
         case StatementError():
-            return Problem(error.code, _safe(error.reason), line=error.line or None, column=error.column or None)
+            return ProblemDetails(error.code, _safe(error.reason), line=error.line or None, column=error.column or None)
         case BusyError():
-            return Problem(error.code, _safe(error), retry_after=error.retry_after)
+            return ProblemDetails(error.code, _safe(error), retry_after=error.retry_after)
         case RefusedError():
-            return Problem(error.code, _safe(error), refused=error.refused, unlisted=error.unlisted)
+            return ProblemDetails(error.code, _safe(error), refused=error.refused, unlisted=error.unlisted)
         case TocsinError():
-            return Problem(error.code, _safe(error))
+            return ProblemDetails(error.code, _safe(error))
     return _fault()
 
 
@@ -50,7 +50,7 @@ def status(error: Exception) -> int:
     return error.status if isinstance(error, TocsinError) else 500
 
 
-def failure(error: Exception, outcomes: list[Outcome] | None = None) -> Response:
+def failure(error: Exception, outcomes: list[StatementOutcome] | None = None) -> Response:
     """The answer to a call that ended in ``error``, and had these ``outcomes`` before."""
     if isinstance(error, ClientDisconnect):
         return Response(status_code=_CLIENT_LEFT)
@@ -64,11 +64,13 @@ def unrouted(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     called = f"{request.method} {request.url.path}"
     if error.status_code == 405:
-        told = Problem("method-not-allowed", f"{called}: allowed here are {headers.get('Allow', 'other methods')}")
+        told = ProblemDetails(
+            "method-not-allowed", f"{called}: allowed here are {headers.get('Allow', 'other methods')}"
+        )
     elif error.status_code == 404:
-        told = Problem("not-found", f"there is no call {called}; GET /docs shows those there are")
+        told = ProblemDetails("not-found", f"there is no call {called}; GET /docs shows those there are")
     else:
-        told = Problem("error", error.detail)
+        told = ProblemDetails("error", error.detail)
     return answer(Failure(told), error.status_code, headers)
 
 
@@ -86,7 +88,7 @@ def _safe(message: object) -> str:
     return str(message).encode("utf-8", "backslashreplace").decode()
 
 
-def _fault() -> Problem:
+def _fault() -> ProblemDetails:
     reference = secrets.token_hex(6)
     log.exception("fault while answering a call", reference=reference)
-    return Problem("internal", f"a fault in the server: see its log, reference {reference}", reference=reference)
+    return ProblemDetails("internal", f"a fault in the server: see its log, reference {reference}", reference=reference)

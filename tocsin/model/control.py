@@ -13,23 +13,23 @@ from msgspec import Meta
 
 from tocsin.model.histories import Cursor, Era, Incarnation
 from tocsin.model.histories import incarnation as newest
-from tocsin.model.messages import LARGEST, ChannelName, Execution, Ids, Parameters, Problem, Result
+from tocsin.model.messages import LARGEST, ChannelName, Execution, Ids, Parameters, ProblemDetails, Result
 from tocsin.model.terms import Groups, SubscriberName, Terms
 
 RequestId = Annotated[int, Meta(ge=0, le=LARGEST, description="Chosen by the broker; the answer carries it.")]
 
 
-class Message(msgspec.Struct, frozen=True, tag_field="type"):
+class ControlMessage(msgspec.Struct, frozen=True, tag_field="type"):
     """Base of all messages."""
 
 
-class Token(Message, frozen=True, tag="token"):
+class Token(ControlMessage, frozen=True, tag="token"):
     """The first message of a broker that could not send an ``Authorization`` header."""
 
     token: str
 
 
-class Attach(Message, frozen=True, tag="attach"):
+class Attach(ControlMessage, frozen=True, tag="attach"):
     """Asks for subscriptions to a channel, one per object of parameters.
 
     ``subscriber`` and ``groups`` are who wants them, as the broker has it from their token: whether they may is judged
@@ -46,14 +46,14 @@ class Attach(Message, frozen=True, tag="attach"):
     known: Cursor | None = None
 
 
-class Detach(Message, frozen=True, tag="detach"):
+class Detach(ControlMessage, frozen=True, tag="detach"):
     """Gives subscriptions up."""
 
     id: RequestId
     bes: Ids
 
 
-class Pull(Message, frozen=True, tag="pull"):
+class Pull(ControlMessage, frozen=True, tag="pull"):
     """Asks for the results of executions ``first`` to ``last``; without ``bes``, of every subscription of the broker.
 
     With ``most``, no further execution is begun once the answer has so many bytes.
@@ -67,19 +67,19 @@ class Pull(Message, frozen=True, tag="pull"):
     most: Annotated[int, Meta(ge=1, le=LARGEST)] | None = None
 
 
-class Ping(Message, frozen=True, tag="ping"):
+class Ping(ControlMessage, frozen=True, tag="ping"):
     """Asks for a :class:`Pong`."""
 
     id: RequestId
 
 
-class Welcome(Message, frozen=True, tag="welcome"):
+class Welcome(ControlMessage, frozen=True, tag="welcome"):
     """The first message to a broker: what is executed from now on, it is told of."""
 
     broker: str
 
 
-class Attached(Message, frozen=True, tag="attached"):
+class Attached(ControlMessage, frozen=True, tag="attached"):
     """The answer to :class:`Attach`: BE subscriptions in the order of the parameters.
 
     What the channel's executions after ``execution`` find is for whoever attached. ``terms`` say who may use the
@@ -105,14 +105,14 @@ class Attached(Message, frozen=True, tag="attached"):
         return newest(self.history)
 
 
-class Detached(Message, frozen=True, tag="detached"):
+class Detached(ControlMessage, frozen=True, tag="detached"):
     """The answer to :class:`Detach`: how many of them the broker held."""
 
     id: int
     count: int
 
 
-class Results(Message, frozen=True, tag="results"):
+class Results(ControlMessage, frozen=True, tag="results"):
     """The answer to :class:`Pull`, ordered by execution, then by BE subscription; in parts, all but the last ``more``.
 
     With the last part all is told up to execution ``upto``, perhaps less than was asked for; None: all of that. What
@@ -129,13 +129,13 @@ class Results(Message, frozen=True, tag="results"):
     gone: dict[int, int] = {}
 
 
-class Pong(Message, frozen=True, tag="pong"):
+class Pong(ControlMessage, frozen=True, tag="pong"):
     """The answer to :class:`Ping`."""
 
     id: int
 
 
-class Error(Message, frozen=True, tag="error", omit_defaults=True):
+class Error(ControlMessage, frozen=True, tag="error", omit_defaults=True):
     """A message could not be acted on. ``id`` is that of the request, if it had a readable one."""
 
     code: str
@@ -145,12 +145,12 @@ class Error(Message, frozen=True, tag="error", omit_defaults=True):
     reference: str | None = None
 
     @classmethod
-    def of(cls, problem: Problem, id: int | None = None) -> Error:
+    def of(cls, problem: ProblemDetails, id: int | None = None) -> Error:
         """The same problem as a REST call would have been told."""
         return cls(problem.code, problem.message, id, problem.retry_after, problem.reference)
 
 
-class Executed(Message, frozen=True, tag="executed"):
+class Executed(ControlMessage, frozen=True, tag="executed"):
     """A channel has been executed, and found something for these BE subscriptions of the broker.
 
     ``rates`` are λ of each, in bytes per second. They stand for ``seconds``, the time since the execution before, and
@@ -165,7 +165,7 @@ class Executed(Message, frozen=True, tag="executed"):
     seconds: float = 0.0
 
 
-class Behind(Message, frozen=True, tag="behind"):
+class Behind(ControlMessage, frozen=True, tag="behind"):
     """In place of :class:`Executed` for a broker that reads too slowly: pull executions ``first`` to ``last``.
 
     Of rates it says nothing: what was said last goes on to count.
@@ -177,21 +177,21 @@ class Behind(Message, frozen=True, tag="behind"):
     incarnation: Incarnation = ""
 
 
-class Dropped(Message, frozen=True, tag="dropped"):
+class Dropped(ControlMessage, frozen=True, tag="dropped"):
     """A channel is gone with all its subscriptions. One of the same name is another, under another incarnation."""
 
     channel: str
     incarnation: Incarnation = ""
 
 
-class Changed(Message, frozen=True, tag="changed"):
+class Changed(ControlMessage, frozen=True, tag="changed"):
     """A channel was replaced by one with other terms, by which whoever subscribes is judged from now on."""
 
     channel: str
     terms: Terms = Terms()
 
 
-class Failing(Message, frozen=True, tag="failing"):
+class Failing(ControlMessage, frozen=True, tag="failing"):
     """A channel cannot be executed with these BE subscriptions of the broker, or not on all records, and why."""
 
     channel: str

@@ -21,7 +21,7 @@ AWAY_SECONDS: Final = 120.0
 """Whoever has lost their connection counts as there for so long, unless the coordinator says otherwise."""
 
 
-class Message(msgspec.Struct, frozen=True, tag_field="type"):
+class CoordinationMessage(msgspec.Struct, frozen=True, tag_field="type"):
     """Base of all messages."""
 
 
@@ -32,7 +32,7 @@ class StayId(msgspec.Struct, frozen=True, array_like=True):
     stay: Annotated[int, Meta(ge=0, le=LARGEST)]
 
 
-class Hello(Message, frozen=True, tag="hello"):
+class Hello(CoordinationMessage, frozen=True, tag="hello"):
     """The first message of a broker: who it is, and whom it serves and is prepared for.
 
     Many of them are told in parts, all but the last with ``more``; together they count as one.
@@ -47,7 +47,7 @@ class Hello(Message, frozen=True, tag="hello"):
     more: bool = False
 
 
-class Accepted(Message, frozen=True, tag="accepted"):
+class Accepted(CoordinationMessage, frozen=True, tag="accepted"):
     """The answer to :class:`Hello`. ``trust`` is what subscribers' tokens are checked with.
 
     Whoever has been without a connection for ``away_seconds`` is away: nothing need be pulled for them any more.
@@ -57,13 +57,13 @@ class Accepted(Message, frozen=True, tag="accepted"):
     away_seconds: float = AWAY_SECONDS
 
 
-class Trusted(Message, frozen=True, tag="trusted"):
+class Trusted(CoordinationMessage, frozen=True, tag="trusted"):
     """From now on tokens are checked with this: there is another key, or tokens were withdrawn."""
 
     trust: Trust
 
 
-class Prepare(Message, frozen=True, tag="prepare"):
+class Prepare(CoordinationMessage, frozen=True, tag="prepare"):
     """Get ready for a subscriber: hold its subscriptions. Whoever connects may still be elsewhere.
 
     ``registration`` counts how often the name was registered anew after its bearer had been removed: the stay is for
@@ -78,14 +78,14 @@ class Prepare(Message, frozen=True, tag="prepare"):
     registration: int = 0
 
 
-class Prepared(Message, frozen=True, tag="prepared"):
+class Prepared(CoordinationMessage, frozen=True, tag="prepared"):
     """The answer to :class:`Prepare`: what is new is collected from now on."""
 
     subscriber: str
     stay: int
 
 
-class Unprepared(Message, frozen=True, tag="unprepared"):
+class Unprepared(CoordinationMessage, frozen=True, tag="unprepared"):
     """The other answer to :class:`Prepare`: it cannot be done, and why."""
 
     subscriber: str
@@ -93,7 +93,7 @@ class Unprepared(Message, frozen=True, tag="unprepared"):
     reason: str
 
 
-class Handover(Message, frozen=True, tag="handover"):
+class Handover(CoordinationMessage, frozen=True, tag="handover"):
     """Tell the subscriber to go to ``url``, and go on serving it. ``stay`` is the one it is to leave."""
 
     subscriber: str
@@ -101,28 +101,28 @@ class Handover(Message, frozen=True, tag="handover"):
     url: str
 
 
-class Absent(Message, frozen=True, tag="absent"):
+class Absent(CoordinationMessage, frozen=True, tag="absent"):
     """The answer to :class:`Handover` when the subscriber is not connected: it may be moved without being told."""
 
     subscriber: str
     stay: int
 
 
-class Arrived(Message, frozen=True, tag="arrived"):
+class Arrived(CoordinationMessage, frozen=True, tag="arrived"):
     """A subscriber has logged in for this stay."""
 
     subscriber: str
     stay: int
 
 
-class Release(Message, frozen=True, tag="release"):
+class Release(CoordinationMessage, frozen=True, tag="release"):
     """Let a subscriber go: it has arrived elsewhere, or will not come here after all."""
 
     subscriber: str
     stay: int
 
 
-class Released(Message, frozen=True, tag="released"):
+class Released(CoordinationMessage, frozen=True, tag="released"):
     """The answer to :class:`Release`, with how far the subscriber had acknowledged."""
 
     subscriber: str
@@ -130,7 +130,7 @@ class Released(Message, frozen=True, tag="released"):
     cursors: Cursors = {}
 
 
-class Keep(Message, frozen=True, tag="keep"):
+class Keep(CoordinationMessage, frozen=True, tag="keep"):
     """A subscription was made or given up, and the subscriber is told when it is stored.
 
     ``was`` are other numbers under which it may be stored, and then is no more. With ``unasked`` the broker says so of
@@ -148,13 +148,13 @@ class Keep(Message, frozen=True, tag="keep"):
     was: tuple[BeId, ...] = ()
 
 
-class Kept(Message, frozen=True, tag="kept"):
+class Kept(CoordinationMessage, frozen=True, tag="kept"):
     """The answer to :class:`Keep`: it would outlive a crash."""
 
     ref: int
 
 
-class Progress(Message, frozen=True, tag="progress"):
+class Progress(CoordinationMessage, frozen=True, tag="progress"):
     """How far subscribers have acknowledged, since this was last said: subscriber → subscription → execution.
 
     Of those who are not the broker's, do not come to it and have not just left it, this counts for nothing.
@@ -163,7 +163,7 @@ class Progress(Message, frozen=True, tag="progress"):
     cursors: dict[str, Cursors]
 
 
-class Load(Message, frozen=True, tag="load"):
+class Load(CoordinationMessage, frozen=True, tag="load"):
     """A broker's load, bytes per second: in all, and the rates of those BE subscriptions whose rate has changed.
 
     What it takes in and sends out it has measured itself, as moving averages with a time constant of ``span`` seconds.
@@ -176,18 +176,18 @@ class Load(Message, frozen=True, tag="load"):
     span: float = 60.0
 
 
-class Presence(Message, frozen=True, tag="presence"):
+class Presence(CoordinationMessage, frozen=True, tag="presence"):
     """Who has connected and who has gone since this was last said."""
 
     online: list[str] = []
     offline: list[str] = []
 
 
-class Beat(Message, frozen=True, tag="beat"):
+class Beat(CoordinationMessage, frozen=True, tag="beat"):
     """A broker's sign of life, when it has nothing else to say."""
 
 
-class Refused(Message, frozen=True, tag="refused"):
+class Refused(CoordinationMessage, frozen=True, tag="refused"):
     """The coordinator cannot act on a message, and why."""
 
     code: str

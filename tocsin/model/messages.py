@@ -1,4 +1,4 @@
-"""What crosses the data cluster's boundary: the bodies of its REST calls and the messages of its control socket.
+"""The bodies of the data cluster's REST calls, and what the protocols share: numbers, names, records and results.
 
 Servers and clients share these structs, so a field is named, typed and bounded in one place. A payload is the JSON text
 that Spark made of a result; it is carried as :class:`msgspec.Raw` and never parsed on its way.
@@ -39,7 +39,7 @@ Action = Literal["created", "unchanged", "changed", "replaced", "dropped", "load
 Status = Literal["ok", "degraded", "starting"]
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class StatementOutcome(msgspec.Struct, frozen=True):
     """What a statement did. ``changed`` means that it exists with another definition, and nothing was done.
 
     ``statement`` is a short title such as ``channel EmergenciesOfType``; ``rows`` is what SHOW and DESCRIBE found.
@@ -160,7 +160,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Applied(msgspec.Struct, frozen=True):
     """What each statement did, in order."""
 
-    outcomes: list[Outcome]
+    outcomes: list[StatementOutcome]
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -177,7 +177,7 @@ class Listed(msgspec.Struct, frozen=True):
     total: int
 
 
-class Broker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BrokerAddress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A broker, as it makes itself known."""
 
     name: BrokerName
@@ -237,13 +237,13 @@ class RatesWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ids: Ids
 
 
-class Rates(msgspec.Struct, frozen=True):
+class RatesFound(msgspec.Struct, frozen=True):
     """Bytes per second, in the order asked for."""
 
     rates: list[float]
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a call was refused. ``code`` is for programs, ``message`` for people.
 
     A refused statement has its line and column; ``retry_after`` is in seconds; ``refused`` are the first records of a
@@ -259,10 +259,10 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: list[Refusal] | None = None
     unlisted: int = 0
     reference: str | None = None
-    outcomes: list[Outcome] | None = None
+    outcomes: list[StatementOutcome] | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):
     """The body of every answer that is not a success."""
 
-    error: Problem
+    error: ProblemDetails

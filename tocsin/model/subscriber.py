@@ -27,11 +27,11 @@ Cursors = Annotated[
 ]
 
 
-class Message(msgspec.Struct, frozen=True, tag_field="type"):
+class SubscriberMessage(msgspec.Struct, frozen=True, tag_field="type"):
     """Base of all messages."""
 
 
-class Login(Message, frozen=True, tag="login"):
+class Login(SubscriberMessage, frozen=True, tag="login"):
     """The first message of a connection, which must come soon.
 
     ``cursors`` is what this subscriber's program itself knows; where it says nothing, what the broker was told counts.
@@ -42,7 +42,7 @@ class Login(Message, frozen=True, tag="login"):
     cursors: Cursors = {}
 
 
-class Subscribe(Message, frozen=True, tag="subscribe"):
+class Subscribe(SubscriberMessage, frozen=True, tag="subscribe"):
     """Asks for a subscription. With ``live``, what comes while the subscriber is away is not delivered later.
 
     Whoever had it already says under which ``incarnation``: should its channel have been dropped since, it is refused
@@ -56,20 +56,20 @@ class Subscribe(Message, frozen=True, tag="subscribe"):
     incarnation: Incarnation = ""
 
 
-class Unsubscribe(Message, frozen=True, tag="unsubscribe"):
+class Unsubscribe(SubscriberMessage, frozen=True, tag="unsubscribe"):
     """Gives a subscription up."""
 
     id: RequestId
     subscription: BeId
 
 
-class Acknowledge(Message, frozen=True, tag="ack"):
+class Acknowledge(SubscriberMessage, frozen=True, tag="ack"):
     """The application has had everything of these subscriptions up to these executions."""
 
     cursors: Cursors
 
 
-class Publish(Message, frozen=True, tag="publish"):
+class Publish(SubscriberMessage, frozen=True, tag="publish"):
     """Records for a feed; they travel on in batches with those of others."""
 
     id: RequestId
@@ -77,7 +77,7 @@ class Publish(Message, frozen=True, tag="publish"):
     records: list[Raw]
 
 
-class Logout(Message, frozen=True, tag="logout"):
+class Logout(SubscriberMessage, frozen=True, tag="logout"):
     """Ends the connection. The subscriptions stay."""
 
 
@@ -96,7 +96,7 @@ class Held(msgspec.Struct, frozen=True):
     incarnation: Incarnation = ""
 
 
-class Welcome(Message, frozen=True, tag="welcome"):
+class Welcome(SubscriberMessage, frozen=True, tag="welcome"):
     """The answer to :class:`Login`.
 
     ``newest`` is, per channel of the subscriptions, the last execution the broker knows of: what it or an earlier one
@@ -114,7 +114,7 @@ class Welcome(Message, frozen=True, tag="welcome"):
     more: bool = False
 
 
-class Renewed(Message, frozen=True, tag="renewed"):
+class Renewed(SubscriberMessage, frozen=True, tag="renewed"):
     """A subscription goes on as ``held``: the data cluster was started again, perhaps with other data.
 
     ``was`` is the number it had. ``history`` is that of its channel, from the incarnation of before on. What is after
@@ -126,7 +126,7 @@ class Renewed(Message, frozen=True, tag="renewed"):
     history: list[Era] = []
 
 
-class Ended(Message, frozen=True, tag="ended"):
+class Ended(SubscriberMessage, frozen=True, tag="ended"):
     """A subscription is no more, and why: its channel was dropped, say. Nothing of it comes after this."""
 
     subscription: BeId
@@ -134,7 +134,7 @@ class Ended(Message, frozen=True, tag="ended"):
     message: str
 
 
-class Subscribed(Message, frozen=True, tag="subscribed"):
+class Subscribed(SubscriberMessage, frozen=True, tag="subscribed"):
     """The answer to :class:`Subscribe`, also if it was held before.
 
     ``history`` is that of its channel, if the login had a cursor for it under another incarnation.
@@ -145,14 +145,14 @@ class Subscribed(Message, frozen=True, tag="subscribed"):
     history: list[Era] = []
 
 
-class Unsubscribed(Message, frozen=True, tag="unsubscribed"):
+class Unsubscribed(SubscriberMessage, frozen=True, tag="unsubscribed"):
     """The answer to :class:`Unsubscribe`; nothing of it comes any more."""
 
     id: int
     subscription: int
 
 
-class Published(Message, frozen=True, tag="published"):
+class Published(SubscriberMessage, frozen=True, tag="published"):
     """The answer to :class:`Publish`: what is on disk in the data cluster, and what was refused.
 
     The first refusals are listed; ``unlisted`` counts the others.
@@ -172,13 +172,13 @@ class Note(msgspec.Struct, frozen=True):
     payload: Raw
 
 
-class Notes(Message, frozen=True, tag="notes"):
+class Notes(SubscriberMessage, frozen=True, tag="notes"):
     """Notifications, of each subscription in the order of executions."""
 
     notes: list[Note]
 
 
-class Gap(Message, frozen=True, tag="gap"):
+class Gap(SubscriberMessage, frozen=True, tag="gap"):
     """What executions ``first`` to ``last`` found for a subscription is not kept any more, and does not come."""
 
     subscription: BeId
@@ -186,19 +186,19 @@ class Gap(Message, frozen=True, tag="gap"):
     last: Execution
 
 
-class Moved(Message, frozen=True, tag="moved"):
+class Moved(SubscriberMessage, frozen=True, tag="moved"):
     """Another broker is ready for this subscriber. Log in there, then close here; until then all goes on here."""
 
     url: str
 
 
-class Slow(Message, frozen=True, tag="slow"):
+class Slow(SubscriberMessage, frozen=True, tag="slow"):
     """The connection cannot keep up: nothing more is sent until it has taken what waits, and then what was missed."""
 
     waiting: int
 
 
-class Error(Message, frozen=True, tag="error", omit_defaults=True):
+class Error(SubscriberMessage, frozen=True, tag="error", omit_defaults=True):
     """A message could not be acted on. ``id`` is that of the request, if it had a readable one.
 
     With ``subscription``, nothing was asked: that subscription is not served, or not with everything.

@@ -2,43 +2,43 @@
 
 ``load`` lays the sources over each other, the later winning: defaults, the settings file, environment variables
 (``TOCSIN_DATA_PORT``), ``--set data.port=8801`` flags. A key nobody knows and a value that is not allowed are refused,
-whichever source they come from. ``sections`` holds every key with its default.
+whichever source they come from. ``sections``, ``broker`` and ``coordinator`` hold every key with its default.
 """
 
-from tocsin.settings.broker import Broker
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.broker import BrokerSettings
+from tocsin.settings.coordinator import CoordinatorSettings
 from tocsin.settings.loading import Resolved, load, resolve
 from tocsin.settings.sections import (
-    Channels,
-    Data,
-    Feeds,
-    Lake,
-    Log,
+    ChannelsSettings,
+    DataSettings,
+    FeedsSettings,
+    LakeSettings,
     LogFormat,
     LogLevel,
-    Rates,
-    Results,
+    LogSettings,
+    RatesSettings,
+    ResultsSettings,
     Settings,
-    Spark,
-    Tls,
+    SparkSettings,
+    TlsSettings,
 )
 
 __all__ = [
-    "Broker",
-    "Channels",
-    "Coordinator",
-    "Data",
-    "Feeds",
-    "Lake",
-    "Log",
+    "BrokerSettings",
+    "ChannelsSettings",
+    "CoordinatorSettings",
+    "DataSettings",
+    "FeedsSettings",
+    "LakeSettings",
     "LogFormat",
     "LogLevel",
-    "Rates",
+    "LogSettings",
+    "RatesSettings",
     "Resolved",
-    "Results",
+    "ResultsSettings",
     "Settings",
-    "Spark",
-    "Tls",
+    "SparkSettings",
+    "TlsSettings",
     "load",
     "resolve",
 ]

@@ -14,7 +14,7 @@ CachePolicy = Literal["least-recently-used", "least-subscribed", "time-to-live"]
 _LIMITS = BrokerLimits()
 
 
-class Broker(Section, frozen=True, kw_only=True):
+class BrokerSettings(Section, frozen=True, kw_only=True):
     """A broker: where it listens, whom it serves, and what it allows."""
 
     name: Annotated[

@@ -24,7 +24,7 @@ Pause = Annotated[float, Meta(ge=0, le=1_000_000_000)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 
-class Coordinator(Section, frozen=True, kw_only=True):
+class CoordinatorSettings(Section, frozen=True, kw_only=True):
     """The coordinator: where it listens, what it keeps, and how it places and moves subscribers."""
 
     host: Annotated[str, Meta(min_length=1, description="The address to listen on; 0.0.0.0 for all of them.")] = (

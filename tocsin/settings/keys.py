@@ -15,7 +15,7 @@ from tocsin.settings.section import Section
 from tocsin.settings.sections import Settings
 
 
-class Key(msgspec.Struct, frozen=True):
+class SettingKey(msgspec.Struct, frozen=True):
     """One setting. ``kind`` is msgspec's description of its type, ``annotation`` the type itself.
 
     ``examples`` are values it takes: a few for a text, all of them where there are only a few.
@@ -121,12 +121,12 @@ def literal(value: object) -> str:
             return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _keys_of(name: str, section: type[Section]) -> list[Key]:
+def _keys_of(name: str, section: type[Section]) -> list[SettingKey]:
     annotations = get_type_hints(section, include_extras=True)
     return [_key(name, field, annotations[field.name]) for field in msgspec.structs.fields(section)]
 
 
-def _key(section: str, field: msgspec.structs.FieldInfo, annotation: object) -> Key:
+def _key(section: str, field: msgspec.structs.FieldInfo, annotation: object) -> SettingKey:
     information = inspect.type_info(annotation)
     assert isinstance(information, inspect.Metadata)
     assert information.extra_json_schema is not None
@@ -134,14 +134,14 @@ def _key(section: str, field: msgspec.structs.FieldInfo, annotation: object) -> 
     default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
     literal = isinstance(information.type, inspect.LiteralType)
     examples = get_args(get_args(annotation)[0]) if literal else tuple(about.get("examples", ()))
-    return Key(section, field.name, annotation, information.type, default, about["description"], examples)
+    return SettingKey(section, field.name, annotation, information.type, default, about["description"], examples)
 
 
 SECTIONS: dict[str, type[Section]] = {field.name: field.type for field in msgspec.structs.fields(Settings)}
-KEYS: dict[str, Key] = {key.dotted: key for name, section in SECTIONS.items() for key in _keys_of(name, section)}
+KEYS: dict[str, SettingKey] = {key.dotted: key for name, section in SECTIONS.items() for key in _keys_of(name, section)}
 
 
-def find(dotted: str) -> tuple[Key, str] | None:
+def find(dotted: str) -> tuple[SettingKey, str] | None:
     """The key of that name, and the entry meant when it is a table (``spark.extra.spark.ui.enabled``), else ``""``."""
     section, _, rest = dotted.partition(".")
     name, _, entry = rest.partition(".")
@@ -151,7 +151,7 @@ def find(dotted: str) -> tuple[Key, str] | None:
     return key, entry
 
 
-def closest(dotted: str) -> Key | None:
+def closest(dotted: str) -> SettingKey | None:
     """The key that was probably meant by a name that is none."""
     similar = difflib.get_close_matches(dotted, KEYS, n=1, cutoff=0.75)
     if similar:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from tocsin.errors import SettingsError
-from tocsin.settings.keys import KEYS, SECTIONS, Key, closest, find
+from tocsin.settings.keys import KEYS, SECTIONS, SettingKey, closest, find
 from tocsin.settings.secrets import shown
 from tocsin.settings.sections import Settings
 
@@ -179,7 +179,7 @@ def _values(section: str, settled: Mapping[str, Given]) -> dict[str, object]:
     return values
 
 
-def _table(key: Key, settled: Mapping[str, Given]) -> dict[str, object]:
+def _table(key: SettingKey, settled: Mapping[str, Given]) -> dict[str, object]:
     prefix = f"{key.dotted}."
     return {dotted.removeprefix(prefix): given.value for dotted, given in settled.items() if dotted.startswith(prefix)}
 

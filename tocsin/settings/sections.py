@@ -1,7 +1,7 @@
-"""Every setting: its type, its default, its limits and what it means.
+"""Every section of the settings: the types, defaults and limits of its keys, and what they mean.
 
-This is the one place where a default lives. The commented example file and ``docs/settings.md`` are made from here, so
-a new setting is a field with a description, and nothing else.
+Those of broker and coordinator have modules of their own beside this one. The commented example file and
+``docs/settings.md`` are made from the sections, so a new setting is a field with a description, and nothing else.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import msgspec
 from msgspec import Meta
 
 from tocsin.model.bounds import PARAMETER_BYTES
-from tocsin.settings.broker import Broker
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.broker import BrokerSettings
+from tocsin.settings.coordinator import CoordinatorSettings
 from tocsin.settings.section import GIB, MIB, Connections, Origins, Seconds, Section, Size, TlsCertificate, TlsKey
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "text", "json"]
 
 
-class Data(Section, frozen=True, kw_only=True):
+class DataSettings(Section, frozen=True, kw_only=True):
     """The data cluster: where it keeps its state, and where it listens."""
 
     directory: Annotated[
@@ -38,7 +38,7 @@ class Data(Section, frozen=True, kw_only=True):
     max_request_bytes: Annotated[Size, Meta(description="A larger request body is refused with status 413.")] = 8 * MIB
 
 
-class Spark(Section, frozen=True, kw_only=True):
+class SparkSettings(Section, frozen=True, kw_only=True):
     """The Spark session that datasets and channels are computed on."""
 
     master: Annotated[
@@ -66,7 +66,7 @@ class Spark(Section, frozen=True, kw_only=True):
     ] = msgspec.field(default_factory=dict)
 
 
-class Feeds(Section, frozen=True, kw_only=True):
+class FeedsSettings(Section, frozen=True, kw_only=True):
     """The feed logs: what publishers may send, and how much waits for its dataset."""
 
     slices: Annotated[
@@ -109,7 +109,7 @@ class Feeds(Section, frozen=True, kw_only=True):
     retry_after_seconds: Annotated[Seconds, Meta(description="The Retry-After of a 429 answer.")] = 1.0
 
 
-class Channels(Section, frozen=True, kw_only=True):
+class ChannelsSettings(Section, frozen=True, kw_only=True):
     """How channels are executed."""
 
     workers: Annotated[int, Meta(ge=1, le=256, description="Executions of different channels at the same time.")] = 2
@@ -157,7 +157,7 @@ class Channels(Section, frozen=True, kw_only=True):
     ] = PARAMETER_BYTES
 
 
-class Results(Section, frozen=True, kw_only=True):
+class ResultsSettings(Section, frozen=True, kw_only=True):
     """What executions found, until brokers have pulled it."""
 
     retention_seconds: Annotated[
@@ -168,7 +168,7 @@ class Results(Section, frozen=True, kw_only=True):
     )
 
 
-class Lake(Section, frozen=True, kw_only=True):
+class LakeSettings(Section, frozen=True, kw_only=True):
     """Upkeep of the Delta tables."""
 
     maintenance_seconds: Annotated[Seconds, Meta(description="How often tables are looked after.")] = 60.0
@@ -194,7 +194,7 @@ class Lake(Section, frozen=True, kw_only=True):
     ] = True
 
 
-class Rates(Section, frozen=True, kw_only=True):
+class RatesSettings(Section, frozen=True, kw_only=True):
     """The measured data rate of each subscription."""
 
     window_seconds: Annotated[
@@ -202,7 +202,7 @@ class Rates(Section, frozen=True, kw_only=True):
     ] = 60.0
 
 
-class Tls(Section, frozen=True, kw_only=True):
+class TlsSettings(Section, frozen=True, kw_only=True):
     """Whom this program trusts when it calls others by https or wss: a broker, or a command of a person."""
 
     ca: Annotated[
@@ -214,7 +214,7 @@ class Tls(Section, frozen=True, kw_only=True):
     ] = ""
 
 
-class Log(Section, frozen=True, kw_only=True):
+class LogSettings(Section, frozen=True, kw_only=True):
     """What is logged, and how it looks."""
 
     level: Annotated[LogLevel, Meta(description="The least severe messages that are logged.")] = "info"
@@ -226,14 +226,14 @@ class Log(Section, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings. ``Settings()`` has every default; ``tocsin.settings.load`` is how a running system gets its own."""
 
-    data: Data = Data()
-    spark: Spark = Spark()
-    feeds: Feeds = Feeds()
-    channels: Channels = Channels()
-    results: Results = Results()
-    lake: Lake = Lake()
-    rates: Rates = Rates()
-    coordinator: Coordinator = Coordinator()
-    broker: Broker = Broker()
-    tls: Tls = Tls()
-    log: Log = Log()
+    data: DataSettings = DataSettings()
+    spark: SparkSettings = SparkSettings()
+    feeds: FeedsSettings = FeedsSettings()
+    channels: ChannelsSettings = ChannelsSettings()
+    results: ResultsSettings = ResultsSettings()
+    lake: LakeSettings = LakeSettings()
+    rates: RatesSettings = RatesSettings()
+    coordinator: CoordinatorSettings = CoordinatorSettings()
+    broker: BrokerSettings = BrokerSettings()
+    tls: TlsSettings = TlsSettings()
+    log: LogSettings = LogSettings()

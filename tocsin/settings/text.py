@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from tocsin.settings.keys import KEYS, SECTIONS, Key, literal
+from tocsin.settings.keys import KEYS, SECTIONS, SettingKey, literal
 from tocsin.settings.section import GIB, KIB, MIB
 
 WIDTH = 110
@@ -50,7 +50,7 @@ def markdown() -> str:
     return "\n".join([_MARKDOWN_HEAD, *("\n".join(_markdown_section(name)) for name in SECTIONS)])
 
 
-def _keys(section: str) -> Iterator[Key]:
+def _keys(section: str) -> Iterator[SettingKey]:
     return (key for key in KEYS.values() if key.section == section)
 
 
@@ -79,7 +79,7 @@ def _comment(text: str) -> list[str]:
     return [f"# {line}" for line in textwrap.wrap(text, WIDTH)]
 
 
-def _remark(key: Key, separator: str) -> str:
+def _remark(key: SettingKey, separator: str) -> str:
     """A size in the unit people think in."""
     if not key.name.endswith("_bytes") or not isinstance(key.default, int):
         return ""

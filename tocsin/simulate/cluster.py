@@ -20,7 +20,7 @@ from tocsin.data.rates import Rates
 from tocsin.errors import GoneError, NotFoundError, TocsinError
 from tocsin.model import control
 from tocsin.model.histories import DROPPED, Era, incarnation
-from tocsin.model.messages import Problem, Pulled, Result
+from tocsin.model.messages import ProblemDetails, Pulled, Result
 from tocsin.model.terms import Asker, Terms, admit, fill_in
 from tocsin.model.weight import weight
 
@@ -144,9 +144,9 @@ class DataCluster:
             case control.Pull():
                 yield from map(events.PartRead, self._pull(broker, request))
 
-    def answers(self, broker: str, request: control.Request) -> list[control.Message]:
+    def answers(self, broker: str, request: control.Request) -> list[control.ControlMessage]:
         """All that a broker is answered that asks nothing else, at once."""
-        core, parts, said = ControlCore(broker, self), iter(list[events.Outcome]()), list[control.Message]()
+        core, parts, said = ControlCore(broker, self), iter(list[events.Outcome]()), list[control.ControlMessage]()
         todo = deque[events.Event]([events.Opened(), events.Received(msgspec.json.encode(request))])
         while todo:
             for action in core.handle(todo.popleft()):
@@ -161,7 +161,7 @@ class DataCluster:
                         todo.append(outcome(parts))
         return said[1:]
 
-    def answer(self, broker: str, request: control.Request) -> control.Message:
+    def answer(self, broker: str, request: control.Request) -> control.ControlMessage:
         """The answer that comes in one part."""
         [only] = self.answers(broker, request)
         return only
@@ -297,7 +297,9 @@ def outcome(parts: Iterator[events.Outcome]) -> events.Outcome:
     try:
         return next(parts)
     except TocsinError as error:
-        return events.RequestFailed(Problem(error.code, str(error), retry_after=getattr(error, "retry_after", None)))
+        return events.RequestFailed(
+            ProblemDetails(error.code, str(error), retry_after=getattr(error, "retry_after", None))
+        )
 
 
 def result(be: int, execution: int, size: int = 0, incarnation: str = "") -> Result:

@@ -14,7 +14,7 @@ from tocsin.data.control.pending import MOST_IDS
 from tocsin.errors import BusyError, StorageError
 from tocsin.model import control
 from tocsin.model.control import Notice
-from tocsin.model.messages import Problem
+from tocsin.model.messages import ProblemDetails
 from tocsin.model.terms import Terms
 from tocsin.simulate.cluster import DataCluster, outcome
 from tocsin.simulate.network import Link
@@ -22,9 +22,9 @@ from tocsin.simulate.process import World
 
 HOST = "data"
 _REFUSALS: Final = (
-    Problem(BusyError.code, "the storage is busy", retry_after=0.3),
-    Problem(StorageError.code, "the disk is full"),
-    Problem("internal", "a fault in the server: see its log", reference="simulated"),
+    ProblemDetails(BusyError.code, "the storage is busy", retry_after=0.3),
+    ProblemDetails(StorageError.code, "the disk is full"),
+    ProblemDetails("internal", "a fault in the server: see its log", reference="simulated"),
 )
 
 
@@ -147,7 +147,7 @@ class DataHost:
                     case actions.ReadOn():
                         self._later(self._read, link, connection)
 
-    def _send(self, link: Link, connection: BrokerConnection, message: control.Message) -> list[events.Event]:
+    def _send(self, link: Link, connection: BrokerConnection, message: control.ControlMessage) -> list[events.Event]:
         """Sends a message; that it was taken, if that is known at once."""
         slowness = self.slowness.get(connection.broker, 0.0)
         connection.sent, connection.sending, connection.slow = connection.sent + 1, True, bool(slowness)

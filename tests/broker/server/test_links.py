@@ -17,7 +17,7 @@ from tocsin.broker.backoff import FIRST, Backoff
 from tocsin.broker.server.serve import run
 from tocsin.coordinator.tokens import Claims
 from tocsin.errors import SettingsError
-from tocsin.settings import Broker
+from tocsin.settings import BrokerSettings
 
 
 def port(url: str) -> int:
@@ -126,7 +126,7 @@ async def test_a_broker_that_stops_tells_its_peers_that_it_goes_and_of_no_fault(
     ],
 )
 async def test_a_broker_that_cannot_begin_says_why(given: dict[str, object], sentence: str) -> None:
-    section = Broker(**{"port": 0, "token": "t", "data_token": "t", **given})  # type: ignore[arg-type]
+    section = BrokerSettings(**{"port": 0, "token": "t", "data_token": "t", **given})  # type: ignore[arg-type]
     with pytest.raises(SettingsError) as refused:
         await run(section)
     assert sentence in str(refused.value)

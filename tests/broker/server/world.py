@@ -29,7 +29,7 @@ from tocsin.coordinator.server import serve as coordinator
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.tokens import Claims
 from tocsin.data.server import serve as data
-from tocsin.settings import Broker, Coordinator, Data, Settings
+from tocsin.settings import BrokerSettings, CoordinatorSettings, DataSettings, Settings
 
 SECONDS = 20.0
 STATEMENTS = """
@@ -127,16 +127,18 @@ class World:
 
     def running_coordinator(self, port: int = 0) -> Any:
         given = {"directory": self.directory / "coordinator", "placement": "round-robin", **self.files}
-        section = Coordinator(port=port, **given)
+        section = CoordinatorSettings(port=port, **given)
         return process(lambda say: coordinator.run(section, demo=True, listening=say, store=self.store))
 
     def running_data(self, port: int = 0) -> Any:
-        settings = Settings(data=Data(directory=self.directory / "data", port=port, **self.files))
+        settings = Settings(data=DataSettings(directory=self.directory / "data", port=port, **self.files))
         return process(lambda say: data.run(self.cluster, MemoryTokens(), settings, listening=say))
 
     def running_broker(self) -> Any:
         given = {"port": 0, "token": "demo", "data_token": "admin", "name": "north"}
-        section = Broker(**{**given, "coordinator": self.coordinator, "data": self.data, **self.files, **self.settings})
+        section = BrokerSettings(
+            **{**given, "coordinator": self.coordinator, "data": self.data, **self.files, **self.settings}
+        )
         listener = broker.bind(section)
         # So that what is not read soon waits in the broker, and not in the kernel.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)

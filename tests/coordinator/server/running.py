@@ -15,7 +15,7 @@ import httpx
 from tocsin.coordinator.server.serve import run
 from tocsin.coordinator.store.opening import open_store
 from tocsin.coordinator.tokens import Claims, Role, SigningKey
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import CoordinatorSettings
 
 # Generous, for the machine may be shared: reaching it means that something is wrong, not slow.
 WAIT_SECONDS: Final = 30.0
@@ -60,7 +60,7 @@ class RunningHere(Running):
     task: asyncio.Task[None]
 
 
-def settings(directory: Path, **more: Any) -> Coordinator:
+def settings(directory: Path, **more: Any) -> CoordinatorSettings:
     """A coordinator's settings for a test: any free port, and plans without waiting."""
     quick = {
         "interval_seconds": 0.2,
@@ -69,11 +69,11 @@ def settings(directory: Path, **more: Any) -> Coordinator:
         "grace_seconds": 0.5,
         "placement": "round-robin",
     }
-    return Coordinator(directory=directory, port=0, **{**quick, **more})
+    return CoordinatorSettings(directory=directory, port=0, **{**quick, **more})
 
 
 @asynccontextmanager
-async def running(its: Coordinator, *, demo: bool = False) -> AsyncIterator[RunningHere]:
+async def running(its: CoordinatorSettings, *, demo: bool = False) -> AsyncIterator[RunningHere]:
     """A coordinator, stopped by a signal in the end unless it has ended already; how it ended is raised."""
     store = await asyncio.to_thread(open_store, its)
     key = store.keyring().signing

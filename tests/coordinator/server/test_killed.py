@@ -16,7 +16,7 @@ from tests.coordinator.server.running import WAIT_SECONDS, Running
 from tests.network.process import ServerProcess, free_port
 from tocsin.coordinator.store.opening import open_store
 from tocsin.model import subscriber
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import CoordinatorSettings
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -62,7 +62,7 @@ async def _network(
 ) -> AsyncIterator[tuple[Running, dict[str, LiveBroker]]]:
     """The coordinator, started, with two brokers that know nothing of the past."""
     await process.start()
-    with closing(open_store(Coordinator(directory=directory, store=store))) as kept:
+    with closing(open_store(CoordinatorSettings(directory=directory, store=store))) as kept:
         key = kept.keyring().signing
     async with httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False) as http, AsyncExitStack() as stack:
         coordinator = Running(process.url, key, http)

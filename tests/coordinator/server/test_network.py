@@ -16,11 +16,11 @@ from tests.waiting import until_async
 from tocsin.errors import ConflictError
 from tocsin.model import subscriber
 from tocsin.model.coordination import Load
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import CoordinatorSettings
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def its(request: pytest.FixtureRequest, tmp_path: Path) -> Coordinator:
+def its(request: pytest.FixtureRequest, tmp_path: Path) -> CoordinatorSettings:
     """Settings with either store."""
     if request.param == "sqlite":
         return settings(tmp_path)
@@ -46,7 +46,7 @@ async def _count(coordinator: Running) -> dict[str, int]:
     return {broker["name"]: broker["subscribers"] for broker in (await coordinator.status())["brokers"]}
 
 
-async def test_tokens_places_and_subscriptions_outlive_the_coordinator(its: Coordinator) -> None:
+async def test_tokens_places_and_subscriptions_outlive_the_coordinator(its: CoordinatorSettings) -> None:
     data, tokens = DataCluster(), dict[str, str]()
     brokers = {name: LiveBroker(name, data) for name in ("north", "south")}
     homes, held = dict[str, str](), dict[str, int]()
@@ -68,7 +68,7 @@ async def test_tokens_places_and_subscriptions_outlive_the_coordinator(its: Coor
             assert [each.subscription for each in welcome.subscriptions] == [held[name]]
 
 
-async def test_whose_broker_dies_is_placed_elsewhere(its: Coordinator) -> None:
+async def test_whose_broker_dies_is_placed_elsewhere(its: CoordinatorSettings) -> None:
     data = DataCluster()
     async with running(its) as coordinator, AsyncExitStack() as stack:
         north = LiveBroker("north", data)
@@ -87,7 +87,7 @@ async def test_whose_broker_dies_is_placed_elsewhere(its: Coordinator) -> None:
         assert [each.subscription for each in welcome.subscriptions] == [held]
 
 
-async def test_a_drained_broker_ends_empty_and_may_serve_again(its: Coordinator) -> None:
+async def test_a_drained_broker_ends_empty_and_may_serve_again(its: CoordinatorSettings) -> None:
     data = DataCluster()
     async with running(its) as coordinator, AsyncExitStack() as stack:
         brokers = {
@@ -157,14 +157,14 @@ def _moved(broker: LiveBroker) -> list[subscriber.Moved]:
     return [said for session in broker.told.values() for said in session if isinstance(said, subscriber.Moved)]
 
 
-async def test_a_second_coordinator_on_the_same_store_is_refused(its: Coordinator) -> None:
+async def test_a_second_coordinator_on_the_same_store_is_refused(its: CoordinatorSettings) -> None:
     async with running(its):
         with pytest.raises(ConflictError, match="stop"):
             async with running(its):
                 pass
 
 
-async def test_calls_at_the_same_time_are_all_answered(its: Coordinator) -> None:
+async def test_calls_at_the_same_time_are_all_answered(its: CoordinatorSettings) -> None:
     async with running(its) as coordinator:
         names = [f"s{number}" for number in range(100)]
         tokens = await asyncio.gather(*(coordinator.subscriber(name) for name in names))

@@ -5,13 +5,13 @@ from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.planners.ldm import LDM
 from tocsin.coordinator.server.policy import thresholds
 from tocsin.experiment.schemes import OURS
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import CoordinatorSettings
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.system import Setup
 
 
 def test_settings_that_say_nothing_are_the_products() -> None:
-    assert thresholds(Coordinator()) == Thresholds.product()
+    assert thresholds(CoordinatorSettings()) == Thresholds.product()
 
 
 def test_whoever_is_not_told_otherwise_balances_as_the_product_does() -> None:

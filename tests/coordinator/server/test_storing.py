@@ -23,7 +23,7 @@ from tocsin.coordinator.store.records import Assignment, Change, PutAssignment
 from tocsin.errors import ConflictError, StorageError
 from tocsin.model.coordination import Accepted, Hello, Keep, Kept, Prepare, Prepared
 from tocsin.model.subscriber import Held
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import CoordinatorSettings
 
 
 async def _degraded(coordinator: Running) -> Callable[[], Any]:
@@ -82,7 +82,7 @@ async def test_a_coordinator_whose_database_was_taken_over_ends(tmp_path: Path, 
         await _lose_database(its, postgresql)
 
 
-async def _lose_database(its: Coordinator, postgresql: PostgresqlServer) -> None:
+async def _lose_database(its: CoordinatorSettings, postgresql: PostgresqlServer) -> None:
     async with running(its) as coordinator:
         await asyncio.to_thread(postgresql.stop)
         await asyncio.to_thread(postgresql.start)

@@ -20,7 +20,7 @@ from tocsin.data.channels.runner import Runner
 from tocsin.data.results import Results
 from tocsin.errors import NotFoundError, UnavailableError
 from tocsin.schema.definitions import Channel, ChannelKind
-from tocsin.settings import Channels
+from tocsin.settings import ChannelsSettings
 
 SECONDS = 30
 
@@ -108,7 +108,7 @@ def told() -> Told:
 
 @pytest.fixture
 def runner(executions: Executions, told: Told) -> Iterator[Runner]:
-    settings = msgspec.convert({"workers": 2, "retry_seconds": 0.01, "max_retry_seconds": 0.05}, Channels)
+    settings = msgspec.convert({"workers": 2, "retry_seconds": 0.01, "max_retry_seconds": 0.05}, ChannelsSettings)
     runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told, told.failing)
     runner.start()
     yield runner
@@ -253,7 +253,7 @@ def test_removing_a_channel_cancels_its_execution_and_forgets_it(
 
 
 def test_two_slow_channels_keep_only_each_other_waiting(executions: Executions, told: Told) -> None:
-    settings = msgspec.convert({"workers": 2, "slow_seconds": 0.05}, Channels)
+    settings = msgspec.convert({"workers": 2, "slow_seconds": 0.05}, ChannelsSettings)
     runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
     runner.start()
     gates = [executions.gate(name) for name in ("slow1", "slow2")]
@@ -283,7 +283,7 @@ def test_two_slow_channels_keep_only_each_other_waiting(executions: Executions, 
 def test_an_execution_that_takes_too_long_is_cancelled_reported_and_tried_again(
     executions: Executions, told: Told
 ) -> None:
-    settings = msgspec.convert({"workers": 1, "retry_seconds": 0.01, "execution_seconds": 0.05}, Channels)
+    settings = msgspec.convert({"workers": 1, "retry_seconds": 0.01, "execution_seconds": 0.05}, ChannelsSettings)
     runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
     runner.start()
     executions.gate("endless")
@@ -297,7 +297,7 @@ def test_an_execution_that_takes_too_long_is_cancelled_reported_and_tried_again(
 
 
 def test_who_waited_for_one_that_took_too_long_has_its_time_anew(executions: Executions, told: Told) -> None:
-    settings = msgspec.convert({"workers": 2, "retry_seconds": 60, "execution_seconds": 0.3}, Channels)
+    settings = msgspec.convert({"workers": 2, "retry_seconds": 60, "execution_seconds": 0.3}, ChannelsSettings)
     runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
     runner.start()
     executions.gate("endless")
@@ -344,7 +344,7 @@ def test_a_new_definition_takes_the_place_of_the_old_one_between_executions(
 
 
 def test_stopping_cancels_what_is_at_hand_and_leaves_the_rest(executions: Executions, told: Told) -> None:
-    settings = msgspec.convert({"workers": 1, "retry_seconds": 0.01}, Channels)
+    settings = msgspec.convert({"workers": 1, "retry_seconds": 0.01}, ChannelsSettings)
     runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
     executions.gate("c0")
     for number in range(3):
@@ -363,7 +363,7 @@ def test_stopping_cancels_what_is_at_hand_and_leaves_the_rest(executions: Execut
 
 
 def test_a_runner_that_was_never_started_can_be_stopped(executions: Executions, told: Told) -> None:
-    runner = Runner(cast(Any, None), cast(Executor, executions), {}, Channels(), told)
+    runner = Runner(cast(Any, None), cast(Executor, executions), {}, ChannelsSettings(), told)
     add(runner, "c")
     runner.stop()
     assert executions.runs == []

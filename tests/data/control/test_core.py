@@ -9,7 +9,7 @@ from tocsin.data.control import actions, events
 from tocsin.data.control.core import ControlCore, Position
 from tocsin.model import control
 from tocsin.model.histories import Cursor, Era
-from tocsin.model.messages import Problem, Pulled
+from tocsin.model.messages import ProblemDetails, Pulled
 from tocsin.model.terms import Terms
 
 GROUP = Terms(groups=("crew",))
@@ -33,10 +33,10 @@ class World:
     def ask(self, request: control.Request) -> list[actions.Action]:
         return self.do(events.Received(msgspec.json.encode(request)))
 
-    def told(self, event: events.Event) -> list[control.Message]:
+    def told(self, event: events.Event) -> list[control.ControlMessage]:
         return [action.message for action in self.do(event) if isinstance(action, actions.Send)]
 
-    def execute(self, execution: int, *bes: int) -> list[control.Message]:
+    def execute(self, execution: int, *bes: int) -> list[control.ControlMessage]:
         return self.told(events.Noticed(control.Executed("c", execution, list(bes))))
 
 
@@ -139,7 +139,7 @@ def test_what_waits_too_long_is_folded_and_what_is_being_sent_is_not() -> None:
 def test_what_the_storage_refuses_is_answered_and_the_next_request_begun(world: World) -> None:
     world.ask(PULL)
     world.ask(ATTACH)
-    problem = Problem("busy", "too much", retry_after=2.0)
+    problem = ProblemDetails("busy", "too much", retry_after=2.0)
     assert world.told(events.RequestFailed(problem)) == [control.Error("busy", "too much", 2, 2.0)]
     assert world.do(events.Taken()) == [actions.CarryOut(ATTACH)]
 

@@ -20,7 +20,7 @@ from tocsin.data.lake.table import Table
 from tocsin.data.sql.statements import CreateDataset, parse
 from tocsin.schema.arrow import arrow_type
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
-from tocsin.settings import Feeds
+from tocsin.settings import FeedsSettings
 
 APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
 UNKEYED = "CREATE DATASET Reports (id STRING, value BIGINT)"
@@ -43,7 +43,7 @@ class Ingesting:
         self.commits = 0
         self._spark, self._directory = spark, directory
         quick = {"retry_after_seconds": 0.05, "append_commit_ms": 0, "keyed_commit_ms": 0, **settings}
-        self._settings = msgspec.convert(quick, Feeds)
+        self._settings = msgspec.convert(quick, FeedsSettings)
         self.table = Table(directory / "dataset", self._schema())
         self.dead_letters = Table(directory / "dead-letters", DEAD_LETTERS)
         self.log = FeedLog(directory / "feed", slices, 1 << 20, positions(self.table, self.feed)).open()

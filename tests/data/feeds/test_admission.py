@@ -22,7 +22,7 @@ from tocsin.errors import BusyError, InvalidError, StorageError, UnavailableErro
 from tocsin.model.messages import Published
 from tocsin.schema.definitions import Column, Dataset, DatasetKind, Feed
 from tocsin.schema.types import parse_type
-from tocsin.settings import Feeds
+from tocsin.settings import FeedsSettings
 
 DATASET = Dataset(
     "Reports",
@@ -74,7 +74,7 @@ async def admission(log: Log) -> Admission:
 
 
 def made(log: Log, *, backlog: int = 0, **settings: float) -> Admission:
-    return Admission(FEED, DATASET, log, msgspec.convert(settings, Feeds), lambda: backlog)
+    return Admission(FEED, DATASET, log, msgspec.convert(settings, FeedsSettings), lambda: backlog)
 
 
 def record(name: str, **values: object) -> bytes:

@@ -25,11 +25,11 @@ from tocsin.model.messages import (
     Health,
     Listed,
     Loaded,
-    Outcome,
     Published,
     PublishedShares,
     Pulled,
     Result,
+    StatementOutcome,
 )
 from tocsin.model.terms import Asker, Terms, admit, fill_in
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
@@ -68,8 +68,8 @@ class MemoryCluster:
         self.status = Health("ok", channels=[ChannelHealth("Of", "waiting", 3)])
 
     async def apply(
-        self, text: str, directory: Path | None, told: Callable[[Outcome], None] = lambda _: None
-    ) -> list[Outcome]:
+        self, text: str, directory: Path | None, told: Callable[[StatementOutcome], None] = lambda _: None
+    ) -> list[StatementOutcome]:
         self._fail()
         outcomes = []
         for statement in parse(text):
@@ -79,7 +79,7 @@ class MemoryCluster:
             told(outcomes[-1])
         return outcomes
 
-    async def check(self, text: str) -> list[Outcome]:
+    async def check(self, text: str) -> list[StatementOutcome]:
         self._fail()
         before = dict(self.definitions)
         try:
@@ -92,7 +92,7 @@ class MemoryCluster:
             raise statement.error(f"there is no dataset {statement.dataset}")
         return isinstance(statement, LoadDataset)
 
-    async def _outcome(self, statement: Statement) -> Outcome:
+    async def _outcome(self, statement: Statement) -> StatementOutcome:
         match statement:
             case CreateDataset(definition=definition) | CreateChannel(definition=definition):
                 return self._created(definition, statement)
@@ -103,22 +103,24 @@ class MemoryCluster:
                 return self._created(statement.feed(dataset, 16), statement)
             case Drop(what=what, name=name):
                 known = self.definitions.pop(name, None)
-                return Outcome(f"{what} {name}", "dropped" if known else "unchanged")
+                return StatementOutcome(f"{what} {name}", "dropped" if known else "unchanged")
             case Show(what=what):
-                return Outcome(f"show {what}", "shown", rows=self.rows(what.value))
+                return StatementOutcome(f"show {what}", "shown", rows=self.rows(what.value))
             case LoadDataset():
                 raise AssertionError("the server must not let it through")
         raise InvalidError("not here")
 
-    def _created(self, definition: Definition, statement: CreateDataset | CreateFeed | CreateChannel) -> Outcome:
+    def _created(
+        self, definition: Definition, statement: CreateDataset | CreateFeed | CreateChannel
+    ) -> StatementOutcome:
         before = self.definitions.get(definition.name)
         title = f"{type(definition).__name__.lower()} {definition.name}"
         if before == definition:
-            return Outcome(title, "unchanged")
+            return StatementOutcome(title, "unchanged")
         if before and not statement.or_replace:
-            return Outcome(title, "changed", "it differs")
+            return StatementOutcome(title, "changed", "it differs")
         self.definitions[definition.name] = definition
-        return Outcome(title, "replaced" if before else "created")
+        return StatementOutcome(title, "replaced" if before else "created")
 
     async def load(self, dataset: str, path: Path) -> Loaded:
         self._fail()

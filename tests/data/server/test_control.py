@@ -14,7 +14,7 @@ from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tests.data.server.running import running
 from tocsin.data.server import control
 from tocsin.model.histories import Cursor
-from tocsin.settings import Data, Settings
+from tocsin.settings import DataSettings, Settings
 
 Connect = Callable[..., AbstractAsyncContextManager[ClientConnection]]
 
@@ -22,7 +22,7 @@ Connect = Callable[..., AbstractAsyncContextManager[ClientConnection]]
 @pytest.fixture
 async def url(cluster: MemoryCluster, settings: Settings) -> AsyncIterator[str]:
     """The address of a server that takes messages of up to 64 KiB."""
-    data = Data(directory=settings.data.directory, port=0, max_request_bytes=1 << 16)
+    data = DataSettings(directory=settings.data.directory, port=0, max_request_bytes=1 << 16)
     async with running(cluster, Settings(data=data), demo_token="demo") as (url, _):
         yield url
 
@@ -259,7 +259,7 @@ async def test_a_brokers_token_names_one_broker(cluster: MemoryCluster, dial: Co
 
 
 async def test_a_control_socket_ends_when_its_token_is_revoked(cluster: MemoryCluster, settings: Settings) -> None:
-    tokens, data = MemoryTokens(), Data(directory=settings.data.directory, port=0)
+    tokens, data = MemoryTokens(), DataSettings(directory=settings.data.directory, port=0)
     cluster.brokers["north"] = "ws://north"
     async with running(cluster, Settings(data=data), tokens=tokens) as (url, _):
         target, headers = f"{url.replace('http', 'ws')}/control?broker=north", {"Authorization": "Bearer broker"}

@@ -19,7 +19,7 @@ from tocsin.data.server.app import create_app
 from tocsin.data.server.call import Operation
 from tocsin.data.server.operations import OPERATIONS
 from tocsin.log import JsonFormatter
-from tocsin.settings import Data, Settings
+from tocsin.settings import DataSettings, Settings
 
 SECRET = "secret of the server"
 WITH_BODY = [operation for operation in OPERATIONS if operation.body]
@@ -117,7 +117,7 @@ async def test_every_answer_has_the_careful_headers(client: httpx.AsyncClient) -
 @pytest.fixture
 async def small(cluster: MemoryCluster, settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """A server that takes bodies of up to 1024 bytes."""
-    data = Data(directory=settings.data.directory, max_request_bytes=1024)
+    data = DataSettings(directory=settings.data.directory, max_request_bytes=1024)
     app = create_app(cluster, MemoryTokens(), Settings(data=data))
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://tocsin", headers={"Authorization": "Bearer admin"}

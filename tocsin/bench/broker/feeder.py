@@ -52,7 +52,7 @@ class Feeder:
                 broker.send(control.Executed(CHANNEL, self.execution, held))
         return self.execution
 
-    def answer(self, attached: set[int], request: control.Request) -> control.Message:
+    def answer(self, attached: set[int], request: control.Request) -> control.ControlMessage:
         """The answer to a broker that has attached these so far."""
         match request:
             case control.Attach(id, _, parameters):
@@ -102,7 +102,7 @@ class Conversation:
         self.attached: set[int] = set()
         crowd.listen(one, self._take)
 
-    def send(self, message: control.Message) -> None:
+    def send(self, message: control.ControlMessage) -> None:
         """Tells the broker."""
         self._protocol.send_text(msgspec.json.encode(message))
         self._flush()

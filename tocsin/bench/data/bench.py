@@ -23,7 +23,7 @@ from tocsin.data.store import Store
 from tocsin.data.subscriptions import Subscriptions
 from tocsin.schema.arrow import arrow_type
 from tocsin.schema.definitions import Channel, Dataset
-from tocsin.settings import Channels
+from tocsin.settings import ChannelsSettings
 
 REPORT_BYTES = 500
 
@@ -55,7 +55,9 @@ class Bench:
         self.tables = {n: Table(directory / "datasets" / n, _schema(d)) for n, d in self.datasets.items()}
         self.subscriptions = Subscriptions(self.store, directory / "subscriptions")
         letters = DeadLetters(directory / "letters")
-        self.executor = Executor(spark, self.tables, self.subscriptions, self.store.set_aside, letters, Channels())
+        self.executor = Executor(
+            spark, self.tables, self.subscriptions, self.store.set_aside, letters, ChannelsSettings()
+        )
         self._results = {n: Results(n, directory / "results" / n, Cache(64 << 20)) for n in self.channels}
         self._compiled: dict[str, Compiled] = {}
 

@@ -20,7 +20,7 @@ from tocsin.http.failures import failure, unrouted
 from tocsin.http.origins import Guard
 from tocsin.http.script import PATH as SCRIPT
 from tocsin.http.script import script
-from tocsin.model.messages import Failure, Problem
+from tocsin.model.messages import Failure, ProblemDetails
 
 Call = Callable[[Request], Response]
 
@@ -37,7 +37,7 @@ def create_app(server: BrokerServer) -> Starlette:
         return answer(server.status())
 
     def subscriber(_: Request) -> Response:
-        problem = Problem("invalid", f"{PATH} is a WebSocket: connect to {server.url}, as docs/protocol.md says")
+        problem = ProblemDetails("invalid", f"{PATH} is a WebSocket: connect to {server.url}, as docs/protocol.md says")
         return answer(Failure(problem), 426, {"Upgrade": "websocket", "Connection": "Upgrade"})
 
     calls: dict[str, Call] = {

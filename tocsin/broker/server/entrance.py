@@ -13,7 +13,7 @@ from websockets.http11 import Request, Response
 
 from tocsin.errors import NotFoundError, TocsinError, UnavailableError
 from tocsin.http.origins import Origins
-from tocsin.model.messages import Failure, Problem
+from tocsin.model.messages import Failure, ProblemDetails
 
 PATH: Final = "/subscriber"
 RETRY_SECONDS: Final = 1
@@ -54,7 +54,7 @@ class Entrance:
 def refusal(error: TocsinError) -> Response:
     """The error as the answer to a handshake."""
     status = HTTPStatus(error.status)
-    body = msgspec.json.encode(Failure(Problem(error.code, str(error))))
+    body = msgspec.json.encode(Failure(ProblemDetails(error.code, str(error))))
     headers = Headers({"Connection": "close", "Content-Type": "application/json", "Content-Length": str(len(body))})
     if isinstance(error, UnavailableError):
         headers["Retry-After"] = str(RETRY_SECONDS)

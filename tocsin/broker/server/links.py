@@ -21,7 +21,7 @@ from tocsin.broker.server.driver import BrokerDriver
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.model import control, coordination
-from tocsin.model.messages import Broker, Failure
+from tocsin.model.messages import BrokerAddress, Failure
 from tocsin.tasks import until_one_ends
 from tocsin.trust import trust
 
@@ -188,7 +188,9 @@ class DataLink(Link):
 
     name = "data"
 
-    def __init__(self, driver: BrokerDriver, client: httpx.AsyncClient, broker: Broker, token: str, ca: str) -> None:
+    def __init__(
+        self, driver: BrokerDriver, client: httpx.AsyncClient, broker: BrokerAddress, token: str, ca: str
+    ) -> None:
         url = f"{str(client.base_url).rstrip('/')}/control?broker={quote(broker.name)}"
         super().__init__(driver, url, token, 5.0, ca)
         self._client, self._broker = client, broker

@@ -13,18 +13,18 @@ from tocsin.http import listening as sockets
 from tocsin.http.listening import Server, address, allow_files, config
 from tocsin.http.tls import tls
 from tocsin.log import get_logger
-from tocsin.settings import Broker
+from tocsin.settings import BrokerSettings
 
 log = get_logger(__name__)
 
 
-def bind(section: Broker) -> socket.socket:
+def bind(section: BrokerSettings) -> socket.socket:
     """A socket that holds the broker's address but does not accept yet."""
     return sockets.bind("broker", section.host, section.port)
 
 
 async def run(
-    section: Broker,
+    section: BrokerSettings,
     *,
     ca: str = "",
     listener: socket.socket | None = None,
@@ -57,7 +57,7 @@ async def run(
         await server.stop()
 
 
-def check(section: Broker) -> None:
+def check(section: BrokerSettings) -> None:
     """Raises SettingsError for what each setting allows but no broker can begin with."""
     if not section.token:
         raise SettingsError(
@@ -77,7 +77,7 @@ def check(section: Broker) -> None:
             raise SettingsError(f"broker.{key} = {url} is not allowed: it must begin with http:// or https://")
 
 
-def public_url(section: Broker, listener: socket.socket) -> str:
+def public_url(section: BrokerSettings, listener: socket.socket) -> str:
     """Where subscribers reach the broker."""
     if section.url:
         return section.url

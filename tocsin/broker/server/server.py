@@ -22,13 +22,13 @@ from tocsin.broker.server.entrance import Entrance
 from tocsin.broker.server.expiry import Expiry
 from tocsin.broker.server.links import CoordinatorLink, DataLink, Link
 from tocsin.broker.server.publications import PublicationSender
-from tocsin.broker.server.status import MOST_NAMES, BrokerHealth, BrokerStatus, cache_status, slow
+from tocsin.broker.server.status import MOST_NAMES, BrokerFigures, BrokerHealth, cache_status, slow
 from tocsin.http.demo import DEMO_TOKEN
 from tocsin.http.listening import is_loopback
 from tocsin.http.origins import Origins
 from tocsin.model import messages
 from tocsin.model.trust import Trust
-from tocsin.settings import Broker as Section
+from tocsin.settings import BrokerSettings
 from tocsin.trust import trust
 
 
@@ -38,7 +38,7 @@ class BrokerServer:
     ``url`` is where subscribers reach it, ``ca`` the file of a private authority that is trusted when it dials.
     """
 
-    def __init__(self, section: Section, url: str, ca: str = "") -> None:
+    def __init__(self, section: BrokerSettings, url: str, ca: str = "") -> None:
         limits = limits_of(section)
         demo_token = _demo_token(section)
         self.name, self.url, self.access = section.name, url, BrokerAccess(demo_token)
@@ -67,7 +67,7 @@ class BrokerServer:
         self._client = _client(section, ca)
         self._publications = PublicationSender(self._client, self._driver.feed)
         self._coordinator = CoordinatorLink(self._driver, section.coordinator, section.token, ca)
-        broker = messages.Broker(section.name, url)
+        broker = messages.BrokerAddress(section.name, url)
         self._data = DataLink(self._driver, self._client, broker, section.data_token, ca)
         self._expiry = Expiry(section.name, section.token)
         self._ping_seconds = section.ping_seconds
@@ -105,11 +105,11 @@ class BrokerServer:
             status = "starting"
         return BrokerHealth(status, linked["coordinator"], linked["data"], warning, missing, setbacks)
 
-    def status(self) -> BrokerStatus:
+    def status(self) -> BrokerFigures:
         """All figures."""
         holdings, connections, names = self._core.holdings, self.connections, slow(self._core)
         incoming, outgoing = self._core.load(asyncio.get_running_loop().time())
-        return BrokerStatus(
+        return BrokerFigures(
             broker=self.name,
             url=self.url,
             health=self.health(),
@@ -132,18 +132,18 @@ class BrokerServer:
         self.connections.entrance.open = True
 
 
-def limits_of(section: Section) -> BrokerLimits:
+def limits_of(section: BrokerSettings) -> BrokerLimits:
     """The core's limits; what is no setting has its default."""
     settings = msgspec.structs.asdict(section)
     return BrokerLimits(**{name: settings[name] for name in BrokerLimits.__struct_fields__ if name in settings})
 
 
-def _demo_token(section: Section) -> str | None:
+def _demo_token(section: BrokerSettings) -> str | None:
     """What a broker shows to the coordinator is an operator's too where everybody on the machine knows it."""
     return DEMO_TOKEN if section.token == DEMO_TOKEN and is_loopback(section.host) else None
 
 
-def _policy(section: Section) -> Callable[[Callable[[int], int]], EvictionPolicy]:
+def _policy(section: BrokerSettings) -> Callable[[Callable[[int], int]], EvictionPolicy]:
     policies: dict[str, Callable[[Callable[[int], int]], EvictionPolicy]] = {
         "least-recently-used": lambda _: LeastRecentlyUsed(),
         "least-subscribed": LeastSubscribed,
@@ -152,7 +152,7 @@ def _policy(section: Section) -> Callable[[Callable[[int], int]], EvictionPolicy
     return policies[section.cache_policy]
 
 
-def _client(section: Section, ca: str) -> httpx.AsyncClient:
+def _client(section: BrokerSettings, ca: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         base_url=section.data,
         headers={"Authorization": f"Bearer {section.data_token}"},

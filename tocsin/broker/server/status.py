@@ -34,7 +34,7 @@ class CacheStatus(msgspec.Struct, frozen=True):
     evicted: int
 
 
-class BrokerStatus(msgspec.Struct, frozen=True):
+class BrokerFigures(msgspec.Struct, frozen=True):
     """A broker as of now.
 
     ``connections`` are open, ``online`` of the ``subscribers`` are logged in. ``subscriptions`` are those of

@@ -26,7 +26,7 @@ _LEFT: Final = {Code.ELSEWHERE, GOING_AWAY}
 
 
 @dataclass
-class BrokerConnection:
+class BrokerSession:
     """A connection: until it is welcomed it has a ``deadline``."""
 
     number: int
@@ -49,8 +49,8 @@ class Connector:
         self._rules = rules
         self._random = random
         self._state = ConnectionState.STOPPED
-        self._main: BrokerConnection | None = None
-        self._next: BrokerConnection | None = None
+        self._main: BrokerSession | None = None
+        self._next: BrokerSession | None = None
         self._url: str | None = None
         self._opened = 0
         self._failures = 0
@@ -185,7 +185,7 @@ class Connector:
         ]
         return min([*times, *([self._until] if self._until is not None else [])], default=None)
 
-    def _find(self, number: int) -> BrokerConnection | None:
+    def _find(self, number: int) -> BrokerSession | None:
         if self._main and self._main.number == number:
             return self._main
         return self._next if self._next and self._next.number == number else None
@@ -199,28 +199,28 @@ class Connector:
         self._until = now + self._rules.ask_seconds
         return [*self._become(ConnectionState.ASKING), AskBroker()]
 
-    def _open(self, now: float, url: str) -> BrokerConnection:
+    def _open(self, now: float, url: str) -> BrokerSession:
         self._opened += 1
-        return BrokerConnection(self._opened, url, now + self._rules.login_seconds)
+        return BrokerSession(self._opened, url, now + self._rules.login_seconds)
 
     def _connect(self, now: float, url: str) -> list[Action]:
         self._until = None
         self._main = self._open(now, url)
         return [*self._become(ConnectionState.CONNECTING), Open(self._main.number, url)]
 
-    def _close(self, connection: BrokerConnection) -> Close:
+    def _close(self, connection: BrokerSession) -> Close:
         """Lets a connection go. A login without an answer may still arrive, and replace a later connection."""
         if connection.entered and connection.welcomed is None:
             self._excused.add(connection.url)
         return Close(connection.number)
 
-    def _excuses(self, connection: BrokerConnection) -> bool:
+    def _excuses(self, connection: BrokerSession) -> bool:
         """Whether it may be an own earlier login that has replaced this connection; once for each such broker."""
         excused = connection.url in self._excused
         self._excused.discard(connection.url)
         return excused
 
-    def _overtakes(self, connection: BrokerConnection) -> bool:
+    def _overtakes(self, connection: BrokerSession) -> bool:
         """Whether it is the next connection that has replaced this one, so that no earlier login is to blame."""
         following = self._next
         return (
@@ -240,7 +240,7 @@ class Connector:
         assert self._main
         return self._become(ConnectionState.ENTERING if self._main.entered else ConnectionState.CONNECTING)
 
-    def _retry(self, now: float, connection: BrokerConnection, code: int) -> list[Action]:
+    def _retry(self, now: float, connection: BrokerSession, code: int) -> list[Action]:
         served = connection.welcomed is not None
         if connection.welcomed is not None and now - connection.welcomed >= self._rules.steady_seconds:
             self._failures = 0

@@ -21,11 +21,11 @@ from tocsin.http.envelope import Envelope
 from tocsin.http.failures import failure, unrouted
 from tocsin.http.origins import Guard, Origins
 from tocsin.http.script import PATH as SCRIPT
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import CoordinatorSettings
 
 
 def create_app(
-    driver: CoordinatorDriver, gate: Authenticator, watch: StoreWatch, settings: Coordinator, demo: bool = False
+    driver: CoordinatorDriver, gate: Authenticator, watch: StoreWatch, settings: CoordinatorSettings, demo: bool = False
 ) -> Starlette:
     """The server of a coordinator, not yet listening."""
     calls, links = CoordinatorCalls(driver, gate, settings, watch), Links(driver, gate, settings.link_bytes)

@@ -26,7 +26,7 @@ from tocsin.http.failures import failure
 from tocsin.http.script import script
 from tocsin.model.messages import BareHealth, BrokerName, BrokerUrl
 from tocsin.model.terms import Groups
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import CoordinatorSettings
 
 _MOST_BYTES: Final = 64 << 10
 _RETRY_SECONDS: Final = 1
@@ -64,7 +64,7 @@ class CoordinatorCalls:
     """The calls of one coordinator. Every refusal is answered in the shape of :mod:`tocsin.http.failures`."""
 
     def __init__(
-        self, driver: CoordinatorDriver, gate: Authenticator, settings: Coordinator, watch: StoreWatch
+        self, driver: CoordinatorDriver, gate: Authenticator, settings: CoordinatorSettings, watch: StoreWatch
     ) -> None:
         self._driver, self._gate, self._registration, self._watch = driver, gate, settings.registration, watch
         self._quota = Quota(settings.registrations_each, settings.registrations, lambda: driver.now)

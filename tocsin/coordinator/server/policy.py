@@ -7,10 +7,10 @@ from tocsin.balance.placement.placement import Placement
 from tocsin.balance.policies import placement
 from tocsin.coordinator.balancing import Planners
 from tocsin.coordinator.limits import CoordinatorLimits
-from tocsin.settings.coordinator import DAY, Coordinator
+from tocsin.settings.coordinator import DAY, CoordinatorSettings
 
 
-def limits(settings: Coordinator) -> CoordinatorLimits:
+def limits(settings: CoordinatorSettings) -> CoordinatorLimits:
     """How long the core waits, and how fast it moves subscribers."""
     return CoordinatorLimits(
         grace=settings.grace_seconds,
@@ -29,12 +29,12 @@ def limits(settings: Coordinator) -> CoordinatorLimits:
     )
 
 
-def planners(settings: Coordinator) -> Planners:
+def planners(settings: CoordinatorSettings) -> Planners:
     """What keeps the loads even; a planner that does not exist is an InvalidError."""
     return Planners.by_name(settings.migration, settings.shuffle, thresholds(settings))
 
 
-def thresholds(settings: Coordinator) -> Thresholds:
+def thresholds(settings: CoordinatorSettings) -> Thresholds:
     """When plans are made, and which are let through. Where the settings have 0 for "never" or "any", it is None."""
     return Thresholds(
         alpha=settings.alpha,
@@ -55,6 +55,6 @@ def thresholds(settings: Coordinator) -> Thresholds:
     )
 
 
-def newcomers(settings: Coordinator) -> Placement:
+def newcomers(settings: CoordinatorSettings) -> Placement:
     """Where newcomers go; a placement that does not exist is an InvalidError."""
     return placement(settings.placement)

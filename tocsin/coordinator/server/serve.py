@@ -25,7 +25,7 @@ from tocsin.http.doorway import Doorways
 from tocsin.http.listening import ADDRESS, Server, address, allow_files, config, note_address
 from tocsin.http.tls import tls
 from tocsin.log import get_logger
-from tocsin.settings.coordinator import Coordinator as Settings
+from tocsin.settings.coordinator import CoordinatorSettings
 from tocsin.tasks import until_one_ends
 
 log = get_logger(__name__)
@@ -34,13 +34,13 @@ log = get_logger(__name__)
 _MESSAGE_BYTES: Final = 64 << 20
 
 
-def bind(settings: Settings) -> socket.socket:
+def bind(settings: CoordinatorSettings) -> socket.socket:
     """A socket that holds the server's address but does not accept yet."""
     return sockets.bind("coordinator", settings.host, settings.port)
 
 
 async def run(
-    settings: Settings,
+    settings: CoordinatorSettings,
     *,
     demo: bool = False,
     listening: Callable[[str], None] | None = None,
@@ -75,7 +75,7 @@ async def run(
         await until_one_ends(_serve(app, settings, listener, files, listening), driver.run(), watch.run())
 
 
-async def _opened(settings: Settings) -> CoordinatorStore:
+async def _opened(settings: CoordinatorSettings) -> CoordinatorStore:
     return await asyncio.to_thread(open_store, settings)
 
 
@@ -88,7 +88,7 @@ def _warm_up(planners: Planners) -> None:
 
 async def _serve(
     app: Any,
-    settings: Settings,
+    settings: CoordinatorSettings,
     listener: socket.socket,
     files: dict[str, Any],
     listening: Callable[[str], None] | None,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from tocsin.coordinator.store import CoordinatorStore
 from tocsin.coordinator.store.sqlite import SqliteStore
 from tocsin.errors import SettingsError
-from tocsin.settings.coordinator import Coordinator
+from tocsin.settings.coordinator import CoordinatorSettings
 
 _POSTGRESQL = ("postgresql://", "postgres://")
 
 
-def open_store(settings: Coordinator) -> CoordinatorStore:
+def open_store(settings: CoordinatorSettings) -> CoordinatorStore:
     """Opens it, not yet claimed: a file in the coordinator's directory, or the database at ``coordinator.store``."""
     if not settings.store:
         return SqliteStore(settings.directory / "coordinator.sqlite")

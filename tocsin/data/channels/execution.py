@@ -32,7 +32,7 @@ from tocsin.data.store import SetAside
 from tocsin.data.subscriptions import Segments, Subscriptions
 from tocsin.data.subscriptions.ids import IdArray, ascending, without
 from tocsin.log import get_logger
-from tocsin.settings import Channels
+from tocsin.settings import ChannelsSettings
 
 log = get_logger(__name__)
 
@@ -70,7 +70,7 @@ class Executor:
         subscriptions: Subscriptions,
         set_aside: SetAside,
         letters: DeadLetters,
-        settings: Channels,
+        settings: ChannelsSettings,
     ) -> None:
         self._spark, self._tables, self._subscriptions = spark, tables, subscriptions
         self._set_aside, self._letters, self._settings = set_aside, letters, settings

@@ -25,7 +25,7 @@ from tocsin.data.lake.table import Table
 from tocsin.data.results import Results
 from tocsin.errors import UnavailableError
 from tocsin.log import get_logger
-from tocsin.settings import Channels
+from tocsin.settings import ChannelsSettings
 
 log = get_logger(__name__)
 
@@ -71,7 +71,7 @@ class Runner:
         spark: SparkSession,
         executor: Executor,
         tables: Mapping[str, Table],
-        settings: Channels,
+        settings: ChannelsSettings,
         executed: Callable[[Execution], None],
         failing: Callable[[str, str], None] = lambda _channel, _reason: None,
     ) -> None:

@@ -17,7 +17,7 @@ class Action(msgspec.Struct, frozen=True):
 class Send(Action, frozen=True):
     """Send a message; there is no other before the driver says that it was taken."""
 
-    message: control.Message
+    message: control.ControlMessage
 
 
 class CarryOut(Action, frozen=True):

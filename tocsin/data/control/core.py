@@ -50,7 +50,7 @@ class _Turn:
 
     def __init__(self, request: Work | None = None, begun: Position | None = None) -> None:
         self.request, self.begun = request, begun
-        self.outcome: events.Outcome | control.Message | None = None
+        self.outcome: events.Outcome | control.ControlMessage | None = None
         self.over = False
 
 
@@ -148,11 +148,11 @@ class ControlCore:
             self._sending = True
             self._actions.append(Send(message))
 
-    def _answer(self, turn: _Turn, outcome: events.Outcome | control.Message) -> control.Message:
+    def _answer(self, turn: _Turn, outcome: events.Outcome | control.ControlMessage) -> control.ControlMessage:
         """What is said to a request now."""
         turn.outcome, turn.over = None, True
         match turn.request, outcome:
-            case _, control.Message():
+            case _, control.ControlMessage():
                 return outcome
             case control.Attach() as request, events.Subscribed():
                 return self._attached(turn, request, outcome)
@@ -164,7 +164,7 @@ class ControlCore:
                 return control.Error.of(problem, request.id if request else None)
         raise AssertionError(f"{type(outcome).__name__} is no outcome of {turn.request}")
 
-    def _attached(self, turn: _Turn, request: control.Attach, outcome: events.Subscribed) -> control.Message:
+    def _attached(self, turn: _Turn, request: control.Attach, outcome: events.Subscribed) -> control.ControlMessage:
         position = self._present(turn, outcome.channel)
         if position is None:
             return _gone(request.id, outcome.channel)
@@ -182,7 +182,7 @@ class ControlCore:
             seconds=outcome.seconds,
         )
 
-    def _results(self, turn: _Turn, request: control.Pull, part: Pulled) -> control.Message:
+    def _results(self, turn: _Turn, request: control.Pull, part: Pulled) -> control.ControlMessage:
         position = self._present(turn, request.channel)
         if position is None:
             return _gone(request.id, request.channel)

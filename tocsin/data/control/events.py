@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tocsin.model.control import Notice
-from tocsin.model.messages import Problem, Pulled
+from tocsin.model.messages import ProblemDetails, Pulled
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -67,4 +67,4 @@ class PartRead(Outcome, frozen=True):
 class RequestFailed(Outcome, frozen=True):
     """The storage has refused a request, or failed."""
 
-    problem: Problem
+    problem: ProblemDetails

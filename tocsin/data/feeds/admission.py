@@ -16,7 +16,7 @@ from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
 from tocsin.model.messages import Published, PublishedShares
 from tocsin.schema.definitions import Dataset, Feed
 from tocsin.schema.records import Batch, RecordDecoder
-from tocsin.settings import Feeds
+from tocsin.settings import FeedsSettings
 
 # A smaller body is decoded in a fraction of a millisecond, and a thread would cost more than it frees. With bad records
 # it takes some milliseconds at most.
@@ -41,7 +41,7 @@ class Admission:
     """
 
     def __init__(
-        self, feed: Feed, dataset: Dataset, feed_log: FeedLog, settings: Feeds, backlog: Callable[[], int]
+        self, feed: Feed, dataset: Dataset, feed_log: FeedLog, settings: FeedsSettings, backlog: Callable[[], int]
     ) -> None:
         self._feed, self._log, self._settings, self._backlog = feed, feed_log, settings, backlog
         self._decoder = RecordDecoder(dataset, feed.sliced_by, bound=feed.terms.bound)

@@ -27,7 +27,7 @@ from tocsin.data.lake.table import VERSION, Table
 from tocsin.errors import StorageError
 from tocsin.log import get_logger
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
-from tocsin.settings import Feeds
+from tocsin.settings import FeedsSettings
 
 log = get_logger(__name__)
 
@@ -71,7 +71,7 @@ class Ingestion:
         log_path: Path,
         scratch: Path,
         seen: SeenIds | None,
-        settings: Feeds,
+        settings: FeedsSettings,
         committed: Callable[[], None],
     ) -> None:
         self.feed, self.dataset, self.table = feed, dataset, table

@@ -11,7 +11,7 @@ from tocsin.data.attachment import Attachment
 from tocsin.data.control.core import Position
 from tocsin.model.control import Notice
 from tocsin.model.histories import Cursor
-from tocsin.model.messages import Health, Listed, Loaded, Outcome, Published, PublishedShares, Pulled
+from tocsin.model.messages import Health, Listed, Loaded, Published, PublishedShares, Pulled, StatementOutcome
 from tocsin.model.terms import Asker
 
 
@@ -30,8 +30,8 @@ class DataCluster(Protocol):
     """
 
     async def apply(
-        self, text: str, directory: Path | None, told: Callable[[Outcome], None] = lambda _: None
-    ) -> list[Outcome]:
+        self, text: str, directory: Path | None, told: Callable[[StatementOutcome], None] = lambda _: None
+    ) -> list[StatementOutcome]:
         """Carries the statements out, in order, once all of them have been checked.
 
         Each outcome is ``told``, from any thread, as soon as there is one: also those before a statement that fails.
@@ -41,7 +41,7 @@ class DataCluster(Protocol):
         """
         ...
 
-    async def check(self, text: str) -> list[Outcome]:
+    async def check(self, text: str) -> list[StatementOutcome]:
         """What applying the statements would do. Of LOAD, only whether there is such a dataset."""
         ...
 

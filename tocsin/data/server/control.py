@@ -105,7 +105,7 @@ class ControlDriver:
     def __init__(self, websocket: WebSocket, cluster: DataCluster, broker: str) -> None:
         self._websocket, self._cluster, self._broker = websocket, cluster, broker
         self._core = ControlCore(broker, cluster, MOST_IDS)
-        self._outgoing: asyncio.Queue[control.Message] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[control.ControlMessage] = asyncio.Queue()
         self._wanted: asyncio.Queue[actions.CarryOut | actions.ReadOn] = asyncio.Queue()
         self._parts: AsyncGenerator[Pulled, None] | None = None
         self._idle = asyncio.Event()
@@ -190,13 +190,13 @@ class ControlDriver:
         if parts:
             await parts.aclose()
 
-    async def _send(self, message: control.Message) -> None:
+    async def _send(self, message: control.ControlMessage) -> None:
         large = isinstance(message, control.Results) and sum(one.bytes for one in message.results) > _LARGE
         text = await asyncio.to_thread(_text_of, message) if large else _text_of(message)
         await self._websocket.send_text(text)
 
 
-def _text_of(message: control.Message) -> str:
+def _text_of(message: control.ControlMessage) -> str:
     return msgspec.json.encode(message).decode()
 
 

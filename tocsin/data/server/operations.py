@@ -35,7 +35,7 @@ def _definitions(thing: Thing) -> Iterator[Operation]:
         paper=f"create{thing}",
         group=group,
         body=Body({"text/sql": _SQL, "application/json": messages.Statement}, _EXAMPLES[thing]),
-        answers={201: messages.Outcome, 200: messages.Outcome},
+        answers={201: messages.StatementOutcome, 200: messages.StatementOutcome},
         errors=(400, 409, 413),
     )
     yield _listing(Listing(plural), group)
@@ -47,7 +47,7 @@ def _definitions(thing: Thing) -> Iterator[Operation]:
         f"Drop a {thing}",
         paper=f"drop{thing}",
         group=group,
-        answers={200: messages.Outcome},
+        answers={200: messages.StatementOutcome},
         errors=(400, 404, 409),
     )
 
@@ -151,8 +151,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Done again with another URL, it changes the URL.",
         paper="createbroker",
         group="Brokers",
-        body=Body({"application/json": messages.Broker}, '{"name": "north", "url": "ws://127.0.0.1:8801"}'),
-        answers={201: messages.Broker},
+        body=Body({"application/json": messages.BrokerAddress}, '{"name": "north", "url": "ws://127.0.0.1:8801"}'),
+        answers={201: messages.BrokerAddress},
         errors=(400,),
     ),
     _listing(Listing.BROKERS, "Brokers"),
@@ -214,7 +214,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "The moving average of what each BE subscription brings, in bytes per second.",
         group="Brokers",
         body=Body({"application/json": messages.RatesWanted}, '{"ids": [1, 2]}'),
-        answers={200: messages.Rates},
+        answers={200: messages.RatesFound},
         errors=(400, 404, 413),
     ),
     Operation(

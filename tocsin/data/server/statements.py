@@ -36,9 +36,9 @@ async def apply(call: Call) -> Response:
     """Carries out the statements of an application file; if one fails, says what those before it did."""
     text = await _text(call)
     await _parsed(text)
-    outcomes: list[messages.Outcome] = []
+    outcomes: list[messages.StatementOutcome] = []
 
-    def told(outcome: messages.Outcome) -> None:
+    def told(outcome: messages.StatementOutcome) -> None:
         outcomes.append(outcome)
         _report(call, outcome)
 
@@ -145,7 +145,7 @@ def _name(call: Call, thing: Thing) -> str:
     return call.name
 
 
-def _report(call: Call, outcome: messages.Outcome) -> None:
+def _report(call: Call, outcome: messages.StatementOutcome) -> None:
     if outcome.action not in ("shown", "unchanged"):
         by = call.caller and call.caller.name
         log.info("statement applied", statement=outcome.statement, action=outcome.action, by=by)

@@ -16,7 +16,7 @@ log = get_logger(__name__)
 
 async def register(call: Call) -> Response:
     """Makes a broker known."""
-    broker = await call.decode(messages.Broker)
+    broker = await call.decode(messages.BrokerAddress)
     call.require_broker(broker.name)
     await call.cluster.register_broker(broker.name, broker.url)
     log.info("broker registered", broker=broker.name, url=broker.url)
@@ -49,4 +49,4 @@ async def results(call: Call) -> Response:
 async def rates(call: Call) -> Response:
     """How many bytes per second subscriptions bring."""
     wanted = await call.decode(messages.RatesWanted)
-    return answer(messages.Rates(await call.cluster.rates(wanted.ids)))
+    return answer(messages.RatesFound(await call.cluster.rates(wanted.ids)))
