@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tests.broker.world import NOTES, DataCluster, verify
+from tests.broker.world import NOTES, DataClusterModel, verify
 from tocsin.broker import actions, events
 from tocsin.broker.core import BrokerCore
 from tocsin.broker.limits import BrokerLimits
@@ -90,7 +90,7 @@ class Network:
     def __init__(self, seed: int, people: int = 3) -> None:
         self.random = random.Random(seed)
         self.now = 0.0
-        self.cluster = DataCluster()
+        self.cluster = DataClusterModel()
         self.nodes = {name: self._node(name) for name in ("a", "b")}
         self.people = [Person(f"p{n}") for n in range(people)]
         self.places = {person.name: Place(self.random.choice("ab"), 1) for person in self.people}

@@ -19,9 +19,9 @@ from tocsin.broker.limits import BrokerLimits
 from tocsin.errors import UnauthorizedError
 from tocsin.model import coordination, subscriber
 from tocsin.model.subscriber import Held
-from tocsin.simulate.cluster import DataCluster, result
+from tocsin.simulate.cluster import DataClusterModel, result
 
-__all__ = ["NOTES", "Bench", "DataCluster", "closed", "notes", "result", "sent", "told", "verify"]
+__all__ = ["NOTES", "Bench", "DataClusterModel", "closed", "notes", "result", "sent", "told", "verify"]
 
 NOTES = msgspec.json.Decoder(subscriber.Answer)
 
@@ -42,7 +42,7 @@ class Bench:
     def __init__(self, limits: BrokerLimits | None = None, **options: Any) -> None:
         self.core = BrokerCore("a", "ws://a", verify, limits=limits, **options)
         self.now = 0.0
-        self.cluster = DataCluster(now=lambda: self.now)
+        self.cluster = DataClusterModel(now=lambda: self.now)
         self.did: list[actions.Action] = []
 
     def do(self, event: events.Event) -> list[actions.Action]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from tests.broker.world import DataCluster
+from tests.broker.world import DataClusterModel
 from tests.coordinator.server.live import LiveBroker
 from tests.coordinator.server.running import WAIT_SECONDS, Running
 from tests.network.process import ServerProcess, free_port
@@ -91,7 +91,7 @@ async def _running(directory: Path) -> AsyncIterator[tuple[Running, dict[str, Li
         await process.start()
         with closing(SqliteStore(directory / "coordinator" / "coordinator.sqlite")) as store:
             key = store.keyring().signing
-        data = DataCluster()
+        data = DataClusterModel()
         async with httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False) as http, AsyncExitStack() as stack:
             coordinator = Running(process.url, key, http)
             brokers = {

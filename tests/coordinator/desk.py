@@ -13,7 +13,7 @@ from tocsin.coordinator.actions import Action, Decide, Reply, Send
 from tocsin.coordinator.actions import StoreBatch as StoreAction
 from tocsin.coordinator.answers import Registered
 from tocsin.coordinator.balancing import Planners
-from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.core import CoordinatorCore
 from tocsin.coordinator.events import BatchStored, Event, Received, RegisterUser, RequestBroker, SignOfLife, Tick
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store import CoordinatorStore
@@ -57,7 +57,7 @@ class Desk:
         """The coordinator begins with what is stored; nobody is connected."""
         self.links.clear()
         state = self.store.read()
-        self.core = Coordinator(state, self.now, placement(self.placement), self.planners, self.limits)
+        self.core = CoordinatorCore(state, self.now, placement(self.placement), self.planners, self.limits)
 
     def handle(self, event: Event) -> list[Action]:
         """What comes of an event in the end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.coordinator.desk import Desk
-from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
+from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
 from tocsin.coordinator.deviation import Deviation
 from tocsin.coordinator.events import AskStatus, Lost
 from tocsin.model.coordination import Load, Presence
@@ -114,4 +114,4 @@ def test_a_span_that_cannot_be_hurts_nobody(span: float) -> None:
 
 
 def test_a_broker_that_has_and_plans_nothing_deviates_by_nothing() -> None:
-    assert BrokerStatus("a", "ws://a", "serving", 0, 0, 0.0, 0.0, 0.0).deviation == 0.0
+    assert BrokerSummary("a", "ws://a", "serving", 0, 0, 0.0, 0.0, 0.0).deviation == 0.0

@@ -18,7 +18,7 @@ from tests.coordinator.desk import START, held, planners
 from tocsin.balance.policies import placement
 from tocsin.coordinator.actions import Action, Close, Decide, Reply, Send, StoreBatch
 from tocsin.coordinator.answers import Located, Registered
-from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.core import CoordinatorCore
 from tocsin.coordinator.events import (
     BatchStored,
     Event,
@@ -96,7 +96,7 @@ class World:
         self._begin()
 
     def _begin(self) -> None:
-        self.core = Coordinator(self.store.read(), self.now, placement("two-choices"), planners(), LIMITS)
+        self.core = CoordinatorCore(self.store.read(), self.now, placement("two-choices"), planners(), LIMITS)
 
     def tell(self, event: Event) -> None:
         """The coordinator is told something, and what it wants done is on its way."""

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
+from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
 
 
 def status(loads: Sequence[float], decision: str = "", people: Sequence[int] = ()) -> NetworkStatus:
     """A network whose brokers have these loads."""
     counts = people or [10] * len(loads)
     brokers = [
-        BrokerStatus(f"b{n}", f"ws://b{n}", "serving", counts[n], counts[n], load, load / 10, load)
+        BrokerSummary(f"b{n}", f"ws://b{n}", "serving", counts[n], counts[n], load, load / 10, load)
         for n, load in enumerate(loads)
     ]
     mean = float(np.mean(loads))

@@ -18,7 +18,16 @@ from tocsin.experiment.series.course import RunKey, courses
 from tocsin.experiment.series.simulator import policy, simulate_run
 from tocsin.experiment.simulation.sections import sections
 from tocsin.experiment.simulation.study import ALPHAS, BETAS, Thousands
-from tocsin.simulate.scenario import Broker, Channel, Lines, Places, Rates, Scenario, Visits, Wishes
+from tocsin.simulate.scenario import (
+    BackendSubscriptions,
+    InitialLocations,
+    RateChanges,
+    Scenario,
+    ScenarioBroker,
+    ScenarioChannel,
+    SubscriptionChanges,
+    Visits,
+)
 from tocsin.simulate.scenarios.paper import Paper, paper
 
 TINY = Paper(subscribers=60, lines_each=3, seconds=120.0, subscribing=40.0)
@@ -56,13 +65,13 @@ def test_what_brokers_have_to_send_is_known_beforehand() -> None:
     scenario = Scenario(
         "hand-made",
         100.0,
-        [Broker("a"), Broker("b")],
-        [Channel("c", 10.0)],
-        Lines([0, 0], [100.0, 900.0]),
-        Places([0.0] * 3, [0.0] * 3),
+        [ScenarioBroker("a"), ScenarioBroker("b")],
+        [ScenarioChannel("c", 10.0)],
+        BackendSubscriptions([0, 0], [100.0, 900.0]),
+        InitialLocations([0.0] * 3, [0.0] * 3),
         logins=Visits([0.0] * 3, [0, 1, 2]),
-        subscribes=Wishes([1.0] * 3, [0, 1, 2], [0, 0, 0]),
-        rates=Rates([75.0], [0], [300.0]),
+        subscribes=SubscriptionChanges([1.0] * 3, [0, 1, 2], [0, 0, 0]),
+        rates=RateChanges([75.0], [0], [300.0]),
     )
     assert mean_outgoing(scenario) == pytest.approx((10 + 30) / 2 * 3 / 2)
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.broker.cache import LeastRecentlyUsed, ResultCache
 from tocsin.broker.limits import BrokerLimits
-from tocsin.simulate.kept import Kept, Weight
 from tocsin.simulate.policy import Policy
-from tocsin.simulate.record import Record
+from tocsin.simulate.record import SimulationRecord
 from tocsin.simulate.scenario import Scenario, Visits
-from tocsin.simulate.scenarios.city import City, city
+from tocsin.simulate.scenarios.city import CityScenario, city
 from tocsin.simulate.scenarios.paper import Paper, paper
 from tocsin.simulate.simulation import INTERVAL, Level, Simulation
+from tocsin.simulate.weightcache import Weight, WeightCache
 
 SMALL = Paper(
     subscribers=30, brokers=3, channels=3, lines_each=8, each=(2, 5), seconds=204, subscribing=30, rate=(60.0, 10.0)
@@ -44,12 +44,12 @@ def coming_and_going(seed: int) -> Scenario:
     return msgspec.structs.replace(scenario, logouts=logouts, logins=logins)
 
 
-def played(level: Level, policy: Policy, cache_bytes: int = AMPLE, seed: int = 4) -> Record:
+def played(level: Level, policy: Policy, cache_bytes: int = AMPLE, seed: int = 4) -> SimulationRecord:
     limits = BrokerLimits(report_seconds=5.0, cache_bytes=cache_bytes)
     return Simulation(coming_and_going(seed), seed, policy, level, brokers=limits).run()
 
 
-def totals(record: Record, column: str) -> list[float]:
+def totals(record: SimulationRecord, column: str) -> list[float]:
     """Bytes of each broker over the whole run."""
     return [float(each) * INTERVAL for each in record.series(column).sum(axis=0)]
 
@@ -84,7 +84,7 @@ def test_whoever_was_moved_while_away_is_given_it_by_the_broker_it_returns_to() 
 
 def test_whoever_moves_again_and_again_without_being_away_is_given_nothing_twice() -> None:
     scenario, often = (
-        city(City(subscribers=40, seconds=900), 1),
+        city(CityScenario(subscribers=40, seconds=900), 1),
         Policy(thresholds=Thresholds(chance=0, target=None, cool_down=20)),
     )
     moved, unmoved = (Simulation(scenario, 1, policy).run() for policy in (often, STILL))
@@ -97,7 +97,7 @@ Steps = st.lists(st.tuples(st.sampled_from(["put", "put", "put", "ask", "close",
 
 @given(Steps, st.integers(0, 3000))
 def test_a_cache_that_only_writes_down_knows_what_the_real_one_has(steps: list[tuple[str, int]], limit: int) -> None:
-    kept, cache = Kept(limit), ResultCache(limit, LeastRecentlyUsed())
+    kept, cache = WeightCache(limit), ResultCache(limit, LeastRecentlyUsed())
     for execution, (step, be) in enumerate(steps):
         match step:
             case "put":

@@ -11,15 +11,24 @@ import pytest
 from tocsin.broker.limits import BrokerLimits
 from tocsin.client.core.actions import Deliver
 from tocsin.coordinator.events import Drain
-from tocsin.simulate.clock import START, Clock
-from tocsin.simulate.network import Conditions, Link, Network
+from tocsin.simulate.clock import START, VirtualClock
+from tocsin.simulate.network import Conditions, SimulatedConnection, SimulatedNetwork
 from tocsin.simulate.outlet import Outlet
-from tocsin.simulate.person import Person
 from tocsin.simulate.policy import Policy
-from tocsin.simulate.queueing import Queue, quantile
-from tocsin.simulate.record import Record
-from tocsin.simulate.scenario import Broker, Channel, Lines, Places, Rates, Scenario, Visits, Wishes
+from tocsin.simulate.queueing import OutgoingQueue, quantile
+from tocsin.simulate.record import SimulationRecord
+from tocsin.simulate.scenario import (
+    BackendSubscriptions,
+    InitialLocations,
+    RateChanges,
+    Scenario,
+    ScenarioBroker,
+    ScenarioChannel,
+    SubscriptionChanges,
+    Visits,
+)
 from tocsin.simulate.simulation import Level, Simulation
+from tocsin.simulate.subscriberhost import SubscriberHost
 from tocsin.simulate.system import Setup, System
 
 PEOPLE: Final = 20
@@ -36,23 +45,25 @@ def scenario(share: float) -> Scenario:
     return Scenario(
         "queue",
         300.0,
-        [Broker("only", capacity=capacity)],
-        [Channel("news", PERIOD)],
-        Lines([0] * len(SIZES), SIZES),
-        Places([0.0] * PEOPLE, [0.0] * PEOPLE),
+        [ScenarioBroker("only", capacity=capacity)],
+        [ScenarioChannel("news", PERIOD)],
+        BackendSubscriptions([0] * len(SIZES), SIZES),
+        InitialLocations([0.0] * PEOPLE, [0.0] * PEOPLE),
         logins=Visits([0.0] * PEOPLE, people),
-        subscribes=Wishes([2.0] * PEOPLE * len(SIZES), people * len(SIZES), [line for line in lines for _ in people]),
-        rates=Rates([20.5 * PERIOD] * len(SIZES), list(lines), [0.0] * len(SIZES)),
+        subscribes=SubscriptionChanges(
+            [2.0] * PEOPLE * len(SIZES), people * len(SIZES), [line for line in lines for _ in people]
+        ),
+        rates=RateChanges([20.5 * PERIOD] * len(SIZES), list(lines), [0.0] * len(SIZES)),
     )
 
 
-def played(share: float, level: Level) -> tuple[Record, list[float]]:
+def played(share: float, level: Level) -> tuple[SimulationRecord, list[float]]:
     """A run, and how long after its execution each notification was in its subscriber's hands."""
     simulation = Simulation(scenario(share), 1, Policy(balancing=False), level)
     late: list[float] = []
     clock = simulation.system.clock
 
-    def watch(person: Person) -> None:
+    def watch(person: SubscriberHost) -> None:
         def delivered(given: Deliver) -> None:
             late.append(clock.now - (START + 1.0 + given.note.e * PERIOD))
 
@@ -90,7 +101,7 @@ def loaded(limits: BrokerLimits | None = None) -> System:
         [], 1, Setup(CALM, limits or BrokerLimits(), store_seconds=0.0, answer_seconds=0.0, decide_seconds=0.0)
     )
     system.cluster.size = lambda be, execution: 600_000
-    system.start_broker("narrow", queue=Queue(100_000.0))
+    system.start_broker("narrow", queue=OutgoingQueue(100_000.0))
     system.advance(1.0)
     for number in range(10):
         system.join(f"s{number}")
@@ -120,26 +131,26 @@ def test_what_waits_leaves_at_the_brokers_speed() -> None:
 class Listener:
     """The other end of a connection, which writes down what comes when."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         self.heard: list[tuple[float, bytes | int]] = []
 
-    def received(self, link: Link, message: bytes) -> None:
+    def received(self, link: SimulatedConnection, message: bytes) -> None:
         self.heard.append((round(self._clock.now - START, 3), message))
 
-    def lost(self, link: Link, code: int) -> None:
+    def lost(self, link: SimulatedConnection, code: int) -> None:
         self.heard.append((round(self._clock.now - START, 3), code))
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         pass
 
 
 def test_frames_of_all_connections_leave_in_order_and_a_connection_ends_after_its_own() -> None:
-    clock = Clock()
-    network, outlet = Network(clock, Random(1), CALM), Outlet(clock, Queue(10.0))
-    accepted: list[Link] = []
+    clock = VirtualClock()
+    network, outlet = SimulatedNetwork(clock, Random(1), CALM), Outlet(clock, OutgoingQueue(10.0))
+    accepted: list[SimulatedConnection] = []
 
-    def accept(link: Link, purpose: str) -> Listener:
+    def accept(link: SimulatedConnection, purpose: str) -> Listener:
         accepted.append(link)
         return Listener(clock)
 

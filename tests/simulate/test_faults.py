@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from tocsin.cli.main import app
 from tocsin.model import control
 from tocsin.simulate.faults import campaign
-from tocsin.simulate.faults.campaign import Tally, outcome
-from tocsin.simulate.faults.schedule import Outcome
-from tocsin.simulate.network import Link
+from tocsin.simulate.faults.campaign import CampaignResult, run_schedule
+from tocsin.simulate.faults.schedule import ScheduleOutcome
+from tocsin.simulate.network import SimulatedConnection
 
 SEEDS = 200
 AT_ONCE = 20
@@ -43,7 +43,7 @@ FOUND = (
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
 def test_nothing_is_lost_twice_or_astray_whatever_happens(first: int) -> None:
-    outcomes = [outcome(seed) for seed in range(first, first + AT_ONCE)]
+    outcomes = [run_schedule(seed) for seed in range(first, first + AT_ONCE)]
     assert {each.seed: each.wrong for each in outcomes if each.wrong} == {}
     assert all(each.notes for each in outcomes)
     assert any(each.moves for each in outcomes)
@@ -51,21 +51,21 @@ def test_nothing_is_lost_twice_or_astray_whatever_happens(first: int) -> None:
 
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_wrong_once_holds(seed: int) -> None:
-    assert outcome(seed).wrong == []
+    assert run_schedule(seed).wrong == []
 
 
 def test_schedules_have_every_message_of_the_control_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent, send = set[type](), Link.send
+    sent, send = set[type](), SimulatedConnection.send
 
-    def note(self: Link, end: int, message: object) -> None:
+    def note(self: SimulatedConnection, end: int, message: object) -> None:
         sent.add(type(message))
         send(self, end, message)
 
-    monkeypatch.setattr(Link, "send", note)
+    monkeypatch.setattr(SimulatedConnection, "send", note)
     # Brokers show their token in the handshake.
     wanted = set(control.ControlMessage.__subclasses__()) - {control.Token}
     for seed in range(SEEDS):
-        outcome(seed)
+        run_schedule(seed)
         if wanted <= sent:
             return
     assert wanted - sent == set()
@@ -80,7 +80,7 @@ def test_the_same_seed_is_the_same_schedule_in_another_process() -> None:
         check=True,
         env=os.environ | {"PYTHONHASHSEED": "5"},
     )
-    assert told.stdout.strip() == outcome(7).fingerprint != outcome(8).fingerprint
+    assert told.stdout.strip() == run_schedule(7).fingerprint != run_schedule(8).fingerprint
 
 
 def test_the_last_line_is_the_verdict() -> None:
@@ -92,7 +92,7 @@ def test_the_last_line_is_the_verdict() -> None:
 def test_a_schedule_that_does_not_hold_is_named_with_the_command_that_replays_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    failed = Outcome(5, "0", 1, 1, 1, 1, ["p1 is lost"])
+    failed = ScheduleOutcome(5, "0", 1, 1, 1, 1, ["p1 is lost"])
     monkeypatch.setattr(campaign, "outcomes", lambda first, count, jobs: iter([failed]))
     result = CliRunner().invoke(app, ["simulate", "faults", "--first-seed", "5", "--seeds", "1"])
     assert result.exit_code == 1
@@ -108,8 +108,8 @@ def test_a_trace_shows_every_step() -> None:
 
 
 def test_the_fingerprint_of_many_is_that_of_each() -> None:
-    one, other = Tally(), Tally()
+    one, other = CampaignResult(), CampaignResult()
     for tally, prints in ((one, "ab"), (other, "ba")):
         for text in prints:
-            tally.add(Outcome(0, text, 0, 0, 0, 0))
+            tally.add(ScheduleOutcome(0, text, 0, 0, 0, 0))
     assert one.fingerprint != other.fingerprint

@@ -6,12 +6,12 @@ from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.instances.kinds import InstanceKind, make
 from tocsin.simulate.fluid import Fluid
 from tocsin.simulate.policy import Policy
-from tocsin.simulate.record import Record
+from tocsin.simulate.record import SimulationRecord
 
 SMALL = InstanceKind(300, 5, 60, (2, 6), skew=1.0)
 
 
-def run(policy: Policy, seed: int = 1) -> Record:
+def run(policy: Policy, seed: int = 1) -> SimulationRecord:
     return Fluid(*make(SMALL, 1), seed, policy, seconds=600).run()
 
 

@@ -18,7 +18,7 @@ from tocsin.data.control import pending
 from tocsin.data.control.events import RequestFailed
 from tocsin.model.histories import Cursor, meant
 from tocsin.model.subscriber import Cursors
-from tocsin.simulate.faults.campaign import outcome
+from tocsin.simulate.faults.campaign import run_schedule
 
 SEEDS = 80
 
@@ -161,4 +161,4 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*MUTANTS[name])
-    assert any(outcome(seed).wrong for seed in (*RARE, *range(SEEDS))), f"{SEEDS} schedules hold although {name}"
+    assert any(run_schedule(seed).wrong for seed in (*RARE, *range(SEEDS))), f"{SEEDS} schedules hold although {name}"

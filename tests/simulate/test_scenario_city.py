@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tocsin.errors import InvalidError
-from tocsin.simulate.scenario import Channel, Scenario, check, read, write
-from tocsin.simulate.scenarios.city import City, city
-from tocsin.simulate.scenarios.findings import Findings, Line
+from tocsin.simulate.scenario import Scenario, ScenarioChannel, check, read, write
+from tocsin.simulate.scenarios.city import CityScenario, city
+from tocsin.simulate.scenarios.findings import CitySubscription, Findings
 from tocsin.simulate.scenarios.order import check_order
-from tocsin.simulate.scenarios.tracks import Report, Tracks
+from tocsin.simulate.scenarios.tracks import CityTracks, Report
 
-SMALL = City(subscribers=60, seconds=900, arriving=60, deciding=60, online=(100, 200), offline=(20, 60))
+SMALL = CityScenario(subscribers=60, seconds=900, arriving=60, deciding=60, online=(100, 200), offline=(20, 60))
 SQUARE = "LINESTRING (0 0, 1000 0, 1000 1000)\nLINESTRING (1000 1000, 0 1000, 0 0)\n"
 
 
@@ -49,12 +49,12 @@ def test_all_tables_have_rows_that_can_happen(tmp_path: Path) -> None:
 
 
 def test_most_people_live_near_the_broker_in_the_middle() -> None:
-    middle, *others = nearest(city(City(seconds=60), 1))
+    middle, *others = nearest(city(CityScenario(seconds=60), 1))
     assert middle > 2 * max(others)
 
 
 def test_people_want_about_what_those_of_the_paper_wanted() -> None:
-    scenario = city(City(online=(3000, 3000)), 1)
+    scenario = city(CityScenario(online=(3000, 3000)), 1)
     assert 2000 < len(scenario.subscribes.at) < 2500
     assert 500 < len(scenario.lines.channel) < 700
 
@@ -71,7 +71,7 @@ def test_whoever_comes_back_in_another_district_follows_that_one() -> None:
 def test_people_walk_on_the_roads_of_a_map(tmp_path: Path) -> None:
     roads = tmp_path / "square.wkt"
     roads.write_text(SQUARE)
-    scenario = city(City(subscribers=20, seconds=300, roads=roads, arriving=30), 1)
+    scenario = city(CityScenario(subscribers=20, seconds=300, roads=roads, arriving=30), 1)
     check(scenario)
     assert scenario.moves.at
     places = zip(scenario.moves.x + scenario.subscribers.x, scenario.moves.y + scenario.subscribers.y, strict=True)
@@ -81,7 +81,7 @@ def test_people_walk_on_the_roads_of_a_map(tmp_path: Path) -> None:
 def test_people_of_a_trace_are_where_they_were(tmp_path: Path) -> None:
     nodes = {"p0": (0.0, 100.0), "c1": (500.0, 900.0), "e2": (400.0, 400.0)}
     path = trace(tmp_path / "trace.parquet", nodes)
-    scenario = city(City(trace=path, seconds=1800, arriving=1, brokers=3), 1)
+    scenario = city(CityScenario(trace=path, seconds=1800, arriving=1, brokers=3), 1)
     assert scenario.seconds == 120
     assert (scenario.subscribers.x, scenario.subscribers.y) == ([0.0, 500.0], [100.0, 900.0])
     rows = zip(scenario.moves.at, scenario.moves.subscriber, scenario.moves.x, scenario.moves.y, strict=True)
@@ -91,7 +91,7 @@ def test_people_of_a_trace_are_where_they_were(tmp_path: Path) -> None:
 
 def test_of_a_trace_without_publishers_the_people_report(tmp_path: Path) -> None:
     path = trace(tmp_path / "trace.parquet", {f"p{n}": (10.0 * n, 10.0) for n in range(20)}, speed=0)
-    scenario = city(City(trace=path, arriving=1), 1)
+    scenario = city(CityScenario(trace=path, arriving=1), 1)
     assert scenario.rates.at
     assert scenario.moves.at == []
 
@@ -99,13 +99,13 @@ def test_of_a_trace_without_publishers_the_people_report(tmp_path: Path) -> None
 def test_what_a_trace_cannot_be_is_said(tmp_path: Path) -> None:
     one = trace(tmp_path / "one.parquet", {"p0": (0.0, 0.0)})
     with pytest.raises(InvalidError, match=r"has 1 people .*; more cannot subscribe"):
-        city(City(subscribers=2, trace=one))
+        city(CityScenario(subscribers=2, trace=one))
     with pytest.raises(InvalidError, match="has 0 people"):
-        city(City(trace=trace(tmp_path / "none.parquet", {"e0": (0.0, 0.0)})))
+        city(CityScenario(trace=trace(tmp_path / "none.parquet", {"e0": (0.0, 0.0)})))
     with pytest.raises(InvalidError, match=r"in second 0 somebody is at -40000 m, .*; move the origin"):
-        city(City(trace=trace(tmp_path / "west.parquet", {"p0": (-40_000.0, 0.0)})))
+        city(CityScenario(trace=trace(tmp_path / "west.parquet", {"p0": (-40_000.0, 0.0)})))
     with pytest.raises(InvalidError, match=r"followed for 5 s; .* at least 10 s"):
-        city(City(trace=trace(tmp_path / "short.parquet", {"p0": (0.0, 0.0)}, seconds=5)))
+        city(CityScenario(trace=trace(tmp_path / "short.parquet", {"p0": (0.0, 0.0)}, seconds=5)))
 
 
 REPORTS = [
@@ -118,28 +118,30 @@ REPORTS = [
 @pytest.mark.parametrize(
     ("line", "rows"),
     [
-        (Line("EmergenciesOfType", event="fire"), [(10, 700), (20, 0)]),
-        (Line("EmergenciesAtLocation", location="A1"), [(10, 300), (20, 500)]),
-        (Line("EmergenciesOfTypeAtLocation", event="fire", location="B1"), [(10, 400), (20, 0)]),
-        (Line("EmergenciesOfTypeNearMe", event="fire", person=0, radius=250.0), [(10, 300), (20, 0)]),
-        (Line("EmergenciesOfTypeNearMe", event="fire", person=0, radius=1000.0), [(10, 700), (20, 0)]),
-        (Line("EmergenciesNearMe", event="flood", person=0), [(10, 300), (20, 500)]),
+        (CitySubscription("EmergenciesOfType", event="fire"), [(10, 700), (20, 0)]),
+        (CitySubscription("EmergenciesAtLocation", location="A1"), [(10, 300), (20, 500)]),
+        (CitySubscription("EmergenciesOfTypeAtLocation", event="fire", location="B1"), [(10, 400), (20, 0)]),
+        (CitySubscription("EmergenciesOfTypeNearMe", event="fire", person=0, radius=250.0), [(10, 300), (20, 0)]),
+        (CitySubscription("EmergenciesOfTypeNearMe", event="fire", person=0, radius=1000.0), [(10, 700), (20, 0)]),
+        (CitySubscription("EmergenciesNearMe", event="flood", person=0), [(10, 300), (20, 500)]),
     ],
 )
-def test_an_execution_finds_what_was_reported_since_the_one_before(line: Line, rows: list[tuple[float, float]]) -> None:
-    tracks = Tracks(20, np.full((2, 1, 2), 100.0), REPORTS)
-    rates = Findings(tracks, []).rates([Channel(line.channel, 10.0)], [line])
+def test_an_execution_finds_what_was_reported_since_the_one_before(
+    line: CitySubscription, rows: list[tuple[float, float]]
+) -> None:
+    tracks = CityTracks(20, np.full((2, 1, 2), 100.0), REPORTS)
+    rates = Findings(tracks, []).rates([ScenarioChannel(line.channel, 10.0)], [line])
     assert list(zip(rates.at, rates.bytes, strict=True)) == rows
 
 
 def test_reports_with_shelters_are_longer_by_those_near_them() -> None:
-    tracks = Tracks(10, np.full((1, 1, 2), 100.0), REPORTS[:1])
+    tracks = CityTracks(10, np.full((1, 1, 2), 100.0), REPORTS[:1])
     shelters = [{"id": "s0", "x": 100.0, "y": 200.0}, {"id": "s1", "x": 100.0, "y": 700.0}]
-    line = Line("EmergenciesOfTypeAtLocationWithShelter", event="fire", location="A1")
-    rates = Findings(tracks, shelters).rates([Channel(line.channel, 10.0)], [line])
+    line = CitySubscription("EmergenciesOfTypeAtLocationWithShelter", event="fire", location="A1")
+    rates = Findings(tracks, shelters).rates([ScenarioChannel(line.channel, 10.0)], [line])
     assert rates.bytes == [300 + len('{"id":"s0","x":100.0,"y":200.0}')]
 
 
 def test_a_place_that_is_told_too_often_is_refused() -> None:
     with pytest.raises(InvalidError, match="telling is 15; it must be a multiple of 10 seconds"):
-        City(telling=15)
+        CityScenario(telling=15)

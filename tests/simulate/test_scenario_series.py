@@ -10,7 +10,7 @@ import pytest
 
 from tocsin.errors import InvalidError
 from tocsin.simulate.policy import Policy
-from tocsin.simulate.record import Record
+from tocsin.simulate.record import SimulationRecord
 from tocsin.simulate.scenario import read
 from tocsin.simulate.simulation import Level, Simulation
 
@@ -31,7 +31,7 @@ FILE: dict[str, Any] = {
 }
 
 
-def played(tmp_path: Path, level: Level) -> Record:
+def played(tmp_path: Path, level: Level) -> SimulationRecord:
     (tmp_path / "day.json").write_bytes(msgspec.json.encode(FILE))
     scenario = read(tmp_path / "day.json")
     return Simulation(scenario, 1, Policy(balancing=False), level).run()

@@ -7,8 +7,8 @@ import pytest
 
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.simulate.policy import Policy
-from tocsin.simulate.queueing import Queue, quantile
-from tocsin.simulate.record import Record
+from tocsin.simulate.queueing import OutgoingQueue, quantile
+from tocsin.simulate.record import SimulationRecord
 from tocsin.simulate.scenarios.paper import Paper, paper
 from tocsin.simulate.simulation import Level, Simulation
 
@@ -18,7 +18,7 @@ SMALL_RATE = Paper(**{**SMALL.__dict__, "rate": (40.0, 10.0), "capacity": 2_000.
 EAGER = Policy(thresholds=Thresholds(chance=0, target=None, cool_down=20, settle=20))
 
 
-def run(level: Level, policy: Policy = EAGER, seed: int = 3) -> Record:
+def run(level: Level, policy: Policy = EAGER, seed: int = 3) -> SimulationRecord:
     return Simulation(paper(SMALL_RATE, seed), seed, policy, level).run()
 
 
@@ -57,7 +57,7 @@ def test_the_nearest_broker_of_the_papers_scenario_is_that_of_many_for_one_and_o
 
 
 def test_what_waits_behind_a_backlog_is_late_and_what_does_not_is_not() -> None:
-    queue = Queue(100.0)
+    queue = OutgoingQueue(100.0)
     queue.add(0.0, 1.0, 99)
     assert quantile(queue.counts, 0.99) < 0.02
     queue.add(0.0, 1000.0, 100)

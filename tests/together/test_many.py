@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.broker.world import DataCluster, verify
+from tests.broker.world import DataClusterModel, verify
 from tests.coordinator.desk import START, planners
 from tocsin.balance.policies import placement
 from tocsin.broker import actions, events
 from tocsin.broker.core import BrokerCore
 from tocsin.coordinator import actions as doings
-from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.core import CoordinatorCore
 from tocsin.coordinator.events import BatchStored, Received
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.memory import MemoryStore
@@ -32,7 +32,7 @@ class Pair:
     """A coordinator and a broker, on links that carry one message at a time and weigh it."""
 
     def __init__(self, store: MemoryStore) -> None:
-        self.store, self.cluster = store, DataCluster()
+        self.store, self.cluster = store, DataClusterModel()
         self.broker = BrokerCore("a", "ws://a", verify)
         self.now, self.link = START, 0
         self.largest = self.waiting = self.most_waiting = 0
@@ -42,7 +42,7 @@ class Pair:
 
     def start_coordinator(self) -> None:
         """It begins with what is stored, and the broker connects."""
-        self.coordinator = Coordinator(
+        self.coordinator = CoordinatorCore(
             self.store.read(), self.now, placement("round-robin"), planners(), CoordinatorLimits()
         )
         self.link += 1

@@ -16,7 +16,7 @@ from rich.text import Text
 from tocsin.balance.model.explain import rate
 from tocsin.errors import InvalidError
 from tocsin.simulate.queueing import quantile
-from tocsin.simulate.record import Decision, Record, Sample
+from tocsin.simulate.record import RecordedDecision, Sample, SimulationRecord
 
 _ROWS: Final = 12
 _DECISIONS: Final = 12
@@ -38,7 +38,7 @@ class Summary(msgspec.Struct, frozen=True):
     mean_highest: float
     last_highest: float
     moves: int
-    decisions: list[Decision]
+    decisions: list[RecordedDecision]
     deliveries: int
     latency: dict[str, float] | None
     events: int
@@ -47,7 +47,7 @@ class Summary(msgspec.Struct, frozen=True):
     peak_mib: float
 
 
-def summary(record: Record, queues: bool, seconds: float, peak_mib: float) -> Summary:
+def summary(record: SimulationRecord, queues: bool, seconds: float, peak_mib: float) -> Summary:
     """The figures of a run; ``queues`` says whether brokers could be overloaded."""
     half = len(record.samples) // 2
     cov, highest = record.cov, record.highest
@@ -71,7 +71,7 @@ def summary(record: Record, queues: bool, seconds: float, peak_mib: float) -> Su
     )
 
 
-def shown(record: Record, figures: Summary) -> Iterator[RenderableType]:
+def shown(record: SimulationRecord, figures: Summary) -> Iterator[RenderableType]:
     """The same for people."""
     yield _table(record)
     yield Text(f"{record.scenario}, {record.policy}, seed {record.seed}: {record.moves:,} moves")
@@ -84,7 +84,7 @@ def shown(record: Record, figures: Summary) -> Iterator[RenderableType]:
     yield Text(f"{events}{took}" + (f"; fingerprint {figures.fingerprint}" if figures.fingerprint else ""))
 
 
-def keep(path: Path, record: Record) -> None:
+def keep(path: Path, record: SimulationRecord) -> None:
     """Writes all of a record, with cov and the highest load at each sample, as one JSON object."""
     whole = {**asdict(record), "cov": record.cov, "highest": record.highest}
     try:
@@ -93,7 +93,7 @@ def keep(path: Path, record: Record) -> None:
         raise InvalidError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _table(record: Record) -> Table:
+def _table(record: SimulationRecord) -> Table:
     table = Table(title="Loads are F = I + O of a broker")
     for column in ("minute", "cov", "highest load", "mean load", "online", "most on one", "moves"):
         table.add_column(column, justify="right")
@@ -113,7 +113,7 @@ def _table(record: Record) -> Table:
     return table
 
 
-def _decisions(decisions: list[Decision]) -> Iterator[Text]:
+def _decisions(decisions: list[RecordedDecision]) -> Iterator[Text]:
     """What was decided; of many, the first ones."""
     for decision in decisions[:_DECISIONS]:
         yield Text(f"minute {decision.at / 60:.1f}: {decision.stage}, {decision.moves:,} moves: {decision.reason}")

@@ -12,8 +12,8 @@ from rich.text import Text
 from tocsin.cli import messages, output
 
 if TYPE_CHECKING:
-    from tocsin.simulate.faults.campaign import Tally
-    from tocsin.simulate.faults.schedule import Outcome
+    from tocsin.simulate.faults.campaign import CampaignResult
+    from tocsin.simulate.faults.schedule import ScheduleOutcome
 
 _SHOWN = 5
 
@@ -30,16 +30,16 @@ def faults(
     they do, connections break, networks part, people come, go and change their minds, and plans overlap. The same seed
     is the same schedule. The exit status is 0 only when every schedule holds.
     """
-    from tocsin.simulate.faults.campaign import Tally, outcome, outcomes
+    from tocsin.simulate.faults.campaign import CampaignResult, run_schedule, run_schedules
 
-    tally = Tally()
+    tally = CampaignResult()
     if trace:
         for seed in range(first, first + seeds):
-            _take(tally, outcome(seed, lambda line: output.print(Text(line), soft_wrap=True)))
+            _take(tally, run_schedule(seed, lambda line: output.print(Text(line), soft_wrap=True)))
     else:
         with _progress() as progress:
             task = progress.add_task("schedules", total=seeds)
-            for each in outcomes(first, seeds, jobs or os.cpu_count() or 1):
+            for each in run_schedules(first, seeds, jobs or os.cpu_count() or 1):
                 _take(tally, each)
                 progress.advance(task)
     output.print(Text(_verdict(tally)), soft_wrap=True)
@@ -52,7 +52,7 @@ def _progress() -> Progress:
     return Progress(*columns, console=messages)
 
 
-def _take(tally: Tally, outcome: Outcome) -> None:
+def _take(tally: CampaignResult, outcome: ScheduleOutcome) -> None:
     tally.add(outcome)
     if not outcome.wrong:
         return
@@ -64,7 +64,7 @@ def _take(tally: Tally, outcome: Outcome) -> None:
     output.print(Text(f"replay it with: {replay}"), soft_wrap=True)
 
 
-def _verdict(tally: Tally) -> str:
+def _verdict(tally: CampaignResult) -> str:
     figures = (
         f"{tally.faults:,} faults, {tally.events:,} events, {tally.moves:,} moves, {tally.notes:,} notes, "
         f"fingerprint {tally.fingerprint}"

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tocsin.balance.model.explain import rate
 from tocsin.cli.connection import Server
-from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
+from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
 from tocsin.errors import UnavailableError
 from tocsin.trust import trust
 
@@ -59,7 +59,7 @@ def status_of(server: Server) -> NetworkStatus:
         ) from None
 
 
-def _slow(broker: BrokerStatus, token: str | None, ca: str) -> Slow | None:
+def _slow(broker: BrokerSummary, token: str | None, ca: str) -> Slow | None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         answer = httpx.get(status_url(broker.url), headers=headers, timeout=_BROKER_SECONDS, verify=trust(ca))

@@ -82,11 +82,11 @@ def of_city(
 
     They and what they want are those of the emergency application; what channels find is what is reported in the city.
     """
-    from tocsin.simulate.scenarios.city import City, city
+    from tocsin.simulate.scenarios.city import CityScenario, city
 
     # Of less than half an hour, people take the same part to come and to decide as of a whole one.
     opening = min(minutes / 30, 1.0)
-    options = City(subscribers, brokers, minutes * 60, roads, trace, capacity=capacity)
+    options = CityScenario(subscribers, brokers, minutes * 60, roads, trace, capacity=capacity)
     options = replace(options, arriving=options.arriving * opening, deciding=options.deciding * opening)
     with messages.status("following everybody about the city …"):
         made = city(options, seed)

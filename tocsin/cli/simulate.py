@@ -18,7 +18,7 @@ from tocsin.errors import InvalidError
 
 if TYPE_CHECKING:
     from tocsin.simulate.policy import Policy
-    from tocsin.simulate.record import Record
+    from tocsin.simulate.record import SimulationRecord
 
 app = typer.Typer(help="Run brokers, coordinator and subscribers in virtual time.", no_args_is_help=True)
 app.command("faults")(faults.faults)
@@ -113,7 +113,7 @@ def fluid(
     kind = replace(kind, communities=law.communities)
     limits = replace(CoordinatorLimits(), per_second=moves) if moves else CoordinatorLimits()
 
-    def flow(progress: Callable[[float], None]) -> Record:
+    def flow(progress: Callable[[float], None]) -> SimulationRecord:
         return Fluid(*make(kind, seed), seed, chosen, seconds, limits=limits, progress=progress).run()
 
     _play(flow, seconds, queues=False, out=out, json=json)
@@ -133,7 +133,7 @@ def _policy(name: str, placement: str, alpha: float | None, beta: float) -> Poli
 
 
 def _play(
-    simulation: Callable[[Callable[[float], None]], Record],
+    simulation: Callable[[Callable[[float], None]], SimulationRecord],
     seconds: float,
     *,
     queues: bool,

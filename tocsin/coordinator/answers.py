@@ -47,7 +47,7 @@ class Proposal(msgspec.Struct, frozen=True):
     refused: list[str] = []
 
 
-class BrokerStatus(msgspec.Struct, frozen=True):
+class BrokerSummary(msgspec.Struct, frozen=True):
     """A broker: ``load`` as the balancer counts it, ``incoming`` and ``outgoing`` as the broker measured them.
 
     ``planned`` is the moving average, over the same time as these, of what the balancer counted.
@@ -87,7 +87,7 @@ class NetworkStatus(msgspec.Struct, frozen=True):
     """
 
     balancing: bool
-    brokers: list[BrokerStatus]
+    brokers: list[BrokerSummary]
     cov: float
     mean: float
     highest: float

@@ -42,7 +42,7 @@ from tocsin.model.coordination import (
 from tocsin.model.subscriber import Held, is_same
 
 
-class Coordinator:
+class CoordinatorCore:
     """Knows who is where, places and moves subscribers, and takes brokers for dead.
 
     What can go wrong, and what then happens:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tocsin.balance.control.observation import among
 from tocsin.coordinator.actions import Reply
-from tocsin.coordinator.answers import Answer, BrokerStatus, Done, Located, NetworkStatus, Registered
+from tocsin.coordinator.answers import Answer, BrokerSummary, Done, Located, NetworkStatus, Registered
 from tocsin.coordinator.balancing import RoundPurpose
 from tocsin.coordinator.departures import remove_broker, remove_subscriber, removed_error
 from tocsin.coordinator.events import (
@@ -196,7 +196,7 @@ def status(parts: CoordinatorParts) -> NetworkStatus:
     taking = {parts.workload.number(member.name) for member in parts.registry if member.open}
     figures = among(everywhere, np.array([number in taking for number in numbers], np.bool_))
     brokers = [
-        BrokerStatus(
+        BrokerSummary(
             member.name,
             member.record.url,
             member.state,

@@ -7,7 +7,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
+from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
 
 _BAR: Final = 32
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
@@ -36,7 +36,7 @@ class Board:
             table.add_row(*self._row(broker, status))
         return table
 
-    def _row(self, broker: BrokerStatus, status: NetworkStatus) -> list[Text]:
+    def _row(self, broker: BrokerSummary, status: NetworkStatus) -> list[Text]:
         style = "red" if broker.load > 1.25 * status.mean else "green"
         rates = (broker.load, broker.incoming, broker.outgoing)
         return [

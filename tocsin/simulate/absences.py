@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from tocsin.broker.holdings import FrontendSubscription, Stay
 from tocsin.model.weight import weight
-from tocsin.simulate.cluster import DataCluster
-from tocsin.simulate.kept import Kept
+from tocsin.simulate.cluster import DataClusterModel
 from tocsin.simulate.sizes import Sizes
+from tocsin.simulate.weightcache import WeightCache
 
 
 class Delivered(NamedTuple):
@@ -27,7 +27,7 @@ class Absences:
     then of all others of the channel together, from where the one that is furthest behind goes on.
     """
 
-    def __init__(self, cluster: DataCluster, sizes: Sizes) -> None:
+    def __init__(self, cluster: DataClusterModel, sizes: Sizes) -> None:
         self._cluster, self._sizes = cluster, sizes
         self._stays: dict[str, Stay] = {}
         self._given: dict[str, dict[int, int]] = {}
@@ -37,7 +37,7 @@ class Absences:
         if self._stays.get(stay.subscriber) is stay:
             self._given[stay.subscriber] = {be: subscription.sent for be, subscription in stay.subscriptions.items()}
 
-    def end(self, stay: Stay, kept: Kept) -> Delivered:
+    def end(self, stay: Stay, kept: WeightCache) -> Delivered:
         """It is back, perhaps on another broker, which is the one that keeps this: what is brought and given now."""
         self._stays[stay.subscriber] = stay
         given, lost = self._given.pop(stay.subscriber, {}), dict[str, list[tuple[FrontendSubscription, int]]]()

@@ -14,10 +14,10 @@ from tocsin.broker.limits import BrokerLimits
 from tocsin.coordinator.tokens import Verifier
 from tocsin.model import control, coordination
 from tocsin.simulate import coordinatorhost, datahost
-from tocsin.simulate.network import Link
+from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.outlet import Outlet
-from tocsin.simulate.process import Process, World
-from tocsin.simulate.queueing import Queue
+from tocsin.simulate.process import CoreProcess, SimulatedWorld
+from tocsin.simulate.queueing import OutgoingQueue
 
 
 class Uplink:
@@ -28,7 +28,7 @@ class Uplink:
 
     def __init__(self, process: BrokerHost, name: events.LinkName, host: str, purpose: str) -> None:
         self._process, self._name, self._host, self._purpose = process, name, host, purpose
-        self._link: Link | None = None
+        self._link: SimulatedConnection | None = None
         self.open = False
         self._opened_at = 0.0
         self._backoff = Backoff(process.world.random)
@@ -47,14 +47,14 @@ class Uplink:
             self.spoke = self._process.world.clock.now
             self._link.send(0, message)
 
-    def received(self, link: Link, message: Any) -> None:  # noqa: ARG002
+    def received(self, link: SimulatedConnection, message: Any) -> None:  # noqa: ARG002
         """The other side says something."""
         if isinstance(message, control.Welcome):
             self._opened()
         else:
             self._process.told(message)
 
-    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+    def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """It is over, or could not be opened."""
         clock = self._process.world.clock
         lasted = clock.now - self._opened_at if self.open else 0.0
@@ -63,7 +63,7 @@ class Uplink:
             self._process.tell(events.Lost(self._name))
         clock.after(self._backoff.after(lasted), self.dial)
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
     def _opened(self) -> None:
@@ -71,27 +71,27 @@ class Uplink:
         self._process.tell(events.Connected(self._name))
 
 
-class Session:
+class AcceptedConnection:
     """A subscriber's connection."""
 
     def __init__(self, process: BrokerHost, number: int) -> None:
         self._process, self._number = process, number
 
-    def received(self, link: Link, message: bytes) -> None:  # noqa: ARG002
+    def received(self, link: SimulatedConnection, message: bytes) -> None:  # noqa: ARG002
         """The subscriber says something."""
         self._process.tell(events.Received(self._number, message), message)
 
-    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+    def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """It is gone."""
         self._process.forget(self._number)
         self._process.tell(events.Closed(self._number))
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """It has taken everything that has left the broker."""
         self._process.taken(self._number, link)
 
 
-class BrokerHost(Process):
+class BrokerHost(CoreProcess):
     """A broker from its start to its end.
 
     ``sent`` is told of every frame when it is queued, ``pulled`` of every answer of the data cluster. The ``queue`` is
@@ -102,18 +102,18 @@ class BrokerHost(Process):
 
     def __init__(
         self,
-        world: World,
+        world: SimulatedWorld,
         name: str,
         limits: BrokerLimits | None = None,
         capacity: float = 1.0,
         place: tuple[float, float] | None = None,
         make: Callable[..., BrokerCore] = BrokerCore,
-        queue: Queue | None = None,
+        queue: OutgoingQueue | None = None,
     ) -> None:
         core = make(name, f"ws://{name}", self._verified, limits=limits, capacity=capacity, place=place)
         super().__init__(world, name, core, events.Tick())
-        self.sessions: dict[int, Link] = {}
-        self._outlet = Outlet(world.clock, queue or Queue())
+        self.sessions: dict[int, SimulatedConnection] = {}
+        self._outlet = Outlet(world.clock, queue or OutgoingQueue())
         self._untold: dict[int, int] = {}
         self._much = (limits or BrokerLimits()).waiting_bytes // 4
         self.sent: Callable[[float, bytes], None] | None = None
@@ -142,7 +142,7 @@ class BrokerHost(Process):
             self.pulled(self.world.clock.now, message)
         self.tell(events.Told(message))
 
-    def taken(self, session: int, link: Link) -> None:
+    def taken(self, session: int, link: SimulatedConnection) -> None:
         """A connection has taken everything that has left.
 
         The core is told when that is much, and so in any case before it holds the connection for slow.
@@ -172,7 +172,7 @@ class BrokerHost(Process):
             case actions.PublishBatch(batch):
                 self._publish(batch)
 
-    def forget(self, session: int) -> Link | None:
+    def forget(self, session: int) -> SimulatedConnection | None:
         """A connection is over."""
         self._untold.pop(session, None)
         return self.sessions.pop(session, None)
@@ -191,14 +191,14 @@ class BrokerHost(Process):
             outcome = events.BatchFailed(batch, "unavailable", "the data cluster is not connected; try again later")
         self.world.clock.after(self.world.network.delay(), self.tell, outcome)
 
-    def _accept(self, link: Link, purpose: str) -> Session | None:  # noqa: ARG002
+    def _accept(self, link: SimulatedConnection, purpose: str) -> AcceptedConnection | None:  # noqa: ARG002
         if self._verifier is None:
             return None
         number = next(self._numbers)
         self.sessions[number] = link
         # Only when the connection has been taken: the core may close it at once.
         self.world.clock.after(0.0, self.tell, events.Opened(number))
-        return Session(self, number)
+        return AcceptedConnection(self, number)
 
     def _verified(self, token: str) -> Bearer:
         assert self._verifier, "nobody is let in before"

@@ -11,7 +11,7 @@ START: Final = 1_700_000_000.0
 _TOO_MANY: Final = 1_000_000
 
 
-class Clock:
+class VirtualClock:
     """Calls what is due, in the order of time; of what is due at the same moment, what was set first.
 
     What can go wrong: calls set each other at the same moment without end (a RuntimeError says so).

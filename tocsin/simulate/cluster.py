@@ -28,7 +28,7 @@ _STORED: Final = ("execution", "bes", "channels", "attached", "found", "lines", 
 
 
 @dataclass
-class DataCluster:
+class DataClusterModel:
     """Executes channels when told to, and remembers what each execution found.
 
     A channel exists once it is asked for, in the spelling in which it was first heard of, unless it was dropped or all

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def suspended() -> Iterator[None]:
+def suspend_collection() -> Iterator[None]:
     """Nothing is collected meanwhile: what a simulation makes, it mostly needs till its end."""
     before = gc.isenabled()
     gc.disable()

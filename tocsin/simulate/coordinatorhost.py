@@ -8,19 +8,19 @@ from itertools import count
 from typing import Any
 
 from tocsin.coordinator import actions, answers, events
-from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.core import CoordinatorCore
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.store.records import Change
 from tocsin.errors import TocsinError
 from tocsin.model import coordination
-from tocsin.simulate.network import ABNORMAL, Link
-from tocsin.simulate.process import Process, World
+from tocsin.simulate.network import ABNORMAL, SimulatedConnection
+from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 HOST, LINK, ASK = "coordinator", "link", "ask"
 _LOOK_SECONDS = 1.0
 
 
-class CoordinatorHost(Process):
+class CoordinatorHost(CoreProcess):
     """A coordinator from its start to its end. What it has stored outlives it; what it was about to store does not.
 
     Args:
@@ -28,12 +28,12 @@ class CoordinatorHost(Process):
         decide_seconds: how long a plan takes, at most.
     """
 
-    core: Coordinator
+    core: CoordinatorCore
 
     def __init__(
         self,
-        world: World,
-        core: Coordinator,
+        world: SimulatedWorld,
+        core: CoordinatorCore,
         store: MemoryStore,
         store_seconds: float = 0.01,
         decide_seconds: float = 0.5,
@@ -44,7 +44,7 @@ class CoordinatorHost(Process):
         self._store_seconds, self._decide_seconds = store_seconds, decide_seconds
         self._stored_at = 0.0
         self._numbers = count(1)
-        self._links: dict[int, Link] = {}
+        self._links: dict[int, SimulatedConnection] = {}
         self._handles: dict[int, Callable[[answers.Answer | TocsinError], None]] = {}
         world.network.listen(HOST, self._accept)
         self._arm()
@@ -73,7 +73,7 @@ class CoordinatorHost(Process):
                 seconds = self.world.random.random() * self._decide_seconds
                 self.world.clock.after(seconds, self._decide, action)
 
-    def _accept(self, link: Link, purpose: str) -> BrokerLink | Question:
+    def _accept(self, link: SimulatedConnection, purpose: str) -> BrokerLink | Question:
         if purpose == ASK:
             return Question(self)
         number = next(self._numbers)
@@ -121,16 +121,16 @@ class BrokerLink:
     def __init__(self, process: CoordinatorHost, number: int) -> None:
         self._process, self._number = process, number
 
-    def received(self, link: Link, message: coordination.FromBroker) -> None:  # noqa: ARG002
+    def received(self, link: SimulatedConnection, message: coordination.FromBroker) -> None:  # noqa: ARG002
         """The broker says something."""
         beat = isinstance(message, coordination.Beat)
         self._process.tell(events.SignOfLife(self._number) if beat else events.Received(self._number, message))
 
-    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+    def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """It is gone."""
         self._process.forget(self._number)
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
 
@@ -140,14 +140,14 @@ class Question:
     def __init__(self, process: CoordinatorHost) -> None:
         self._process = process
 
-    def received(self, link: Link, message: events.Request) -> None:
+    def received(self, link: SimulatedConnection, message: events.Request) -> None:
         """The request is there."""
         self._process.ask(message, lambda answer: link.send(1, answer))
 
-    def lost(self, link: Link, code: int) -> None:
+    def lost(self, link: SimulatedConnection, code: int) -> None:
         """Whoever asked does not wait for the answer."""
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
 
@@ -155,22 +155,26 @@ class Asking:
     """The other side of a :class:`Question`: ``then`` gets the answer, or an error when the connection is lost."""
 
     def __init__(
-        self, world: World, host: str, request: events.Request, then: Callable[[answers.Answer | TocsinError], None]
+        self,
+        world: SimulatedWorld,
+        host: str,
+        request: events.Request,
+        then: Callable[[answers.Answer | TocsinError], None],
     ) -> None:
         self._then: Callable[[Any], None] | None = then
         link = world.network.dial(host, HOST, ASK, self)
         link.when_open = lambda: link.send(0, request)
 
-    def received(self, link: Link, message: answers.Answer | TocsinError) -> None:
+    def received(self, link: SimulatedConnection, message: answers.Answer | TocsinError) -> None:
         """The answer is there."""
         link.close(0)
         self._answer(message)
 
-    def lost(self, link: Link, code: int = ABNORMAL) -> None:  # noqa: ARG002
+    def lost(self, link: SimulatedConnection, code: int = ABNORMAL) -> None:  # noqa: ARG002
         """There will be none."""
         self._answer(TocsinError("the coordinator does not answer"))
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
     def _answer(self, answer: answers.Answer | TocsinError) -> None:

@@ -20,8 +20,8 @@ from tocsin.broker.holdings import BackendSubscription, HeldChannel, Session, St
 from tocsin.broker.limits import BrokerLimits
 from tocsin.model.subscriber import Held
 from tocsin.simulate.absences import Absences, Delivered
-from tocsin.simulate.kept import Kept
-from tocsin.simulate.meters import Meters, Told
+from tocsin.simulate.meters import KnownRates, Meters
+from tocsin.simulate.weightcache import WeightCache
 
 _VISITS = (events.Received, events.Closed)
 
@@ -37,11 +37,11 @@ class CountedBroker(BrokerCore):
         *arguments: Any,
         absences: Absences,
         caught_up: Callable[[float, Delivered], None],
-        told: Told,
+        told: KnownRates,
         limits: BrokerLimits | None = None,
         **options: Any,
     ) -> None:
-        self._kept = Kept((limits or BrokerLimits()).cache_bytes)
+        self._kept = WeightCache((limits or BrokerLimits()).cache_bytes)
         super().__init__(*arguments, limits=limits, cache=self._kept, rates=partial(Meters, told), **options)
         self._absences, self._caught_up = absences, caught_up
         self._audiences: dict[str, tuple[int, Int64s, Int64s]] = {}

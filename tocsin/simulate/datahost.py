@@ -16,9 +16,9 @@ from tocsin.model import control
 from tocsin.model.control import Notice
 from tocsin.model.messages import ProblemDetails
 from tocsin.model.terms import Terms
-from tocsin.simulate.cluster import DataCluster, outcome
-from tocsin.simulate.network import Link
-from tocsin.simulate.process import World
+from tocsin.simulate.cluster import DataClusterModel, outcome
+from tocsin.simulate.network import SimulatedConnection
+from tocsin.simulate.process import SimulatedWorld
 
 HOST = "data"
 _REFUSALS: Final = (
@@ -57,8 +57,8 @@ class DataHost:
 
     def __init__(
         self,
-        world: World,
-        cluster: DataCluster,
+        world: SimulatedWorld,
+        cluster: DataClusterModel,
         answer_seconds: float = 0.005,
         buffered: bool = True,
         most_waiting: int = MOST_IDS,
@@ -69,7 +69,7 @@ class DataHost:
         self.slowness: dict[str, float] = {}
         self.refusing = 0.0
         self._untold: dict[str, deque[tuple[int, list[int]]]] = {}
-        self._connections: dict[Link, BrokerConnection] = {}
+        self._connections: dict[SimulatedConnection, BrokerConnection] = {}
         world.network.listen(HOST, self._accept)
 
     def execute(self, channel: str, chosen: Callable[[int], bool]) -> None:
@@ -108,28 +108,28 @@ class DataHost:
         self.alive = False
         self._world.network.crash(HOST)
 
-    def received(self, link: Link, message: control.Request | bytes) -> None:
+    def received(self, link: SimulatedConnection, message: control.Request | bytes) -> None:
         """A broker asks."""
         text = message if isinstance(message, bytes) else msgspec.json.encode(message)
         self._tell(link, events.Received(text))
 
-    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+    def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """A broker is gone; its subscriptions stay."""
         del self._connections[link]
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """A broker has what was sent to it."""
         connection = self._connections.get(link)
         if connection and not connection.slow:
             self._taken(link, connection, connection.sent)
 
-    def _accept(self, link: Link, purpose: str) -> DataHost:
+    def _accept(self, link: SimulatedConnection, purpose: str) -> DataHost:
         self._connections[link] = BrokerConnection(purpose, ControlCore(purpose, self._cluster, self._most_waiting))
         # Only when the connection has been taken can something be sent.
         self._world.clock.after(0.0, self._tell, link, events.Opened())
         return self
 
-    def _tell(self, link: Link, event: events.Event) -> None:
+    def _tell(self, link: SimulatedConnection, event: events.Event) -> None:
         """Has the core of a connection handle an event, and does what it wants."""
         todo = deque([event])
         while todo and self.alive and (connection := self._connections.get(link)):
@@ -147,7 +147,9 @@ class DataHost:
                     case actions.ReadOn():
                         self._later(self._read, link, connection)
 
-    def _send(self, link: Link, connection: BrokerConnection, message: control.ControlMessage) -> list[events.Event]:
+    def _send(
+        self, link: SimulatedConnection, connection: BrokerConnection, message: control.ControlMessage
+    ) -> list[events.Event]:
         """Sends a message; that it was taken, if that is known at once."""
         slowness = self.slowness.get(connection.broker, 0.0)
         connection.sent, connection.sending, connection.slow = connection.sent + 1, True, bool(slowness)
@@ -158,17 +160,17 @@ class DataHost:
             return []
         return [events.Taken()] if self._buffered else []
 
-    def _taken(self, link: Link, connection: BrokerConnection, number: int) -> None:
+    def _taken(self, link: SimulatedConnection, connection: BrokerConnection, number: int) -> None:
         """A broker has read a message; of the last one it may have been said before."""
         if connection.sending and connection.sent == number:
             self._tell(link, events.Taken())
 
-    def _carry_out(self, link: Link, connection: BrokerConnection, request: actions.Work) -> None:
+    def _carry_out(self, link: SimulatedConnection, connection: BrokerConnection, request: actions.Work) -> None:
         if self.alive and link in self._connections:
             connection.parts = self._cluster.carry_out(connection.broker, request)
             self._read(link, connection)
 
-    def _read(self, link: Link, connection: BrokerConnection) -> None:
+    def _read(self, link: SimulatedConnection, connection: BrokerConnection) -> None:
         """The storage does what it was told to, or the next part of that."""
         if self.alive and link in self._connections:
             refusal = self._refusal()

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tocsin.model.histories import DROPPED, History, knows, shared
-from tocsin.simulate.cluster import DataCluster
+from tocsin.simulate.cluster import DataClusterModel
 
 
-class Gap(NamedTuple):
+class LostExecutions(NamedTuple):
     """Executions of which nothing is kept any more, as they are counted under an incarnation."""
 
     first: int
@@ -18,7 +18,7 @@ class Gap(NamedTuple):
 
 
 @dataclass(slots=True)
-class Span:
+class SubscriptionSpan:
     """A subscription from when it was confirmed till it ended: ``had`` are the executions delivered, in order, and
     ``under`` the incarnation of each; ``missed`` those of which it was told that nothing is kept any more, first and
     last, with the incarnation under which that was said."""
@@ -29,7 +29,7 @@ class Span:
     incarnation: str = ""
     had: list[int] = field(default_factory=list)
     under: list[str] = field(default_factory=list)
-    missed: list[Gap] = field(default_factory=list)
+    missed: list[LostExecutions] = field(default_factory=list)
     ended: bool = False
     renumbered: bool = False
 
@@ -52,8 +52,8 @@ class Diary:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.spans: list[Span] = []
-        self._open: dict[int, Span] = {}
+        self.spans: list[SubscriptionSpan] = []
+        self._open: dict[int, SubscriptionSpan] = {}
         self._reached: dict[int, int] = {}
         self._stray: list[str] = []
         self._leaving: dict[int, int] = {}
@@ -61,7 +61,7 @@ class Diary:
         self.undecided: set[int] = set()
 
     @property
-    def open(self) -> dict[int, Span]:
+    def open(self) -> dict[int, SubscriptionSpan]:
         """The subscriptions that are held, by number."""
         return self._open
 
@@ -75,7 +75,7 @@ class Diary:
         if later and not live:
             self._stray.append(f"{self.name} resumes {be} after {since}, but has had only up to {self._reached[be]}")
         self._dropped.discard(be)
-        self._open[be] = Span(be, since, live, incarnation)
+        self._open[be] = SubscriptionSpan(be, since, live, incarnation)
         self.spans.append(self._open[be])
 
     def ended(self, be: int) -> None:
@@ -122,7 +122,7 @@ class Diary:
     def missed(self, be: int, first: int, last: int, incarnation: str = "") -> None:
         """The application was told that nothing is kept of these executions."""
         if be in self._open:
-            self._open[be].missed.append(Gap(first, last, incarnation))
+            self._open[be].missed.append(LostExecutions(first, last, incarnation))
         else:
             self._stray.append(f"{self.name} was told of a gap in {be}, which it does not hold")
 
@@ -135,7 +135,7 @@ class Diary:
         self.undecided.update(self._leaving.values())
         self._leaving.clear()
 
-    def wrong(self, cluster: DataCluster) -> list[str]:
+    def wrong(self, cluster: DataClusterModel) -> list[str]:
         """What should not be: lost without a word, twice or out of order, of something not held, or a gap that is
         none."""
         undecided = {cluster.present(be) for be in self.undecided}
@@ -144,7 +144,7 @@ class Diary:
         found += [self._doubt(span, cluster) for span in decided if span.missed]
         return self._stray + [sentence for sentence in found if sentence]
 
-    def _doubt(self, span: Span, cluster: DataCluster) -> str | None:
+    def _doubt(self, span: SubscriptionSpan, cluster: DataClusterModel) -> str | None:
         if span.be not in cluster.found:
             # Dropped, lost or not yet in the copy: what was told of it cannot be compared with anything any more.
             return None
@@ -156,7 +156,7 @@ class Diary:
             return None
         return f"{self.name} was told of gaps in {span.be} where there are none: {[*lies, *empty]}"
 
-    def _judge(self, span: Span, cluster: DataCluster) -> str | None:
+    def _judge(self, span: SubscriptionSpan, cluster: DataClusterModel) -> str | None:
         """What counts in the present history must be there once and in order; what was had of one that counts no more
         was had once, too."""
         dues = [_due(span, cluster, since) for since in _begun(span, cluster)]
@@ -173,14 +173,14 @@ class Diary:
         return f"{self.name} of subscription {span.be} after {span.since}: {what}; had {all_had[-10:]}"
 
 
-def _found(cluster: DataCluster, be: int) -> list[tuple[str, int]]:
+def _found(cluster: DataClusterModel, be: int) -> list[tuple[str, int]]:
     """What was found for a BE subscription, as the present history has it: incarnation and execution."""
     present = cluster.present(be)
     channel = cluster.words[be][0]
     return [(cluster.under(channel, execution), execution) for execution in cluster.found.get(present, [])]
 
 
-def _begun(span: Span, cluster: DataCluster) -> list[int]:
+def _begun(span: SubscriptionSpan, cluster: DataClusterModel) -> list[int]:
     """Where a subscription may have begun, in the present history.
 
     The copy that was restored need not know what it was counted under. A broker that has seen both goes on from the
@@ -195,14 +195,14 @@ def _begun(span: Span, cluster: DataCluster) -> list[int]:
     return sorted(begun - {DROPPED}, reverse=True) or [DROPPED]
 
 
-def _due(span: Span, cluster: DataCluster, since: int) -> list[tuple[str, int]]:
+def _due(span: SubscriptionSpan, cluster: DataClusterModel, since: int) -> list[tuple[str, int]]:
     """What of that is for a subscription which began after ``since``, and not said to be gone."""
     found, history = _found(cluster, span.be), cluster.histories.get(cluster.words[span.be][0], [])
     due = [each for each in found if each[1] > since and not span.told_of(each[1], history)]
     return due if since != DROPPED else []
 
 
-def _fits(span: Span, had: list[tuple[str, int]], due: list[tuple[str, int]]) -> bool:
+def _fits(span: SubscriptionSpan, had: list[tuple[str, int]], due: list[tuple[str, int]]) -> bool:
     """Whether somebody had what was due, in order: all of it, if nothing has ended or left something out."""
     if span.live:
         return sorted(set(had), key=had.index) == had and set(had) <= set(due)

@@ -18,7 +18,7 @@ from tocsin.balance.model.plan import Moves
 from tocsin.balance.model.workload import Floats, Int32s, Workload
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.simulate.policy import Policy
-from tocsin.simulate.record import Decision, Record, Sample
+from tocsin.simulate.record import RecordedDecision, Sample, SimulationRecord
 
 MINUTE: Final = 60.0
 
@@ -53,10 +53,10 @@ class Fluid:
         self._controller = Controller(planners.migration, planners.shuffle, planners.thresholds)
         self._waiting: Moves | None = None
         names = [f"broker{number}" for number in range(workload.brokers)]
-        self._record = Record("fluid", self._policy.name, seed, names)
+        self._record = SimulationRecord("fluid", self._policy.name, seed, names)
         self._moved = 0
 
-    def run(self) -> Record:
+    def run(self) -> SimulationRecord:
         """From the beginning to the end."""
         for step in range(int(self._seconds / self._limits.interval)):
             now = step * self._limits.interval
@@ -94,7 +94,7 @@ class Fluid:
         decision = self._controller.decide(now, Observation.of(self._live, reported))
         moves = len(decision.moves) if decision.moves is not None else 0
         if decision.moves is not None or decision.refused:
-            self._record.decisions.append(Decision(now, str(decision.stage), moves, decision.reason))
+            self._record.decisions.append(RecordedDecision(now, str(decision.stage), moves, decision.reason))
         self._waiting = decision.moves if moves else None
 
     def _carry_on(self, now: float) -> None:

@@ -11,13 +11,13 @@ from tocsin.broker.accounting import LEAST, TOLERANCE
 from tocsin.broker.holdings import Holdings
 from tocsin.broker.outbox import DataRequests
 from tocsin.broker.reports import DataRates
-from tocsin.simulate.cluster import DataCluster
+from tocsin.simulate.cluster import DataClusterModel
 
 
-class Told:
+class KnownRates:
     """λ by the number of the BE subscription, as the data cluster knows it: whoever holds one is told at once."""
 
-    def __init__(self, cluster: DataCluster, count: int) -> None:
+    def __init__(self, cluster: DataClusterModel, count: int) -> None:
         self._cluster, self._bes = cluster, np.arange(count + 1)
         self._at, self._rates = nan, np.zeros(count + 1)
 
@@ -32,7 +32,7 @@ class Told:
 class Meters(DataRates):
     """Which of these rates a broker says to the coordinator."""
 
-    def __init__(self, told: Told, holdings: Holdings, data: DataRequests) -> None:
+    def __init__(self, told: KnownRates, holdings: Holdings, data: DataRequests) -> None:
         super().__init__(holdings, data)
         self._told = told
         self._said = np.zeros(1)

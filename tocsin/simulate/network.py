@@ -17,27 +17,27 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from tocsin.simulate.clock import Clock
+from tocsin.simulate.clock import VirtualClock
 
 ABNORMAL: Final = 1006
 _OPENED: Final = object()  # the answer that a connection is open
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 
 
-class Peer(Protocol):
+class Endpoint(Protocol):
     """Whoever is at one end of a connection."""
 
-    def received(self, link: Link, message: Any) -> None:
+    def received(self, link: SimulatedConnection, message: Any) -> None:
         """A message has come."""
 
-    def lost(self, link: Link, code: int) -> None:
+    def lost(self, link: SimulatedConnection, code: int) -> None:
         """The connection is over."""
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """Everything sent has arrived."""
 
 
-Listener = Callable[["Link", str], Peer | None]
+Listener = Callable[["SimulatedConnection", str], Endpoint | None]
 """Takes a connection that is wanted for a purpose, or does not."""
 
 
@@ -64,14 +64,14 @@ class Conditions:
     notice: float = 5.0
 
 
-class Network:
+class SimulatedNetwork:
     """Hosts by name, and the connections between them."""
 
-    def __init__(self, clock: Clock, random: Random, conditions: Conditions | None = None) -> None:
+    def __init__(self, clock: VirtualClock, random: Random, conditions: Conditions | None = None) -> None:
         self.clock, self.random = clock, random
         self.conditions = conditions or Conditions()
         self._listeners: dict[str, Listener] = {}
-        self._links: dict[str, dict[Link, None]] = {}
+        self._links: dict[str, dict[SimulatedConnection, None]] = {}
         self._cuts: dict[frozenset[str], int] = {}
         self._count = 0
 
@@ -79,10 +79,10 @@ class Network:
         """A process on a host takes connections from now on."""
         self._listeners[host] = listener
 
-    def dial(self, host: str, to: str, purpose: str, peer: Peer) -> Link:
+    def dial(self, host: str, to: str, purpose: str, peer: Endpoint) -> SimulatedConnection:
         """Opens a connection. ``peer`` is told ``lost`` if that fails; it may send at once, and hears when it works by
-        :attr:`Link.when_open`."""
-        link = Link(self, (host, to), peer)
+        :attr:`SimulatedConnection.when_open`."""
+        link = SimulatedConnection(self, (host, to), peer)
         self._links.setdefault(host, {})[link] = None
         if self.severed(host, to):
             self.clock.after(self.random.uniform(0.5, 1.0) * self.conditions.notice, link.fail)
@@ -96,7 +96,7 @@ class Network:
         for link in list(self._links.get(host, {})):
             link.abandon(link.hosts.index(host))
 
-    def links(self, host: str, other: str | None = None) -> list[Link]:
+    def links(self, host: str, other: str | None = None) -> list[SimulatedConnection]:
         """The connections of a host, or those between two."""
         return [link for link in self._links.get(host, {}) if other is None or other in link.hosts]
 
@@ -134,12 +134,12 @@ class Network:
             seconds += conditions.resend
         return seconds
 
-    def forget(self, link: Link) -> None:
+    def forget(self, link: SimulatedConnection) -> None:
         """A connection is over at both ends."""
         for host in link.hosts:
             self._links.get(host, {}).pop(link, None)
 
-    def _arrive(self, link: Link, to: str, purpose: str) -> None:
+    def _arrive(self, link: SimulatedConnection, to: str, purpose: str) -> None:
         listener = self._listeners.get(to)
         possible = listener and link.stands(0) and not self.severed(*link.hosts)
         peer = listener(link, purpose) if listener and possible else None
@@ -150,7 +150,7 @@ class Network:
         link.accept(peer)
 
 
-class Link:
+class SimulatedConnection:
     """A connection: end 0 has opened it, end 1 has accepted it.
 
     An end that has closed, or knows that the connection is broken, hears no more of it.
@@ -169,11 +169,11 @@ class Link:
         "when_open",
     )
 
-    def __init__(self, network: Network, hosts: tuple[str, str], peer: Peer) -> None:
+    def __init__(self, network: SimulatedNetwork, hosts: tuple[str, str], peer: Endpoint) -> None:
         self.hosts = hosts
         self.when_open: Callable[[], None] | None = None
         self._network = network
-        self._peers: list[Peer | None] = [peer, None]
+        self._peers: list[Endpoint | None] = [peer, None]
         self._open = [True, False]
         self._broken = False
         self._queues: tuple[deque[Any], deque[Any]] = (deque(), deque())
@@ -184,7 +184,7 @@ class Link:
         """Whether an end takes the connection for open."""
         return self._open[end]
 
-    def accept(self, peer: Peer) -> None:
+    def accept(self, peer: Endpoint) -> None:
         """The other side has taken it."""
         self._peers[1], self._open[1] = peer, True
         self._send(1, _OPENED, 0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tocsin.simulate.clock import Clock
-from tocsin.simulate.network import Link
-from tocsin.simulate.queueing import Queue
+from tocsin.simulate.clock import VirtualClock
+from tocsin.simulate.network import SimulatedConnection
+from tocsin.simulate.queueing import OutgoingQueue
 
 
 class Outlet:
@@ -13,11 +13,11 @@ class Outlet:
     What can go wrong: a connection ends while something waits for it (that is lost, but takes its time all the same).
     """
 
-    def __init__(self, clock: Clock, queue: Queue) -> None:
+    def __init__(self, clock: VirtualClock, queue: OutgoingQueue) -> None:
         self._clock, self._queue = clock, queue
-        self._waiting: dict[Link, int] = {}
+        self._waiting: dict[SimulatedConnection, int] = {}
 
-    def send(self, link: Link, frame: bytes) -> None:
+    def send(self, link: SimulatedConnection, frame: bytes) -> None:
         """Sends a frame, after all that was sent before on any connection."""
         now = self._clock.now
         leaves = self._queue.push(now, len(frame))
@@ -27,18 +27,18 @@ class Outlet:
         else:
             link.send(1, frame)
 
-    def close(self, link: Link, code: int) -> None:
+    def close(self, link: SimulatedConnection, code: int) -> None:
         """Ends a connection, after what was sent on it."""
         if link in self._waiting:
             self._clock.at(self._queue.push(self._clock.now, 0), link.close, 1, code)
         else:
             link.close(1, code)
 
-    def waiting(self, link: Link) -> int:
+    def waiting(self, link: SimulatedConnection) -> int:
         """Bytes for a connection that have not left."""
         return self._waiting.get(link, 0)
 
-    def _leave(self, link: Link, frame: bytes) -> None:
+    def _leave(self, link: SimulatedConnection, frame: bytes) -> None:
         self._waiting[link] -= len(frame)
         if not self._waiting[link]:
             del self._waiting[link]

@@ -25,7 +25,7 @@ class Policy:
         """For figures: placement, then what balances."""
         return f"{self.placement}+{self.migration}+{self.shuffle}" if self.balancing else f"{self.placement}+none"
 
-    def placed(self) -> Placement:
+    def make_placement(self) -> Placement:
         """A new placement."""
         return placement(self.placement)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any, Protocol
 
-from tocsin.simulate.network import Network
+from tocsin.simulate.network import SimulatedNetwork
 from tocsin.simulate.trace import Trace
 
 
@@ -18,21 +18,21 @@ class Machine(Protocol):
     def wake(self) -> float | None: ...
 
 
-class World:
+class SimulatedWorld:
     """What all processes share."""
 
-    def __init__(self, network: Network, trace: Trace) -> None:
+    def __init__(self, network: SimulatedNetwork, trace: Trace) -> None:
         self.network, self.trace = network, trace
         self.clock, self.random = network.clock, network.random
 
 
-class Process:
+class CoreProcess:
     """Drives one core, from its start to its end.
 
     ``fuse`` is how many more actions it carries out before it crashes, in the middle of what it does if need be.
     """
 
-    def __init__(self, world: World, host: str, core: Machine, tick: object) -> None:
+    def __init__(self, world: SimulatedWorld, host: str, core: Machine, tick: object) -> None:
         self.world, self.host, self.core = world, host, core
         self.alive = True
         self.fuse: int | None = None

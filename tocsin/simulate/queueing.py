@@ -9,7 +9,7 @@ from tocsin.balance.model.workload import Floats
 _EDGES: Floats = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 401)])
 
 
-class Queue:
+class OutgoingQueue:
     """First come, first served, ``capacity`` bytes per second; without one, nothing waits.
 
     Frames are pushed one by one. What an execution brings can be added at once: its first delivery waits for the

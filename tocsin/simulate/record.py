@@ -11,7 +11,7 @@ from tocsin.balance.model.workload import Floats
 
 
 @dataclass(frozen=True)
-class Decision:
+class RecordedDecision:
     """What the controller decided: when, which stage, how many moves, and why."""
 
     at: float
@@ -41,7 +41,7 @@ class Sample:
 
 
 @dataclass
-class Record:
+class SimulationRecord:
     """A whole run."""
 
     scenario: str
@@ -49,7 +49,7 @@ class Record:
     seed: int
     brokers: list[str]
     samples: list[Sample] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[RecordedDecision] = field(default_factory=list)
     latencies: list[Floats] = field(default_factory=list)
     deliveries: int = 0
     events: int = 0

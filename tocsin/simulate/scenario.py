@@ -18,7 +18,7 @@ from tocsin.simulate.scenarios.order import check_order
 VERSION: Final = 1
 
 
-class Channel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScenarioChannel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A channel that is executed every ``period`` seconds, for the first time after ``phase``."""
 
     name: str
@@ -26,7 +26,7 @@ class Channel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     phase: float = 0.0
 
 
-class Broker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScenarioBroker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A broker. ``capacity`` is what it can send, bytes per second; without it, it never queues."""
 
     name: str
@@ -35,14 +35,14 @@ class Broker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capacity: float | None = None
 
 
-class Lines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BackendSubscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The BE subscriptions: a channel's number, and the bytes an execution finds for it at first."""
 
     channel: list[int]
     bytes: list[float]
 
 
-class Places(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InitialLocations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where subscribers are at first."""
 
     x: list[float]
@@ -56,7 +56,7 @@ class Visits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscriber: list[int] = []
 
 
-class Wishes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SubscriptionChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At these times these subscribers subscribe to these lines, or unsubscribe."""
 
     at: list[float] = []
@@ -64,7 +64,7 @@ class Wishes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     line: list[int] = []
 
 
-class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RateChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """From these times on, executions find so many bytes for these lines."""
 
     at: list[float] = []
@@ -72,7 +72,7 @@ class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes: list[float] = []
 
 
-class Moves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Relocations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At these times these subscribers are in these places."""
 
     at: list[float] = []
@@ -86,17 +86,17 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     seconds: float
-    brokers: list[Broker]
-    channels: list[Channel]
-    lines: Lines
-    subscribers: Places
+    brokers: list[ScenarioBroker]
+    channels: list[ScenarioChannel]
+    lines: BackendSubscriptions
+    subscribers: InitialLocations
     version: int = VERSION
     logins: Visits = Visits()
     logouts: Visits = Visits()
-    subscribes: Wishes = Wishes()
-    unsubscribes: Wishes = Wishes()
-    rates: Rates = Rates()
-    moves: Moves = Moves()
+    subscribes: SubscriptionChanges = SubscriptionChanges()
+    unsubscribes: SubscriptionChanges = SubscriptionChanges()
+    rates: RateChanges = RateChanges()
+    moves: Relocations = Relocations()
 
 
 def read(path: Path) -> Scenario:

@@ -11,13 +11,13 @@ from tocsin.client.core.events import Stop
 from tocsin.coordinator.events import Balance, Decided
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.simulate.clock import START
-from tocsin.simulate.cluster import DataCluster
-from tocsin.simulate.collection import suspended
+from tocsin.simulate.cluster import DataClusterModel
+from tocsin.simulate.collection import suspend_collection
+from tocsin.simulate.deliveries import CountedDeliveries, DeliveryModel, FrameDeliveries
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.policy import Policy
-from tocsin.simulate.record import Decision, Record, Sample
+from tocsin.simulate.record import RecordedDecision, Sample, SimulationRecord
 from tocsin.simulate.scenario import Scenario
-from tocsin.simulate.stage import CountedStage, FrameStage, Stage
 from tocsin.simulate.system import Setup, System
 
 Level = Literal["counted", "frames"]
@@ -47,27 +47,27 @@ class Simulation:
     ) -> None:
         self._scenario, self._policy, self._progress = scenario, policy or Policy(), progress
         limits = brokers or BrokerLimits(report_seconds=INTERVAL)
-        self._cluster = DataCluster(window=limits.rate_seconds)
+        self._cluster = DataClusterModel(window=limits.rate_seconds)
         setup = Setup(
             conditions=conditions or Conditions(latency=0.001, spread=0.0),
             brokers=limits,
             coordinator=coordinator or CoordinatorLimits(),
-            placement=self._policy.placed,
+            placement=self._policy.make_placement,
             planners=self._policy.planners,
             store_seconds=0.0,
             answer_seconds=0.0,
             decide_seconds=0.0,
         )
         self.system = System([], seed, setup, cluster=self._cluster)
-        made = CountedStage if level == "counted" else FrameStage
-        self._stage: Stage = made(self.system, scenario)
+        made = CountedDeliveries if level == "counted" else FrameDeliveries
+        self._stage: DeliveryModel = made(self.system, scenario)
         names = [broker.name for broker in scenario.brokers]
-        self._record = Record(scenario.name, self._policy.name, seed, names)
+        self._record = SimulationRecord(scenario.name, self._policy.name, seed, names)
         self._places = list(zip(scenario.subscribers.x, scenario.subscribers.y, strict=True))
 
-    def run(self) -> Record:
+    def run(self) -> SimulationRecord:
         """Plays the scenario from its beginning to its end."""
-        with suspended():
+        with suspend_collection():
             self._play()
         return self._finished()
 
@@ -132,7 +132,7 @@ class Simulation:
     def _decided(self, decided: Decided) -> None:
         decision, at = decided.decision, self.system.clock.now - START
         moves = len(decision.moves) if decision.moves is not None else 0
-        self._record.decisions.append(Decision(at, str(decision.stage), moves, decision.reason))
+        self._record.decisions.append(RecordedDecision(at, str(decision.stage), moves, decision.reason))
 
     def _sample(self) -> None:
         system, record = self.system, self._record
@@ -156,7 +156,7 @@ class Simulation:
         if self._progress:
             self._progress(now - START)
 
-    def _finished(self) -> Record:
+    def _finished(self) -> SimulationRecord:
         record, trace = self._record, self.system.trace
         record.latencies = [queue.counts for queue in self._stage.queues]
         record.deliveries, record.events = self._stage.deliveries, trace.events

@@ -17,7 +17,7 @@ from tocsin.client.core import events as wishes
 from tocsin.client.rules import Rules
 from tocsin.coordinator import answers, events
 from tocsin.coordinator.balancing import Planners
-from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.core import CoordinatorCore
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.memory import MemoryStore
@@ -26,14 +26,14 @@ from tocsin.data.control.pending import MOST_IDS
 from tocsin.errors import NotFoundError, TocsinError
 from tocsin.model.terms import Terms
 from tocsin.simulate.brokerhost import BrokerHost
-from tocsin.simulate.clock import Clock
-from tocsin.simulate.cluster import DataCluster
+from tocsin.simulate.clock import VirtualClock
+from tocsin.simulate.cluster import DataClusterModel
 from tocsin.simulate.coordinatorhost import Asking, CoordinatorHost
 from tocsin.simulate.datahost import DataHost
 from tocsin.simulate.diary import Diary
-from tocsin.simulate.network import Conditions, Network
-from tocsin.simulate.person import Person
-from tocsin.simulate.process import World
+from tocsin.simulate.network import Conditions, SimulatedNetwork
+from tocsin.simulate.process import SimulatedWorld
+from tocsin.simulate.subscriberhost import SubscriberHost
 from tocsin.simulate.trace import Trace
 
 _KEY = SigningKey("simulated", "a" * 43)
@@ -64,7 +64,7 @@ class Setup:
 
 
 @dataclass(slots=True)
-class Wish:
+class DesiredSubscription:
     """What a subscriber's application wants, whatever happens to its program."""
 
     channel: str
@@ -85,19 +85,19 @@ class System:
         seed: int = 0,
         setup: Setup | None = None,
         show: Callable[[str], None] | None = None,
-        cluster: DataCluster | None = None,
+        cluster: DataClusterModel | None = None,
     ) -> None:
         self.setup, self.random = setup or Setup(), Random(seed)
-        self.clock, self.trace = Clock(), Trace(show)
-        self.network = Network(self.clock, self.random, self.setup.conditions)
-        self.world = World(self.network, self.trace)
-        self.cluster = cluster or DataCluster(window=self.setup.brokers.rate_seconds)
+        self.clock, self.trace = VirtualClock(), Trace(show)
+        self.network = SimulatedNetwork(self.clock, self.random, self.setup.conditions)
+        self.world = SimulatedWorld(self.network, self.trace)
+        self.cluster = cluster or DataClusterModel(window=self.setup.brokers.rate_seconds)
         self.cluster.now = lambda: self.clock.now
         self.store = MemoryStore(Keyring((_KEY,)))
         self.brokers: dict[str, BrokerHost] = {}
-        self.people: dict[str, Person] = {}
+        self.people: dict[str, SubscriberHost] = {}
         self.diaries: dict[str, Diary] = {}
-        self.wishes: dict[str, dict[int, Wish]] = {}
+        self.wishes: dict[str, dict[int, DesiredSubscription]] = {}
         # Who wants to leave for good or is to be removed, who has left, and what they had.
         self.leaving: dict[str, bool] = {}
         self.departed: dict[str, None] = {}
@@ -105,8 +105,8 @@ class System:
         self._registering: dict[str, None] = {}
         self._tokens: dict[str, str] = {}
         self.on_broker: Callable[[BrokerHost], None] | None = None
-        self.on_person: Callable[[Person], None] | None = None
-        self.at_once: Callable[[Person, wishes.Subscribe], bool] | None = None
+        self.on_person: Callable[[SubscriberHost], None] | None = None
+        self.at_once: Callable[[SubscriberHost, wishes.Subscribe], bool] | None = None
         self._refs = count(1)
         self._ended: list[tuple[Diary, int]] = []
         self._restored = False
@@ -146,13 +146,13 @@ class System:
             self.cluster.begin()
             self.data = self._data()
 
-    def join(self, name: str, place: tuple[float, float] | None = None) -> Person:
+    def join(self, name: str, place: tuple[float, float] | None = None) -> SubscriberHost:
         """A subscriber's program starts and goes online, wanting what it ever wanted."""
         if name in self.people and self.people[name].alive:
             return self.people[name]
         self.remark(f"{name} starts")
         diary = self.diaries.setdefault(name, Diary(name))
-        person = self.people[name] = Person(self.world, name, self._token(name), diary, self.setup.rules, place)
+        person = self.people[name] = SubscriberHost(self.world, name, self._token(name), diary, self.setup.rules, place)
         person.refused = self._refused
         if self.on_person:
             self.on_person(person)
@@ -184,7 +184,7 @@ class System:
     def subscribe(self, name: str, channel: str, live: bool = False, **parameters: Any) -> int:
         """A subscriber wants something, and calls it by the number returned."""
         ref = next(self._refs)
-        self.wishes[name][ref] = Wish(channel, parameters, live)
+        self.wishes[name][ref] = DesiredSubscription(channel, parameters, live)
         self.diaries[name].wanted(self.cluster.be(channel, parameters))
         person, wish = self.people[name], wishes.Subscribe(ref, channel, parameters, live)
         if not (self.at_once and self.at_once(person, wish)):
@@ -311,7 +311,7 @@ class System:
         return DataHost(self.world, self.cluster, setup.answer_seconds, setup.buffered, setup.most_waiting)
 
     def _coordinator(self) -> CoordinatorHost:
-        core = Coordinator(
+        core = CoordinatorCore(
             self.store.read(),
             self.clock.now,
             self.setup.placement(),

@@ -10,13 +10,13 @@ from msgspec import Raw
 
 from tocsin.model import control
 from tocsin.model.messages import Result
-from tocsin.simulate.cluster import DataCluster
+from tocsin.simulate.cluster import DataClusterModel
 
 Parameters = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 
 
-class ScriptedData(DataCluster):
+class ScriptedData(DataClusterModel):
     """The simulator's, with rows of a test's own."""
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import Bearer
 from tocsin.coordinator import actions, answers, events
 from tocsin.coordinator.balancing import Planners
-from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.core import CoordinatorCore
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.tokens import Verifier
@@ -76,7 +76,7 @@ class Wires:
         planners = Planners(planner("migrate"), planner("shuffle"), Thresholds.product())
         # Nothing moves or dies by itself: what should, a test says.
         quiet = CoordinatorLimits(silence=1e9, interval=1e9, grace=0.05, returning=0.05)
-        self._core = Coordinator(self._store.read(), time.time(), placement("round-robin"), planners, quiet)
+        self._core = CoordinatorCore(self._store.read(), time.time(), placement("round-robin"), planners, quiet)
         self._timer: asyncio.TimerHandle | None = None
 
     def _bearer(self, broker: str, token: str) -> Bearer:

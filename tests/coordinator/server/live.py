@@ -13,7 +13,7 @@ import msgspec
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
-from tests.broker.world import DataCluster
+from tests.broker.world import DataClusterModel
 from tests.coordinator.server.running import Running
 from tests.waiting import until_async
 from tocsin.broker import actions, events
@@ -62,7 +62,7 @@ async def wire(coordinator: Running, token: str, **options: Any) -> AsyncIterato
 class LiveBroker:
     """The core of a broker on a real link. Its subscribers are sessions that a test opens."""
 
-    def __init__(self, name: str, data: DataCluster) -> None:
+    def __init__(self, name: str, data: DataClusterModel) -> None:
         self.name, self.verifier = name, Verifier(Trust())
         self.core = BrokerCore(name, f"ws://{name}.example.org/subscriber", self._verified)
         self.told: dict[int, list[subscriber.Answer]] = {}

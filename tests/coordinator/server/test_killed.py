@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.broker.world import DataCluster
+from tests.broker.world import DataClusterModel
 from tests.coordinator.postgresql import PostgresqlServer
 from tests.coordinator.server.live import LiveBroker
 from tests.coordinator.server.running import WAIT_SECONDS, Running
@@ -29,7 +29,7 @@ def store(request: pytest.FixtureRequest) -> str:
 
 
 async def test_tokens_places_and_subscriptions_outlive_a_kill(store: str, tmp_path: Path) -> None:
-    process, data = _process(store, tmp_path), DataCluster()
+    process, data = _process(store, tmp_path), DataClusterModel()
     homes, tokens, held = dict[str, str](), dict[str, str](), dict[str, int]()
     try:
         async with _network(process, store, tmp_path, data) as (coordinator, brokers):
@@ -58,7 +58,7 @@ def _process(store: str, directory: Path) -> ServerProcess:
 
 @asynccontextmanager
 async def _network(
-    process: ServerProcess, store: str, directory: Path, data: DataCluster
+    process: ServerProcess, store: str, directory: Path, data: DataClusterModel
 ) -> AsyncIterator[tuple[Running, dict[str, LiveBroker]]]:
     """The coordinator, started, with two brokers that know nothing of the past."""
     await process.start()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.world import DataCluster
+from tests.broker.world import DataClusterModel
 from tests.coordinator.postgresql import PostgresqlServer
 from tests.coordinator.server.live import LiveBroker
 from tests.coordinator.server.running import Running, running, settings
@@ -47,7 +47,7 @@ async def _count(coordinator: Running) -> dict[str, int]:
 
 
 async def test_tokens_places_and_subscriptions_outlive_the_coordinator(its: CoordinatorSettings) -> None:
-    data, tokens = DataCluster(), dict[str, str]()
+    data, tokens = DataClusterModel(), dict[str, str]()
     brokers = {name: LiveBroker(name, data) for name in ("north", "south")}
     homes, held = dict[str, str](), dict[str, int]()
     async with running(its) as coordinator, AsyncExitStack() as stack:
@@ -69,7 +69,7 @@ async def test_tokens_places_and_subscriptions_outlive_the_coordinator(its: Coor
 
 
 async def test_whose_broker_dies_is_placed_elsewhere(its: CoordinatorSettings) -> None:
-    data = DataCluster()
+    data = DataClusterModel()
     async with running(its) as coordinator, AsyncExitStack() as stack:
         north = LiveBroker("north", data)
         async with north.linked(coordinator):
@@ -88,7 +88,7 @@ async def test_whose_broker_dies_is_placed_elsewhere(its: CoordinatorSettings) -
 
 
 async def test_a_drained_broker_ends_empty_and_may_serve_again(its: CoordinatorSettings) -> None:
-    data = DataCluster()
+    data = DataClusterModel()
     async with running(its) as coordinator, AsyncExitStack() as stack:
         brokers = {
             name: await stack.enter_async_context(LiveBroker(name, data).linked(coordinator))
@@ -117,7 +117,7 @@ async def test_a_drained_broker_ends_empty_and_may_serve_again(its: CoordinatorS
 
 async def test_a_plan_can_be_seen_and_then_carried_out(tmp_path: Path) -> None:
     its = settings(tmp_path, interval_seconds=1_000)
-    data = DataCluster()
+    data = DataClusterModel()
     async with running(its) as coordinator, AsyncExitStack() as stack:
         north = await stack.enter_async_context(LiveBroker("north", data).linked(coordinator))
         for number in range(6):

@@ -14,7 +14,7 @@ from tocsin.balance.control.triggers import Stage
 from tocsin.coordinator.actions import Action, Close, Decide, Reply, Send
 from tocsin.coordinator.actions import StoreBatch as Batch
 from tocsin.coordinator.answers import Answer
-from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.core import CoordinatorCore
 from tocsin.coordinator.events import BatchStored, Decided, Event, Handle, Link, Request, Tick
 from tocsin.coordinator.server.writer import BatchWriter
 from tocsin.coordinator.store import CoordinatorStore
@@ -61,7 +61,12 @@ class CoordinatorDriver:
     """
 
     def __init__(
-        self, core: Coordinator, store: CoordinatorStore, clock: SteadyClock, answer_seconds: float, most_waiting: int
+        self,
+        core: CoordinatorCore,
+        store: CoordinatorStore,
+        clock: SteadyClock,
+        answer_seconds: float,
+        most_waiting: int,
     ) -> None:
         self._core, self._clock = core, clock
         self._answer_seconds, self._most_waiting = answer_seconds, most_waiting

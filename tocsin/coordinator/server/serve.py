@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tocsin.balance.warming import warm_up_live_workload, warm_up_rounds
 from tocsin.coordinator.balancing import Planners
-from tocsin.coordinator.core import Coordinator
+from tocsin.coordinator.core import CoordinatorCore
 from tocsin.coordinator.server import policy
 from tocsin.coordinator.server.access import Authenticator
 from tocsin.coordinator.server.app import create_app
@@ -65,7 +65,7 @@ async def run(
         state, _ = await asyncio.gather(asyncio.to_thread(kept.read), asyncio.to_thread(warm_up_live_workload))
         _warm_up(planners)
         clock = SteadyClock()
-        core = Coordinator(state, clock(), placement, planners, policy.limits(settings))
+        core = CoordinatorCore(state, clock(), placement, planners, policy.limits(settings))
         driver = CoordinatorDriver(core, kept, clock, settings.answer_seconds, settings.max_waiting)
         gate, watch = (
             Authenticator(state.keyring.trust, clock, DEMO_TOKEN if demo else None),

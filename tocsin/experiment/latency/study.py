@@ -17,7 +17,7 @@ from tocsin.experiment.study import ReportSection, StudyData, Tell
 from tocsin.experiment.table import Row
 from tocsin.experiment.verdict import ClaimVerdict
 from tocsin.simulate.queueing import quantile
-from tocsin.simulate.record import Record
+from tocsin.simulate.record import SimulationRecord
 from tocsin.simulate.scenario import Scenario
 from tocsin.simulate.scenarios.paper import Paper, paper
 
@@ -109,7 +109,7 @@ class Latency:
         return _SMALL if self.quick else _SIZE
 
 
-def delay(record: Record, chosen: Scheme, part: float, capacity: float) -> Delay:
+def delay(record: SimulationRecord, chosen: Scheme, part: float, capacity: float) -> Delay:
     """The delays of a run in a row."""
     counts = sum(record.latencies[1:], record.latencies[0])
     half = record.series("outgoing")[len(record.samples) // 2 :]

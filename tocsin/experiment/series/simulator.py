@@ -10,7 +10,7 @@ from tocsin.experiment.schemes import Scheme
 from tocsin.experiment.series.rows import BrokerLoad, Moment, moment
 from tocsin.experiment.study import Tell
 from tocsin.simulate.policy import Policy
-from tocsin.simulate.record import Record, Sample
+from tocsin.simulate.record import Sample, SimulationRecord
 from tocsin.simulate.scenario import Scenario
 from tocsin.simulate.simulation import Simulation
 
@@ -19,7 +19,7 @@ _EVERY = 2
 """Of the simulator's samples, so many make one of ours: ten seconds."""
 
 
-def simulate_run(scenario: Scenario, scheme: Scheme, seed: int, tell: Tell) -> Record:
+def simulate_run(scenario: Scenario, scheme: Scheme, seed: int, tell: Tell) -> SimulationRecord:
     """One run with everybody on the nearest broker at first."""
 
     def progress(seconds: float) -> None:
@@ -37,7 +37,7 @@ def policy(scheme: Scheme) -> Policy:
     return Policy("nearest", scheme.migration, scheme.shuffle, thresholds, scheme.thresholds is not None)
 
 
-def rows(record: Record, scheme: Scheme) -> Iterator[BrokerLoad | Moment]:
+def rows(record: SimulationRecord, scheme: Scheme) -> Iterator[BrokerLoad | Moment]:
     """The course of a run."""
     for sample in record.samples[_EVERY - 1 :: _EVERY]:
         loads = list(_loads(record, sample, scheme))
@@ -45,7 +45,7 @@ def rows(record: Record, scheme: Scheme) -> Iterator[BrokerLoad | Moment]:
         yield moment(loads, sample.moves)
 
 
-def _loads(record: Record, sample: Sample, scheme: Scheme) -> Iterator[BrokerLoad]:
+def _loads(record: SimulationRecord, sample: Sample, scheme: Scheme) -> Iterator[BrokerLoad]:
     columns = zip(record.brokers, sample.subscribers, sample.incoming, sample.outgoing, strict=True)
     for broker, subscribers, incoming, outgoing in columns:
         yield BrokerLoad(PLACEMENT, scheme.title, sample.at, broker, subscribers, incoming, outgoing, record.seed)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tocsin.balance.control.triggers import Stage
-from tocsin.coordinator.answers import BrokerStatus, NetworkStatus
+from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
 from tocsin.crowd.crowd import Crowd, crowd
 from tocsin.crowd.delays import within
 from tocsin.crowd.messages import Compared, Figures, Heard, Moved
@@ -145,7 +145,7 @@ class TestbedRun:
         self.rows += [*loads, now]
         self.tell(f"minute {at / 60:.0f}, cov {now.cov:.2f}, {now.moved} moved", at / self.seconds)
 
-    def _load(self, at: float, one: BrokerStatus) -> BrokerLoad:
+    def _load(self, at: float, one: BrokerSummary) -> BrokerLoad:
         bed, incoming, outgoing = self.bed, one.incoming / self.bed.speed, one.outgoing / self.bed.speed
         return BrokerLoad(bed.placement, bed.scheme.title, at, one.name, one.subscribers, incoming, outgoing, self.seed)
 

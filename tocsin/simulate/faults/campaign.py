@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from multiprocessing import get_context
 
-from tocsin.simulate.faults.schedule import Outcome, Schedule
+from tocsin.simulate.faults.schedule import Schedule, ScheduleOutcome
 
 _AT_ONCE = 5
 
 
 @dataclass
-class Tally:
+class CampaignResult:
     """What came of all schedules so far."""
 
     schedules: int = 0
@@ -22,10 +22,10 @@ class Tally:
     notes: int = 0
     moves: int = 0
     faults: int = 0
-    failed: list[Outcome] = field(default_factory=list)
+    failed: list[ScheduleOutcome] = field(default_factory=list)
     _fingerprints: list[str] = field(default_factory=list)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: ScheduleOutcome) -> None:
         """One more; in the order of the seeds."""
         self.schedules += 1
         self.events += outcome.events
@@ -42,17 +42,17 @@ class Tally:
         return blake2b("".join(self._fingerprints).encode(), digest_size=8).hexdigest()
 
 
-def outcomes(first: int, count: int, jobs: int = 1) -> Iterator[Outcome]:
+def run_schedules(first: int, count: int, jobs: int = 1) -> Iterator[ScheduleOutcome]:
     """The outcomes of ``count`` schedules from seed ``first`` on, in order."""
     seeds = range(first, first + count)
     if jobs == 1:
-        yield from map(outcome, seeds)
+        yield from map(run_schedule, seeds)
         return
     with ProcessPoolExecutor(min(jobs, count), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(outcome, seeds, chunksize=_AT_ONCE)
+        yield from pool.map(run_schedule, seeds, chunksize=_AT_ONCE)
 
 
-def outcome(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
+def run_schedule(seed: int, show: Callable[[str], None] | None = None) -> ScheduleOutcome:
     """Runs one schedule. A core that raises an exception fails its schedule."""
     schedule = Schedule(seed, show)
     try:
@@ -60,4 +60,4 @@ def outcome(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
     except Exception as error:
         trace = schedule.system.trace
         what = f"{type(error).__name__}: {error}"
-        return Outcome(seed, trace.fingerprint, trace.events, 0, 0, 0, [what])
+        return ScheduleOutcome(seed, trace.fingerprint, trace.events, 0, 0, 0, [what])

@@ -13,7 +13,7 @@ from tocsin.simulate.system import System
 TOLERANCE = 0.25
 
 
-def broken(system: System, away: Collection[str] = ()) -> list[str]:
+def violations(system: System, away: Collection[str] = ()) -> list[str]:
     """Everything that is not as it should be, when those are ``away`` for long and all others are there."""
     diaries = [*system.diaries.values(), *system.former]
     return [

@@ -10,9 +10,9 @@ from tocsin.broker.backoff import LONGEST
 from tocsin.client.core.actions import ConnectionState
 from tocsin.coordinator.events import Balance, Drain
 from tocsin.simulate.brokerhost import BrokerHost
-from tocsin.simulate.faults.invariants import broken
+from tocsin.simulate.faults.injector import CHANNELS, FaultInjector
+from tocsin.simulate.faults.invariants import violations
 from tocsin.simulate.faults.scales import Scales
-from tocsin.simulate.faults.trouble import CHANNELS, Trouble
 from tocsin.simulate.faults.weather import CALM, setup
 from tocsin.simulate.system import System
 
@@ -22,7 +22,7 @@ HEALING, MOVING, ARRIVING = 25.0, 8.0, 2.0
 
 
 @dataclass
-class Outcome:
+class ScheduleOutcome:
     """What came of a schedule. ``wrong`` is empty when everything held."""
 
     seed: int
@@ -44,27 +44,29 @@ class Schedule:
         self.system.cluster.size = lambda be, execution: 30 + (be * 37 + execution * 11) % 150
         self.system.cluster.kept = self._random.choice([None, None, 12, 30])
         self.system.cluster.part = self._random.choice([None, 1, 3])
-        self._trouble = Trouble(self.system, self._random)
+        self._injector = FaultInjector(self.system, self._random)
         self._finding = self._random.choice([0.3, 0.7, 1.0])
         self._pause = 1.5
         self._away: set[str] = set()
 
-    def run(self) -> Outcome:
+    def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
         self._begin()
         self._suffer()
         self._heal()
         self._move()
-        system, trouble = self.system, self._trouble
-        wrong = broken(system, self._away)
+        system, injector = self.system, self._injector
+        wrong = violations(system, self._away)
         wrong += [text for scales in self._scales.values() for text in scales.wrong()]
         notes = sum(len(span.had) for diary in system.diaries.values() for span in diary.spans)
         trace = system.trace
-        return Outcome(self._seed, trace.fingerprint, trace.events, notes, trouble.moves, trouble.count, wrong)
+        return ScheduleOutcome(
+            self._seed, trace.fingerprint, trace.events, notes, injector.moves, injector.count, wrong
+        )
 
     def _begin(self) -> None:
         system, random = self.system, self._random
-        system.on_person = lambda person: setattr(person, "moving", self._trouble.on_the_way)
+        system.on_person = lambda person: setattr(person, "moving", self._injector.on_the_way)
         system.on_broker = self._put_on_scales
         for channel in CHANNELS:
             system.cluster.absent.add(channel)
@@ -91,12 +93,12 @@ class Schedule:
 
     def _suffer(self) -> None:
         for _ in range(self._random.choice([10, 20, 40])):
-            self._trouble.happen()
+            self._injector.happen()
             self.system.advance(self._random.choice([0.0, 0.01, 0.1, 0.5, 2.0]))
 
     def _heal(self) -> None:
         """Everything is repaired, the operator has things rest, and there is time for all that was put off."""
-        system, self._trouble.over = self.system, True
+        system, self._injector.over = self.system, True
         # Brokers learn what they need not have when something is found for it.
         self._pause, self._finding = 5.0, 1.0
         system.remark("everything heals")

@@ -13,8 +13,8 @@ from tocsin.overlay.head import Head
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import Routed
 from tocsin.overlay.replay import KeptLog
-from tocsin.simulate.network import Link
-from tocsin.simulate.process import Process, World
+from tocsin.simulate.network import SimulatedConnection
+from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 HEAD, EDGE, CLIENT = "head", "edge", "client"
 _AGAIN: Final = (0.2, 1.0)
@@ -26,7 +26,7 @@ class _Neighbour:
     def __init__(self, process: OverlayHost, broker: str, is_head: bool, dialled: bool) -> None:
         self._process, self._broker, self._is_head, self._dialled = process, broker, is_head, dialled
         self._waiting: deque[Any] = deque()
-        self.link: Link | None = None
+        self.link: SimulatedConnection | None = None
         self._stands = False
 
     def dial(self) -> None:
@@ -58,12 +58,12 @@ class _Neighbour:
             self._process.neighbours.pop(self._broker, None)
             self._process.tell(events.LinkLost(self._broker))
 
-    def received(self, link: Link, message: Any) -> None:  # noqa: ARG002
+    def received(self, link: SimulatedConnection, message: Any) -> None:  # noqa: ARG002
         """The other broker says something."""
         if self._stands:
             self._process.tell(events.LinkSaid(self._broker, message))
 
-    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+    def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """It is over, or could not be opened."""
         self.replace()
         if self._dialled:
@@ -71,7 +71,7 @@ class _Neighbour:
             self._waiting.clear()
             world.clock.after(world.random.uniform(*_AGAIN), self.dial)
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
     def _send_next(self) -> None:
@@ -89,20 +89,20 @@ class _Client:
     def __init__(self, process: OverlayHost, number: int) -> None:
         self._process, self._number = process, number
 
-    def received(self, link: Link, message: Any) -> None:  # noqa: ARG002
+    def received(self, link: SimulatedConnection, message: Any) -> None:  # noqa: ARG002
         """It says something."""
         self._process.tell(events.ClientSaid(self._number, message))
 
-    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+    def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """It is gone."""
         self._process.clients.pop(self._number, None)
         self._process.tell(events.ClientLost(self._number))
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
 
-class OverlayHost(Process):
+class OverlayHost(CoreProcess):
     """A head or an edge, from its start to its end.
 
     ``pace`` is how long publications wait for a link at most, while control messages overtake them.
@@ -111,11 +111,11 @@ class OverlayHost(Process):
     kind = EDGE
     core: Head | Edge
 
-    def __init__(self, world: World, name: str, core: Head | Edge, dials: list[str], pace: float) -> None:
+    def __init__(self, world: SimulatedWorld, name: str, core: Head | Edge, dials: list[str], pace: float) -> None:
         super().__init__(world, name, core, events.Tick())
         self.pace = pace
         self.neighbours: dict[str, _Neighbour] = {}
-        self.clients: dict[int, Link] = {}
+        self.clients: dict[int, SimulatedConnection] = {}
         self._numbers = count(1)
         world.network.listen(name, self._accept)
         for head in dials:
@@ -140,7 +140,7 @@ class OverlayHost(Process):
         if link := self.clients.get(session):
             link.send(1, message)
 
-    def _accept(self, link: Link, purpose: str) -> _Neighbour | _Client | None:
+    def _accept(self, link: SimulatedConnection, purpose: str) -> _Neighbour | _Client | None:
         kind, _, name = purpose.partition(" ")
         if kind == CLIENT:
             number = next(self._numbers)
@@ -162,7 +162,13 @@ class HeadHost(OverlayHost):
     core: Head
 
     def __init__(
-        self, world: World, name: str, disk: KeptLog, dials: list[str], limits: OverlayLimits, pace: float = 0.0
+        self,
+        world: SimulatedWorld,
+        name: str,
+        disk: KeptLog,
+        dials: list[str],
+        limits: OverlayLimits,
+        pace: float = 0.0,
     ) -> None:
         super().__init__(world, name, Head(name, disk, limits), dials, pace)
         self.disk, self._most = disk, limits.replay_publications
@@ -194,6 +200,6 @@ class EdgeHost(OverlayHost):
     core: Edge
 
     def __init__(
-        self, world: World, name: str, incarnation: str, head: str, limits: OverlayLimits, pace: float = 0.0
+        self, world: SimulatedWorld, name: str, incarnation: str, head: str, limits: OverlayLimits, pace: float = 0.0
     ) -> None:
         super().__init__(world, name, Edge(name, incarnation, limits), [head], pace)

@@ -11,9 +11,9 @@ from tocsin.overlay import events, publisher, subscriber
 from tocsin.overlay.dialogue import Gap, Note
 from tocsin.overlay.publisher import Publisher
 from tocsin.overlay.subscriber import Subscriber
-from tocsin.simulate.network import Link
+from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.overlay.brokers import CLIENT
-from tocsin.simulate.process import Process, World
+from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 
 @dataclass
@@ -35,35 +35,35 @@ class Album:
 class _Connection:
     """To an edge or a head."""
 
-    def __init__(self, process: Process, opened: Any, said: Callable[[Any], Any], lost: Any) -> None:
+    def __init__(self, process: CoreProcess, opened: Any, said: Callable[[Any], Any], lost: Any) -> None:
         self._process, self._opened, self._said, self._lost = process, opened, said, lost
 
     def opened(self) -> None:
         """It stands."""
         self._process.tell(self._opened)
 
-    def received(self, link: Link, message: Any) -> None:  # noqa: ARG002
+    def received(self, link: SimulatedConnection, message: Any) -> None:  # noqa: ARG002
         """The broker says something."""
         self._process.tell(self._said(message))
 
-    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+    def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """It is over, or could not be opened."""
         self._process.tell(self._lost)
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
 
-class SubscriberHost(Process):
+class SubscriberHost(CoreProcess):
     """A subscriber's program. ``moving`` is told when it sets out for another edge."""
 
     core: Subscriber
 
-    def __init__(self, world: World, album: Album, edges: list[str]) -> None:
+    def __init__(self, world: SimulatedWorld, album: Album, edges: list[str]) -> None:
         core = Subscriber(album.name, album.where, edges, Random(world.random.random()), album.cursors)
         super().__init__(world, album.name, core, events.Tick())
         self.album = album
-        self.links: dict[int, Link] = {}
+        self.links: dict[int, SimulatedConnection] = {}
 
     def start(self) -> None:
         """Goes online."""
@@ -99,15 +99,15 @@ class SubscriberHost(Process):
                 self.album.given_up = reason
 
 
-class PublisherHost(Process):
+class PublisherHost(CoreProcess):
     """A publisher's program."""
 
     core: Publisher
 
-    def __init__(self, world: World, name: str, head: str) -> None:
+    def __init__(self, world: SimulatedWorld, name: str, head: str) -> None:
         super().__init__(world, name, Publisher(name), events.Tick())
         self._head = head
-        self._link: Link | None = None
+        self._link: SimulatedConnection | None = None
         self.published: list[dict[str, Any]] = []
 
     def start(self) -> None:

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.simulate.faults.schedule import Outcome
+from tocsin.simulate.faults.schedule import ScheduleOutcome
 from tocsin.simulate.faults.weather import CALM
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.overlay.invariants import broken
@@ -54,7 +54,7 @@ class OverlaySchedule:
         self._publishing, self._healed = True, False
         self._brokers = [*parents, *edges]
 
-    def run(self) -> Outcome:
+    def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
         self._begin()
         for _ in range(self._random.choice([10, 20, 40])):
@@ -65,7 +65,7 @@ class OverlaySchedule:
         system = self.system
         notes = sum(len(album.notes) for album in system.albums.values())
         trace = system.trace
-        return Outcome(self._seed, trace.fingerprint, trace.events, notes, 0, self._faults, broken(system))
+        return ScheduleOutcome(self._seed, trace.fingerprint, trace.events, notes, 0, self._faults, broken(system))
 
     def _begin(self) -> None:
         for name in self.system.parents:
@@ -195,7 +195,7 @@ def _conditions(random: Random) -> Conditions:
     )
 
 
-def outcome(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
+def outcome(seed: int, show: Callable[[str], None] | None = None) -> ScheduleOutcome:
     """Runs one schedule. A core that raises an exception fails its schedule."""
     schedule = OverlaySchedule(seed, show)
     try:
@@ -203,4 +203,4 @@ def outcome(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
     except Exception as error:
         trace = schedule.system.trace
         what = f"{type(error).__name__}: {error}"
-        return Outcome(seed, trace.fingerprint, trace.events, 0, 0, 0, [what])
+        return ScheduleOutcome(seed, trace.fingerprint, trace.events, 0, 0, 0, [what])

@@ -10,11 +10,11 @@ from typing import Any
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import Routed
 from tocsin.overlay.replay import KeptLog
-from tocsin.simulate.clock import Clock
-from tocsin.simulate.network import Conditions, Network
+from tocsin.simulate.clock import VirtualClock
+from tocsin.simulate.network import Conditions, SimulatedNetwork
 from tocsin.simulate.overlay.brokers import EdgeHost, HeadHost
 from tocsin.simulate.overlay.clients import Album, PublisherHost, SubscriberHost
-from tocsin.simulate.process import World
+from tocsin.simulate.process import SimulatedWorld
 from tocsin.simulate.trace import Trace
 
 
@@ -40,9 +40,9 @@ class OverlaySystem:
         show: Callable[[str], None] | None = None,
     ) -> None:
         self.parents, self.clusters, self.limits = parents, edges, limits or OverlayLimits()
-        self.random, self.clock, self.trace = Random(seed), Clock(), Trace(show)
-        self.network = Network(self.clock, self.random, conditions)
-        self.world = World(self.network, self.trace)
+        self.random, self.clock, self.trace = Random(seed), VirtualClock(), Trace(show)
+        self.network = SimulatedNetwork(self.clock, self.random, conditions)
+        self.world = SimulatedWorld(self.network, self.trace)
         self.pace, self.store_seconds = pace, store_seconds
         self.disks = {name: KeptLog([], 0, {}) for name in parents}
         self.published: dict[str, list[Routed]] = {name: [] for name in parents}

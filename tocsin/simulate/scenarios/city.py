@@ -20,14 +20,14 @@ from tocsin.apps.emergency.reports import TYPES
 from tocsin.data.sql.forms import CreateChannel
 from tocsin.data.sql.statements import parse
 from tocsin.errors import InvalidError
-from tocsin.simulate.scenario import Broker, Channel, Lines, Places, Scenario
+from tocsin.simulate.scenario import BackendSubscriptions, InitialLocations, Scenario, ScenarioBroker, ScenarioChannel
 from tocsin.simulate.scenarios.days import Days, Habits
 from tocsin.simulate.scenarios.findings import Findings
 from tocsin.simulate.scenarios.tracks import STEP, follow
 
 
 @dataclass(frozen=True)
-class City:
+class CityScenario:
     """What the scenario is made from. Times are seconds.
 
     Args:
@@ -62,9 +62,9 @@ class City:
             raise InvalidError(f"telling is {self.telling}; it must be a multiple of {STEP} seconds")
 
 
-def city(options: City | None = None, seed: int = 0) -> Scenario:
+def city(options: CityScenario | None = None, seed: int = 0) -> Scenario:
     """The scenario. InvalidError when the road map or the trace cannot be used."""
-    o = options or City()
+    o = options or CityScenario()
     land = ground(seed, o.subscribers, o.roads, o.trace)
     tracks = follow(land, seed, o.seconds, o.reports_per_second)
     names = [str(number) for number in land.people]
@@ -78,10 +78,13 @@ def city(options: City | None = None, seed: int = 0) -> Scenario:
     return Scenario(
         "city",
         float(tracks.seconds),
-        [Broker(f"broker{n}", x, y, o.capacity) for n, (x, y) in enumerate(sites(tracks.places, o.brokers).tolist())],
+        [
+            ScenarioBroker(f"broker{n}", x, y, o.capacity)
+            for n, (x, y) in enumerate(sites(tracks.places, o.brokers).tolist())
+        ],
         channels,
-        Lines([numbers[line.channel] for line in lines], [0.0] * len(lines)),
-        Places([x for x, _ in days.first], [y for _, y in days.first]),
+        BackendSubscriptions([numbers[line.channel] for line in lines], [0.0] * len(lines)),
+        InitialLocations([x for x, _ in days.first], [y for _, y in days.first]),
         logins=days.logins,
         logouts=days.logouts,
         subscribes=days.subscribes,
@@ -92,7 +95,7 @@ def city(options: City | None = None, seed: int = 0) -> Scenario:
 
 
 @cache
-def _channels() -> list[Channel]:
+def _channels() -> list[ScenarioChannel]:
     """The application's channels."""
     found = [each.definition for each in parse(APPLICATION.read_text()) if isinstance(each, CreateChannel)]
-    return [Channel(each.name, float(each.period or 0)) for each in found]
+    return [ScenarioChannel(each.name, float(each.period or 0)) for each in found]

@@ -12,9 +12,9 @@ import numpy as np
 
 from tocsin.apps.emergency.city import district
 from tocsin.apps.emergency.interests import Interest
-from tocsin.simulate.scenario import Moves, Visits, Wishes
-from tocsin.simulate.scenarios.findings import Line
-from tocsin.simulate.scenarios.tracks import STEP, Tracks
+from tocsin.simulate.scenario import Relocations, SubscriptionChanges, Visits
+from tocsin.simulate.scenarios.findings import CitySubscription
+from tocsin.simulate.scenarios.tracks import STEP, CityTracks
 
 _OF_THE_PLACE: Final = "EmergenciesAtLocation"
 
@@ -33,9 +33,9 @@ class Habits(NamedTuple):
 class Days:
     """The tables of everybody, filled person by person. ``lines`` are all that anybody ever wanted."""
 
-    def __init__(self, habits: Habits, tracks: Tracks, rng: np.random.Generator) -> None:
+    def __init__(self, habits: Habits, tracks: CityTracks, rng: np.random.Generator) -> None:
         self._habits, self._tracks, self._rng = habits, tracks, rng
-        self._numbers: dict[Line, int] = {}
+        self._numbers: dict[CitySubscription, int] = {}
         self._logins: list[tuple[Any, ...]] = []
         self._logouts: list[tuple[Any, ...]] = []
         self._subscribes: list[tuple[Any, ...]] = []
@@ -57,7 +57,7 @@ class Days:
         self._walk(person, begin)
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[CitySubscription]:
         """The lines, in the order of their numbers."""
         return list(self._numbers)
 
@@ -72,19 +72,19 @@ class Days:
         return Visits(*_columns(self._logouts, 2))
 
     @property
-    def subscribes(self) -> Wishes:
+    def subscribes(self) -> SubscriptionChanges:
         """Who subscribes to what, when."""
-        return Wishes(*_columns(self._subscribes, 3))
+        return SubscriptionChanges(*_columns(self._subscribes, 3))
 
     @property
-    def unsubscribes(self) -> Wishes:
+    def unsubscribes(self) -> SubscriptionChanges:
         """Who gives up what, when."""
-        return Wishes(*_columns(self._unsubscribes, 3))
+        return SubscriptionChanges(*_columns(self._unsubscribes, 3))
 
     @property
-    def moves(self) -> Moves:
+    def moves(self) -> Relocations:
         """Who is where, when."""
-        return Moves(*_columns(self._moves, 4))
+        return Relocations(*_columns(self._moves, 4))
 
     def _visits(self) -> list[tuple[float, float]]:
         """Logins and logouts of one person; the last visit may go on after the end."""
@@ -95,18 +95,18 @@ class Days:
             visits.append((login, login + draw(*habits.online)))
         return [(round(login, 3), round(logout, 3)) for login, logout in visits]
 
-    def _want(self, at: float, person: int, line: Line) -> bool:
+    def _want(self, at: float, person: int, line: CitySubscription) -> bool:
         if at > self._tracks.seconds:
             return False
         number = self._numbers.setdefault(line, len(self._numbers))
         self._subscribes.append((round(at, 3), person, number))
         return True
 
-    def _follow(self, person: int, logins: Iterable[float], held: list[Line]) -> None:
+    def _follow(self, person: int, logins: Iterable[float], held: list[CitySubscription]) -> None:
         """At each login, the district of the place instead of the one followed for longest."""
         followed = [line for line in held if line.channel == _OF_THE_PLACE]
         for login in logins:
-            here = Line(_OF_THE_PLACE, location=district(*self._tracks.place(person, login)))
+            here = CitySubscription(_OF_THE_PLACE, location=district(*self._tracks.place(person, login)))
             if followed and here not in followed:
                 self._unsubscribes.append((login, person, self._numbers[followed.pop(0)]))
                 self._want(login, person, here)
@@ -121,9 +121,9 @@ class Days:
                 self._moves.append((float(at), person, *places[number].tolist()))
 
 
-def _line(interest: Interest, person: int) -> Line:
+def _line(interest: Interest, person: int) -> CitySubscription:
     others = {name: value for name, value in interest.params.items() if name != "user"}
-    return Line(interest.channel, person=person if "user" in interest.params else None, **others)
+    return CitySubscription(interest.channel, person=person if "user" in interest.params else None, **others)
 
 
 def _columns(rows: list[tuple[Any, ...]], width: int) -> list[list[Any]]:

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from tocsin.balance.model.workload import Floats
-from tocsin.simulate.scenario import Channel, Rates
-from tocsin.simulate.scenarios.tracks import STEP, Report, Tracks
+from tocsin.simulate.scenario import RateChanges, ScenarioChannel
+from tocsin.simulate.scenarios.tracks import STEP, CityTracks, Report
 
 NEAR: Final = 500.0
 GRAVE: Final = 4
@@ -25,7 +25,7 @@ _WITH_SHELTERS: Final = "WithShelter"
 
 
 @dataclass(frozen=True)
-class Line:
+class CitySubscription:
     """A BE subscription. ``person`` is the number of the subscriber whose place it goes by, if it goes by one."""
 
     channel: str
@@ -38,12 +38,12 @@ class Line:
 class Findings:
     """What executions find, from what happened in the city."""
 
-    def __init__(self, tracks: Tracks, shelters: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, tracks: CityTracks, shelters: Sequence[dict[str, Any]]) -> None:
         self._tracks = tracks
         self._at = [report.at for report in tracks.reports]
         self._with_shelters = _sheltered(tracks.reports, shelters)
 
-    def rates(self, channels: Sequence[Channel], lines: Sequence[Line]) -> Rates:
+    def rates(self, channels: Sequence[ScenarioChannel], lines: Sequence[CitySubscription]) -> RateChanges:
         """The rows of all lines: one whenever an execution finds more or less than that before. All begin with 0."""
         rows: list[tuple[float, int, float]] = []
         for channel in channels:
@@ -54,9 +54,9 @@ class Findings:
                 rows += [(at, numbers[place], float(now[place])) for place in np.flatnonzero(now != before).tolist()]
                 before = now
         rows.sort()
-        return Rates([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+        return RateChanges([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
 
-    def _found(self, channel: Channel, lines: list[Line], at: float) -> Floats:
+    def _found(self, channel: ScenarioChannel, lines: list[CitySubscription], at: float) -> Floats:
         """The bytes that the channel's execution at this time finds for each of its lines."""
         window = slice(bisect_left(self._at, at - channel.period), bisect_left(self._at, at))
         reports = self._tracks.reports[window]
@@ -71,7 +71,9 @@ class Findings:
                 found[key] += size
         return np.array([found[line.event, line.location] for line in lines], np.float64)
 
-    def _near(self, channel: Channel, lines: list[Line], at: float, reports: list[Report], sizes: Floats) -> Floats:
+    def _near(
+        self, channel: ScenarioChannel, lines: list[CitySubscription], at: float, reports: list[Report], sizes: Floats
+    ) -> Floats:
         people = np.array([line.person for line in lines], np.int64)
         here = self._tracks.places[min(int(at) // STEP, len(self._tracks.places) - 1)][people]
         far = _distances(here, np.array([(report.x, report.y) for report in reports]).reshape(-1, 2))

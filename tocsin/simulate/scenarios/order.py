@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tocsin.errors import InvalidError
 
 if TYPE_CHECKING:
-    from tocsin.simulate.scenario import Scenario, Visits, Wishes
+    from tocsin.simulate.scenario import Scenario, SubscriptionChanges, Visits
 
 Row = tuple[float, int, int, str, int, int]
 
@@ -66,6 +66,6 @@ def _visits(rank: int, name: str, table: Visits) -> list[Row]:
     return sorted((at, rank, number, name, subscriber, -1) for number, (at, subscriber) in rows)
 
 
-def _wishes(rank: int, name: str, table: Wishes) -> list[Row]:
+def _wishes(rank: int, name: str, table: SubscriptionChanges) -> list[Row]:
     rows = enumerate(zip(table.at, table.subscriber, table.line, strict=True))
     return sorted((at, rank, number, name, subscriber, line) for number, (at, subscriber, line) in rows)

@@ -17,7 +17,16 @@ import numpy as np
 
 from tocsin.balance.instances.kinds import InstanceKind, make
 from tocsin.balance.model.workload import Floats, Int64s
-from tocsin.simulate.scenario import Broker, Channel, Lines, Places, Rates, Scenario, Visits, Wishes
+from tocsin.simulate.scenario import (
+    BackendSubscriptions,
+    InitialLocations,
+    RateChanges,
+    Scenario,
+    ScenarioBroker,
+    ScenarioChannel,
+    SubscriptionChanges,
+    Visits,
+)
 
 PERIODS: Final = (5.0, 10.0, 20.0, 30.0, 60.0)
 MINUTE: Final = 60.0
@@ -56,7 +65,7 @@ def paper(options: Paper | None = None, seed: int = 0) -> Scenario:
     """The scenario."""
     o, rng = options or Paper(), np.random.default_rng(seed)
     count = o.channels * o.lines_each
-    channels = [Channel(f"channel{n}", float(np.resize(o.periods, o.channels)[n])) for n in range(o.channels)]
+    channels = [ScenarioChannel(f"channel{n}", float(np.resize(o.periods, o.channels)[n])) for n in range(o.channels)]
     channel_of = np.repeat(np.arange(o.channels), o.lines_each)
     period_of = np.array([channel.period for channel in channels])[channel_of]
     first = np.maximum(rng.normal(*o.rate, count), o.rate[0] / 20) * period_of
@@ -64,10 +73,10 @@ def paper(options: Paper | None = None, seed: int = 0) -> Scenario:
     return Scenario(
         "paper",
         o.seconds,
-        [Broker(f"broker{n}", x, y, o.capacity) for n, (x, y) in enumerate(sites.tolist())],
+        [ScenarioBroker(f"broker{n}", x, y, o.capacity) for n, (x, y) in enumerate(sites.tolist())],
         channels,
-        Lines(channel_of.tolist(), np.round(first).tolist()),
-        Places(places[:, 0].tolist(), places[:, 1].tolist()),
+        BackendSubscriptions(channel_of.tolist(), np.round(first).tolist()),
+        InitialLocations(places[:, 0].tolist(), places[:, 1].tolist()),
         logins=Visits(np.sort(rng.uniform(0, 10, o.subscribers)).round(3).tolist(), list(range(o.subscribers))),
         subscribes=_wishes(o, rng, seed),
         rates=_fluctuation(o, rng, first),
@@ -83,7 +92,7 @@ def _places(o: Paper, rng: np.random.Generator) -> tuple[Floats, Floats]:
     return sites, (sites[home] + rng.normal(0, 120, (o.subscribers, 2))).round(1)
 
 
-def _wishes(o: Paper, rng: np.random.Generator, seed: int) -> Wishes:
+def _wishes(o: Paper, rng: np.random.Generator, seed: int) -> SubscriptionChanges:
     kind = InstanceKind(
         o.subscribers,
         o.brokers,
@@ -97,10 +106,10 @@ def _wishes(o: Paper, rng: np.random.Generator, seed: int) -> Wishes:
     # Ten seconds in, so that everybody is there.
     at = rng.uniform(10, o.subscribing, len(who)).round(3)
     order = np.argsort(at, kind="stable")
-    return Wishes(at[order].tolist(), who[order].tolist(), workload.idx[order].tolist())
+    return SubscriptionChanges(at[order].tolist(), who[order].tolist(), workload.idx[order].tolist())
 
 
-def _fluctuation(o: Paper, rng: np.random.Generator, first: Floats) -> Rates:
+def _fluctuation(o: Paper, rng: np.random.Generator, first: Floats) -> RateChanges:
     """Ups and downs as factors; one that is chosen again while it is up goes up further."""
     rows: list[tuple[float, int, float]] = []
     for minute in np.arange(0, o.seconds, MINUTE):
@@ -112,7 +121,7 @@ def _fluctuation(o: Paper, rng: np.random.Generator, first: Floats) -> Rates:
         now[line] *= factor
         if at <= o.seconds:
             table.append((round(at, 3), line, float(round(now[line]))))
-    return Rates([row[0] for row in table], [row[1] for row in table], [row[2] for row in table])
+    return RateChanges([row[0] for row in table], [row[1] for row in table], [row[2] for row in table])
 
 
 def _quarter(rng: np.random.Generator, count: int) -> Int64s:

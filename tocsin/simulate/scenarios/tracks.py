@@ -36,7 +36,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Tracks:
+class CityTracks:
     """``places`` has for every ``STEP`` seconds and person a row (x, y). ``seconds`` is how long all of it took."""
 
     seconds: int
@@ -49,7 +49,7 @@ class Tracks:
         return x, y
 
 
-def follow(ground: Ground, seed: int, seconds: int, reports_per_second: float) -> Tracks:
+def follow(ground: Ground, seed: int, seconds: int, reports_per_second: float) -> CityTracks:
     """Follows everybody for so long, or as long as the trace goes on."""
     names = [str(number) for number in ground.publishers]
     reporter = Reporter(generator(seed, Purpose.REPORTS), names, reports_per_second)
@@ -63,7 +63,7 @@ def follow(ground: Ground, seed: int, seconds: int, reports_per_second: float) -
         passed += 1
     if passed < STEP:
         raise InvalidError(f"people are followed for {passed} s; a scenario of a city takes at least {STEP} s")
-    return Tracks(passed, np.stack(places), reports)
+    return CityTracks(passed, np.stack(places), reports)
 
 
 def _report(at: int, record: dict[str, Any]) -> Report:

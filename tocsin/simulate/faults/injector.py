@@ -15,8 +15,8 @@ from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.coordinatorhost import HOST as COORDINATOR
 from tocsin.simulate.datahost import HOST as DATA
 from tocsin.simulate.faults.weather import conditions
-from tocsin.simulate.person import Person
-from tocsin.simulate.process import Process
+from tocsin.simulate.process import CoreProcess
+from tocsin.simulate.subscriberhost import SubscriberHost
 from tocsin.simulate.system import GROUP, System
 
 VALUES = 4
@@ -24,7 +24,7 @@ CHANNELS = ("c", "d")
 _SHORTLY = (0.0, 0.005, 0.02, 0.1, 0.5)
 
 
-class Trouble:
+class FaultInjector:
     """Makes trouble for a system, until it is ``over``. ``moves`` counts subscribers who set out for another broker."""
 
     def __init__(self, system: System, random: Random) -> None:
@@ -40,7 +40,7 @@ class Trouble:
         self.count += 1
         self._random.choices(list(self._kinds), list(self._kinds.values()))[0]()
 
-    def on_the_way(self, person: Person) -> None:
+    def on_the_way(self, person: SubscriberHost) -> None:
         """A subscriber has set out for another broker, which is when things had better not break."""
         self.moves += 1
         if self.over or self._random.random() > self._nasty:
@@ -98,7 +98,7 @@ class Trouble:
             self._remove_broker: 3,
         }
 
-    def _person(self) -> Person:
+    def _person(self) -> SubscriberHost:
         """One who is staying: there is always one left."""
         people = self._system.people
         return self._random.choice([person for name, person in people.items() if name not in self._system.leaving])
@@ -129,7 +129,7 @@ class Trouble:
     def _fuse_coordinator(self) -> None:
         self._fuse(self._system.coordinator)
 
-    def _fuse(self, process: Process) -> None:
+    def _fuse(self, process: CoreProcess) -> None:
         process.fuse = self._random.randrange(12)
         self._system.remark(f"{process.host} is to crash after {process.fuse} actions")
 
@@ -201,7 +201,7 @@ class Trouble:
     def _break_person(self) -> None:
         self._break(self._person())
 
-    def _break(self, person: Person) -> None:
+    def _break(self, person: SubscriberHost) -> None:
         self._system.remark(f"the connections of {person.host} break")
         for link in self._system.network.links(person.host):
             link.sever()
@@ -264,7 +264,7 @@ class Trouble:
     def _leave(self) -> None:
         self._let_go(self._person())
 
-    def _let_go(self, person: Person) -> None:
+    def _let_go(self, person: SubscriberHost) -> None:
         """Somebody leaves for good, unless it is the last."""
         if person.host in self._system.people and len(self._system.people) - len(self._system.leaving) > 1:
             self._system.leave(person.host, self._random.random() < 0.5)

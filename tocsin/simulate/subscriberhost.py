@@ -16,36 +16,36 @@ from tocsin.errors import TocsinError
 from tocsin.model.subscriber import Held, Note
 from tocsin.simulate.coordinatorhost import Asking
 from tocsin.simulate.diary import Diary
-from tocsin.simulate.network import Link
-from tocsin.simulate.process import Process, World
+from tocsin.simulate.network import SimulatedConnection
+from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 _INCARNATION: Final = re.compile(rb'"i":"([^"]*)"')
 
 
-class Connection:
+class OpenedConnection:
     """A connection to a broker."""
 
-    def __init__(self, process: Person, number: int) -> None:
+    def __init__(self, process: SubscriberHost, number: int) -> None:
         self._process, self._number = process, number
 
     def opened(self) -> None:
         """It stands."""
         self._process.tell(events.Opened(self._number))
 
-    def received(self, link: Link, message: bytes) -> None:  # noqa: ARG002
+    def received(self, link: SimulatedConnection, message: bytes) -> None:  # noqa: ARG002
         """The broker says something."""
         self._process.tell(events.Received(self._number, message), message)
 
-    def lost(self, link: Link, code: int) -> None:  # noqa: ARG002
+    def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """It is over."""
         self._process.links.pop(self._number, None)
         self._process.tell(events.Lost(self._number, code))
 
-    def drained(self, link: Link) -> None:
+    def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
 
-class Person(Process):
+class SubscriberHost(CoreProcess):
     """A subscriber's program from its start to its end.
 
     ``moving`` is told when it sets out for another broker, ``refused`` when it is not to have what it wanted,
@@ -56,7 +56,7 @@ class Person(Process):
 
     def __init__(
         self,
-        world: World,
+        world: SimulatedWorld,
         name: str,
         token: str,
         diary: Diary,
@@ -65,9 +65,9 @@ class Person(Process):
     ) -> None:
         super().__init__(world, name, SubscriberCore(Random(world.random.random()), rules), events.Tick())
         self.diary, self.place = diary, place
-        self.links: dict[int, Link] = {}
+        self.links: dict[int, SimulatedConnection] = {}
         self.slowness = 0.0
-        self.moving: Callable[[Person], None] | None = None
+        self.moving: Callable[[SubscriberHost], None] | None = None
         self.delivered: Callable[[actions.Deliver], None] | None = None
         self.refused: Callable[[str, int], None] | None = None
         self._numbers: dict[int, int] = {}
@@ -136,7 +136,7 @@ class Person(Process):
         self.world.clock.after(seconds, self.tell, events.Taken(subscription, note.e, action.epoch))
 
     def _open(self, connection: int, broker: str) -> None:
-        peer = Connection(self, connection)
+        peer = OpenedConnection(self, connection)
         link = self.links[connection] = self.world.network.dial(self.host, broker, "subscriber", peer)
         link.when_open = peer.opened
 

@@ -27,7 +27,7 @@ class Weight(bytes):
         return self._size
 
 
-class Kept(ResultCache):
+class WeightCache(ResultCache):
     """A cache that has nothing to give, and says what it would have given.
 
     What happens to it is only written down, and done when somebody asks, which in many runs nobody does.

@@ -11,8 +11,8 @@ from tocsin.model import control
 from tocsin.model.weight import weight
 from tocsin.simulate.absences import Absences, Delivered
 from tocsin.simulate.counted import CountedBroker
-from tocsin.simulate.meters import Told
-from tocsin.simulate.queueing import Queue
+from tocsin.simulate.meters import KnownRates
+from tocsin.simulate.queueing import OutgoingQueue
 from tocsin.simulate.scenario import Scenario
 from tocsin.simulate.shortcut import Shortcut
 from tocsin.simulate.sizes import Sizes
@@ -20,12 +20,12 @@ from tocsin.simulate.system import System
 from tocsin.simulate.weighing import note_size, notes
 
 
-class Stage:
+class DeliveryModel:
     """Brokers and channels of a scenario on a system. ``queues`` and the figures are in the order of the brokers."""
 
     def __init__(self, system: System, scenario: Scenario) -> None:
         self._system, self._scenario = system, scenario
-        self.queues = [Queue(broker.capacity) for broker in scenario.brokers]
+        self.queues = [OutgoingQueue(broker.capacity) for broker in scenario.brokers]
         self.deliveries = 0
         self._brought, self._delivered = [0] * len(self.queues), [0] * len(self.queues)
         self._sizes = Sizes(len(scenario.lines.bytes))
@@ -69,13 +69,13 @@ class Stage:
         self.deliveries += deliveries
 
 
-class CountedStage(Stage):
+class CountedDeliveries(DeliveryModel):
     """What an execution brings is accounted, not sent, and subscriptions are made in one go."""
 
     def __init__(self, system: System, scenario: Scenario) -> None:
         super().__init__(system, scenario)
         self._absences = Absences(system.cluster, self._sizes)
-        self._told = Told(system.cluster, len(scenario.lines.bytes))
+        self._told = KnownRates(system.cluster, len(scenario.lines.bytes))
 
     def begin(self) -> None:
         """Starts the brokers."""
@@ -109,7 +109,7 @@ class CountedStage(Stage):
             self.queues[broker].add(now, delivered.outgoing, delivered.deliveries)
 
 
-class FrameStage(Stage):
+class FrameDeliveries(DeliveryModel):
     """Every notification goes through the broker's core and the subscriber's."""
 
     def begin(self) -> None:
