@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin.experiment.series.course import Course
-from tocsin.experiment.series.rows import BrokerLoad, moment
+from tocsin.experiment.series.rows import LoadRow, moment
 
 
 def course(
@@ -15,9 +15,7 @@ def course(
     step = 1800.0 / (len(loads) - 1)
     rows = [
         [
-            BrokerLoad(
-                "NR", "some", at * step, f"broker-{number}", populations[number] if populations else 10, 0.0, load
-            )
+            LoadRow("NR", "some", at * step, f"broker-{number}", populations[number] if populations else 10, 0.0, load)
             for number, load in enumerate(row)
         ]
         for at, row in enumerate(loads)

@@ -7,17 +7,17 @@ from tocsin.experiment.figures.style import styled
 from tocsin.experiment.seeds import split, with_seeds
 from tocsin.experiment.series.course import RunKey, by_scheme, by_seed, courses
 from tocsin.experiment.series.figures import comparison, distribution, table, unit
-from tocsin.experiment.series.rows import BrokerLoad, Moment, moment
+from tocsin.experiment.series.rows import LoadRow, Moment, moment
 from tocsin.experiment.study import StudyData
 
 
 def test_a_moment_is_made_of_the_loads_at_it() -> None:
-    loads = [BrokerLoad("RR", "LDM", 10.0, name, 5, 1.0, out) for name, out in (("a", 99.0), ("b", 49.0))]
+    loads = [LoadRow("RR", "LDM", 10.0, name, 5, 1.0, out) for name, out in (("a", 99.0), ("b", 49.0))]
     assert moment(loads, 3) == Moment("RR", "LDM", 10.0, 100.0, 75.0, 25 / 75, 3)
 
 
 def test_brokers_without_any_load_are_balanced() -> None:
-    assert moment([BrokerLoad("RR", "LDM", 0.0, "a", 0, 0.0, 0.0)], 0).cov == 0.0
+    assert moment([LoadRow("RR", "LDM", 0.0, "a", 0, 0.0, 0.0)], 0).cov == 0.0
 
 
 def test_runs_are_compared_by_their_second_half() -> None:

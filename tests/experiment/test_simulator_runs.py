@@ -21,10 +21,10 @@ from tocsin.experiment.simulation.study import ALPHAS, BETAS, Thousands
 from tocsin.simulate.scenario import (
     BackendSubscriptions,
     InitialLocations,
-    RateChanges,
     Scenario,
     ScenarioBroker,
     ScenarioChannel,
+    ScenarioRates,
     SubscriptionChanges,
     Visits,
 )
@@ -71,7 +71,7 @@ def test_what_brokers_have_to_send_is_known_beforehand() -> None:
         InitialLocations([0.0] * 3, [0.0] * 3),
         logins=Visits([0.0] * 3, [0, 1, 2]),
         subscribes=SubscriptionChanges([1.0] * 3, [0, 1, 2], [0, 0, 0]),
-        rates=RateChanges([75.0], [0], [300.0]),
+        rates=ScenarioRates([75.0], [0], [300.0]),
     )
     assert mean_outgoing(scenario) == pytest.approx((10 + 30) / 2 * 3 / 2)
 

@@ -16,7 +16,7 @@ from tocsin.errors import InvalidError
 from tocsin.experiment.directory import Directory
 from tocsin.experiment.schemes import scheme
 from tocsin.experiment.series.course import RunKey
-from tocsin.experiment.series.rows import BrokerLoad
+from tocsin.experiment.series.rows import LoadRow
 from tocsin.experiment.study import StudyData
 from tocsin.experiment.testbed import claims
 from tocsin.experiment.testbed.bed import Bed
@@ -241,6 +241,6 @@ def test_the_quick_version_runs_the_real_system(tocsin: Program) -> None:
     assert (summary.lost, summary.repeated, summary.missing) == (0, 0, 0)
     assert summary.logouts > 0
     assert summary.unsubscribed > 0
-    last = directory.data().of(BrokerLoad)[-3:]
+    last = directory.data().of(LoadRow)[-3:]
     assert [load.broker for load in last] == ["broker-1", "broker-2", "broker-3"]
     assert sum(load.subscribers for load in last) == 40

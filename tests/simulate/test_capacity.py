@@ -11,6 +11,7 @@ import pytest
 from tocsin.broker.limits import BrokerLimits
 from tocsin.client.core.actions import Deliver
 from tocsin.coordinator.events import Drain
+from tocsin.simulate.clienthost import ClientHost
 from tocsin.simulate.clock import START, VirtualClock
 from tocsin.simulate.network import Conditions, SimulatedConnection, SimulatedNetwork
 from tocsin.simulate.outlet import Outlet
@@ -20,15 +21,14 @@ from tocsin.simulate.record import SimulationRecord
 from tocsin.simulate.scenario import (
     BackendSubscriptions,
     InitialLocations,
-    RateChanges,
     Scenario,
     ScenarioBroker,
     ScenarioChannel,
+    ScenarioRates,
     SubscriptionChanges,
     Visits,
 )
 from tocsin.simulate.simulation import Level, Simulation
-from tocsin.simulate.subscriberhost import SubscriberHost
 from tocsin.simulate.system import Setup, System
 
 PEOPLE: Final = 20
@@ -53,7 +53,7 @@ def scenario(share: float) -> Scenario:
         subscribes=SubscriptionChanges(
             [2.0] * PEOPLE * len(SIZES), people * len(SIZES), [line for line in lines for _ in people]
         ),
-        rates=RateChanges([20.5 * PERIOD] * len(SIZES), list(lines), [0.0] * len(SIZES)),
+        rates=ScenarioRates([20.5 * PERIOD] * len(SIZES), list(lines), [0.0] * len(SIZES)),
     )
 
 
@@ -63,7 +63,7 @@ def played(share: float, level: Level) -> tuple[SimulationRecord, list[float]]:
     late: list[float] = []
     clock = simulation.system.clock
 
-    def watch(person: SubscriberHost) -> None:
+    def watch(person: ClientHost) -> None:
         def delivered(given: Deliver) -> None:
             late.append(clock.now - (START + 1.0 + given.note.e * PERIOD))
 

@@ -16,7 +16,7 @@ class Phase(Enum):
 
 
 @dataclass
-class Move:
+class OngoingMove:
     """A move under way.
 
     Args:

@@ -16,7 +16,7 @@ from tocsin.coordinator.answers import Located
 from tocsin.coordinator.assignments import Assignments
 from tocsin.coordinator.events import Link
 from tocsin.coordinator.limits import CoordinatorLimits
-from tocsin.coordinator.move import Move, MoveEnded, Phase
+from tocsin.coordinator.move import MoveEnded, OngoingMove, Phase
 from tocsin.coordinator.outbox import TransactionalOutbox
 from tocsin.coordinator.preparations import Preparations
 from tocsin.coordinator.registry import BrokerRegistry
@@ -53,22 +53,22 @@ class OngoingMoves:
     ) -> None:
         self._registry, self._assignments, self._workload, self._outbox = registry, assignments, workload, outbox
         self._limits, self._preparations, self._repair = limits, preparations, repair
-        self._moves: dict[str, Move] = {}
+        self._moves: dict[str, OngoingMove] = {}
         self._deadlines: list[tuple[float, str, int]] = []
         self.ended: list[MoveEnded] = []
 
     def __len__(self) -> int:
         return len(self._moves)
 
-    def get(self, subscriber: str) -> Move | None:
+    def get(self, subscriber: str) -> OngoingMove | None:
         """The move of a subscriber, if it is being moved."""
         return self._moves.get(subscriber)
 
-    def start(self, now: float, subscriber: str, destination: str) -> Move:
+    def start(self, now: float, subscriber: str, destination: str) -> OngoingMove:
         """Begins to move a subscriber, or to place it."""
         assignment = self._assignments.get(subscriber)
         assignment = replace(assignment, destination=destination, coming=assignment.coming + 1)
-        move = self._moves[subscriber] = Move(subscriber, assignment.coming)
+        move = self._moves[subscriber] = OngoingMove(subscriber, assignment.coming)
         self._put(assignment)
         self._prepare(now, move)
         return move
@@ -77,7 +77,7 @@ class OngoingMoves:
         """Takes up the moves that were under way when the coordinator ended."""
         for assignment in self._assignments.all():
             if assignment.destination is not None:
-                move = self._moves[assignment.subscriber] = Move(assignment.subscriber, assignment.coming)
+                move = self._moves[assignment.subscriber] = OngoingMove(assignment.subscriber, assignment.coming)
                 self._limit(move, now + self._limits.returning + self._limits.preparing)
 
     def prepared(self, now: float, subscriber: str, stay: int) -> None:
@@ -113,7 +113,7 @@ class OngoingMoves:
         if move := self._of(subscriber, stay):
             self._settle(move)
 
-    def changed(self, now: float, move: Move, link: Link, ref: int) -> None:
+    def changed(self, now: float, move: OngoingMove, link: Link, ref: int) -> None:
         """The source has a change of the subscriptions, which the destination must know before anybody counts on it."""
         move.owed.append((link, ref))
         if move.phase is Phase.PREPARING:
@@ -164,7 +164,7 @@ class OngoingMoves:
         """When the next deadline is."""
         return self._deadlines[0][0] if self._deadlines else None
 
-    def _of(self, subscriber: str, stay: int) -> Move | None:
+    def _of(self, subscriber: str, stay: int) -> OngoingMove | None:
         move = self._moves.get(subscriber)
         return move if move is not None and move.stay == stay else None
 
@@ -173,17 +173,17 @@ class OngoingMoves:
         held = [each.subscription for each in self._assignments.held(assignment.subscriber)]
         self._workload.seat(assignment.subscriber, assignment.destination or assignment.broker, held)
 
-    def _prepare(self, now: float, move: Move) -> None:
+    def _prepare(self, now: float, move: OngoingMove) -> None:
         move.phase, move.outdated = Phase.PREPARING, False
         self._limit(move, now + self._limits.preparing)
         self._preparations.ask(self._assignments.get(move.subscriber).destination, move.subscriber, move.stay)
 
-    def _tell(self, move: Move) -> None:
+    def _tell(self, move: OngoingMove) -> None:
         assignment = self._assignments.get(move.subscriber)
         url = self._registry.member(str(assignment.destination)).record.url
         self._outbox.send(self._registry.link(assignment.broker), Handover(move.subscriber, assignment.stay, url))
 
-    def _settle(self, move: Move) -> None:
+    def _settle(self, move: OngoingMove) -> None:
         before = self._assignments.get(move.subscriber)
         now = replace(before, broker=before.destination, stay=move.stay, destination=None)
         self._put(now)
@@ -197,7 +197,7 @@ class OngoingMoves:
         self._answer(move, now.broker)
         self._end(move, settled=True, placed=before.broker is None)
 
-    def _cancel(self, move: Move, reason: str) -> None:
+    def _cancel(self, move: OngoingMove, reason: str) -> None:
         before = self._assignments.get(move.subscriber)
         self._put(replace(before, destination=None))
         self._outbox.send(self._registry.link(before.destination), Release(move.subscriber, move.stay))
@@ -208,25 +208,25 @@ class OngoingMoves:
             self._disappoint(move, reason)
         self._end(move, settled=False)
 
-    def _end(self, move: Move, settled: bool, placed: bool = False) -> None:
+    def _end(self, move: OngoingMove, settled: bool, placed: bool = False) -> None:
         del self._moves[move.subscriber]
         self.ended.append(MoveEnded(move.subscriber, settled, placed))
 
-    def _pay(self, move: Move) -> None:
+    def _pay(self, move: OngoingMove) -> None:
         for link, ref in move.owed:
             self._outbox.send(link, Kept(ref))
         move.owed.clear()
 
-    def _answer(self, move: Move, broker: str | None) -> None:
+    def _answer(self, move: OngoingMove, broker: str | None) -> None:
         record = self._registry.member(str(broker)).record
         for waiter in move.waiters:
             self._outbox.say(Reply(waiter, Located(record.name, record.url)))
         move.waiters.clear()
 
-    def _disappoint(self, move: Move, reason: str) -> None:
+    def _disappoint(self, move: OngoingMove, reason: str) -> None:
         for waiter in move.waiters:
             self._outbox.say(Reply(waiter, UnavailableError(f"no broker yet: {reason}; ask again in a second")))
 
-    def _limit(self, move: Move, deadline: float) -> None:
+    def _limit(self, move: OngoingMove, deadline: float) -> None:
         move.deadline = deadline
         heappush(self._deadlines, (deadline, move.subscriber, move.stay))

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from tocsin.balance.placement.placement import Placement
 from tocsin.coordinator.assignments import Assignments
 from tocsin.coordinator.limits import CoordinatorLimits
-from tocsin.coordinator.move import Move
+from tocsin.coordinator.move import OngoingMove
 from tocsin.coordinator.moves import OngoingMoves
 from tocsin.coordinator.registry import BrokerRegistry
 from tocsin.coordinator.workload import NamedWorkload
@@ -39,7 +39,7 @@ class PlacementQueue:
     def __len__(self) -> int:
         return len(self._line) + len(self._later)
 
-    def place(self, now: float, subscriber: str) -> Move:
+    def place(self, now: float, subscriber: str) -> OngoingMove:
         """Begins to place a subscriber on a broker of the policy's choice."""
         return self._moves.start(now, subscriber, self._choice(subscriber))
 

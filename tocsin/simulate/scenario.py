@@ -64,7 +64,7 @@ class SubscriptionChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     line: list[int] = []
 
 
-class RateChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScenarioRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """From these times on, executions find so many bytes for these lines."""
 
     at: list[float] = []
@@ -95,7 +95,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     logouts: Visits = Visits()
     subscribes: SubscriptionChanges = SubscriptionChanges()
     unsubscribes: SubscriptionChanges = SubscriptionChanges()
-    rates: RateChanges = RateChanges()
+    rates: ScenarioRates = ScenarioRates()
     moves: Relocations = Relocations()
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from tocsin.broker.holdings import BackendSubscription, Stay, key
 from tocsin.client.core.events import Subscribe
 from tocsin.simulate.brokerhost import BrokerHost
+from tocsin.simulate.clienthost import ClientHost
 from tocsin.simulate.coordinatorhost import CoordinatorHost
 from tocsin.simulate.counted import CountedBroker
-from tocsin.simulate.subscriberhost import SubscriberHost
 
 
 class Shortcut:
@@ -23,7 +23,7 @@ class Shortcut:
     def __init__(self, brokers: dict[str, BrokerHost], coordinator: Callable[[], CoordinatorHost]) -> None:
         self._brokers, self._coordinator = brokers, coordinator
 
-    def subscribe(self, person: SubscriberHost, call: Subscribe) -> bool:
+    def subscribe(self, person: ClientHost, call: Subscribe) -> bool:
         """Makes a subscription; False if that takes the long way."""
         found = self._found(person, call)
         if found is None:
@@ -36,7 +36,7 @@ class Shortcut:
         person.world.trace.event(person.world.clock.now, person.host, call, b"%d" % held.subscription)
         return True
 
-    def _found(self, person: SubscriberHost, call: Subscribe) -> tuple[CountedBroker, Stay, BackendSubscription] | None:
+    def _found(self, person: ClientHost, call: Subscribe) -> tuple[CountedBroker, Stay, BackendSubscription] | None:
         """Whose BE subscription it would be; None if anything is in the way."""
         coordinator, name = self._coordinator(), person.host
         if not (person.alive and coordinator.alive and person.core.is_settled):

@@ -26,6 +26,7 @@ from tocsin.data.control.pending import MOST_IDS
 from tocsin.errors import NotFoundError, TocsinError
 from tocsin.model.terms import Terms
 from tocsin.simulate.brokerhost import BrokerHost
+from tocsin.simulate.clienthost import ClientHost
 from tocsin.simulate.clock import VirtualClock
 from tocsin.simulate.cluster import DataClusterModel
 from tocsin.simulate.coordinatorhost import Asking, CoordinatorHost
@@ -33,7 +34,6 @@ from tocsin.simulate.datahost import DataHost
 from tocsin.simulate.diary import Diary
 from tocsin.simulate.network import Conditions, SimulatedNetwork
 from tocsin.simulate.process import SimulatedWorld
-from tocsin.simulate.subscriberhost import SubscriberHost
 from tocsin.simulate.trace import Trace
 
 _KEY = SigningKey("simulated", "a" * 43)
@@ -95,7 +95,7 @@ class System:
         self.cluster.now = lambda: self.clock.now
         self.store = MemoryStore(Keyring((_KEY,)))
         self.brokers: dict[str, BrokerHost] = {}
-        self.people: dict[str, SubscriberHost] = {}
+        self.people: dict[str, ClientHost] = {}
         self.diaries: dict[str, Diary] = {}
         self.wishes: dict[str, dict[int, DesiredSubscription]] = {}
         # Who wants to leave for good or is to be removed, who has left, and what they had.
@@ -105,8 +105,8 @@ class System:
         self._registering: dict[str, None] = {}
         self._tokens: dict[str, str] = {}
         self.on_broker: Callable[[BrokerHost], None] | None = None
-        self.on_person: Callable[[SubscriberHost], None] | None = None
-        self.at_once: Callable[[SubscriberHost, wishes.Subscribe], bool] | None = None
+        self.on_person: Callable[[ClientHost], None] | None = None
+        self.at_once: Callable[[ClientHost, wishes.Subscribe], bool] | None = None
         self._refs = count(1)
         self._ended: list[tuple[Diary, int]] = []
         self._restored = False
@@ -146,13 +146,13 @@ class System:
             self.cluster.begin()
             self.data = self._data()
 
-    def join(self, name: str, place: tuple[float, float] | None = None) -> SubscriberHost:
+    def join(self, name: str, place: tuple[float, float] | None = None) -> ClientHost:
         """A subscriber's program starts and goes online, wanting what it ever wanted."""
         if name in self.people and self.people[name].alive:
             return self.people[name]
         self.remark(f"{name} starts")
         diary = self.diaries.setdefault(name, Diary(name))
-        person = self.people[name] = SubscriberHost(self.world, name, self._token(name), diary, self.setup.rules, place)
+        person = self.people[name] = ClientHost(self.world, name, self._token(name), diary, self.setup.rules, place)
         person.refused = self._refused
         if self.on_person:
             self.on_person(person)

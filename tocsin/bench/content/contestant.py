@@ -1,7 +1,7 @@
 """What takes part: a program that holds subscriptions and matches publications, in a process of its own on one core.
 
-It is started with the two files of the :class:`~tocsin.bench.content.workload.Workload`, how many of the subscriptions
-to insert, and a number of seconds after which it gives up inserting, and answers in lines of numbers:
+It is started with the two files of the :class:`~tocsin.bench.content.workload.ContentWorkload`, how many of the
+subscriptions to insert, and a number of seconds after which it gives up inserting, and answers in lines of numbers:
 
 - at first: how many it has inserted, the seconds that took, and the bytes they occupy;
 - to ``match I``: the numbers of the subscriptions that publication I matches;
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from tocsin.bench.balance.process import one_core
-from tocsin.bench.content.workload import Workload
+from tocsin.bench.content.workload import ContentWorkload
 from tocsin.content.table import Int64s
 from tocsin.errors import UnavailableError
 
@@ -49,7 +49,7 @@ class Contestant:
     What can go wrong: it ends, or answers something else than numbers (:class:`UnavailableError`, with what it said).
     """
 
-    def __init__(self, entry: Entry, workload: Workload, subscriptions: int, limit: float, log: Path) -> None:
+    def __init__(self, entry: Entry, workload: ContentWorkload, subscriptions: int, limit: float, log: Path) -> None:
         self.name, self._log = entry.name, log
         files = [str(workload.subscriptions), str(workload.publications)]
         with log.open("wb") as said, one_core():

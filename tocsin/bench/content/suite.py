@@ -15,7 +15,7 @@ import numpy as np
 from tocsin.apps.stocks.quotes import Quotes
 from tocsin.bench.content import targets
 from tocsin.bench.content.contestant import Contestant, Entry, Inserted
-from tocsin.bench.content.workload import Workload, write_workload
+from tocsin.bench.content.workload import ContentWorkload, write_workload
 from tocsin.bench.report import Figure, median
 from tocsin.content.table import Int64s
 from tocsin.errors import UnavailableError
@@ -64,7 +64,7 @@ class Bench:
             for size in sizes:
                 yield from self._measure(size, workload, [TOCSIN, NAIVE, POSET, *peers])
 
-    def _measure(self, size: int, workload: Workload, entries: Sequence[Entry]) -> Iterator[Figure]:
+    def _measure(self, size: int, workload: ContentWorkload, entries: Sequence[Entry]) -> Iterator[Figure]:
         inserted: dict[str, Inserted] = {}
         complete: dict[str, Contestant] = {}
         with ExitStack() as stack:

@@ -32,19 +32,19 @@ _FIRST_WRITTEN: Final = "symbol"
 
 
 @dataclass(frozen=True)
-class Workload:
+class ContentWorkload:
     """The files. A subscription's number is that of its line, from 0 on."""
 
     subscriptions: Path
     publications: Path
 
 
-def write_workload(directory: Path, quotes: Quotes, subscriptions: int, seed: int) -> Workload:
+def write_workload(directory: Path, quotes: Quotes, subscriptions: int, seed: int) -> ContentWorkload:
     """Draws subscriptions and publications, and writes them down."""
     random = Random(seed)
     symbols = quotes.symbols
     drawn = (random.choice(quotes.by_symbol[random.choice(symbols)]) for _ in range(PUBLICATIONS))
-    workload = Workload(directory / "subscriptions", directory / "publications")
+    workload = ContentWorkload(directory / "subscriptions", directory / "publications")
     _write(workload.publications, (_publication_fields(publication) for publication in drawn))
     filters = (draw_interest(random, quotes) for _ in range(subscriptions))
     _write(workload.subscriptions, (_subscription_fields(filter) for filter in filters))

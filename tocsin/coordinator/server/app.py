@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from tocsin.coordinator.server.access import Authenticator
 from tocsin.coordinator.server.calls import CoordinatorCalls, guarded
 from tocsin.coordinator.server.driver import CoordinatorDriver
-from tocsin.coordinator.server.links import Links
+from tocsin.coordinator.server.links import BrokerLinks
 from tocsin.coordinator.server.watch import StoreWatch
 from tocsin.errors import NotFoundError
 from tocsin.http.envelope import Envelope
@@ -28,7 +28,7 @@ def create_app(
     driver: CoordinatorDriver, gate: Authenticator, watch: StoreWatch, settings: CoordinatorSettings, demo: bool = False
 ) -> Starlette:
     """The server of a coordinator, not yet listening."""
-    calls, links = CoordinatorCalls(driver, gate, settings, watch), Links(driver, gate, settings.link_bytes)
+    calls, links = CoordinatorCalls(driver, gate, settings, watch), BrokerLinks(driver, gate, settings.link_bytes)
     # The core closes what is left of removed brokers, so that by then none can come again, and each was told why.
     watch.listen(lambda amended: gate.learn(amended.keyring.trust))
     watch.listen(lambda amended: links.learn(amended.keyring.trust))

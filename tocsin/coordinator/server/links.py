@@ -44,7 +44,7 @@ _FOREVER: Final = 1e9
 _MESSAGE: Final[msgspec.json.Decoder[FromBroker]] = msgspec.json.Decoder(FromBroker)
 
 
-class Links:
+class BrokerLinks:
     """Serves ``/link``. ``most`` are the bytes that may wait for a broker that does not read."""
 
     def __init__(self, driver: CoordinatorDriver, gate: Authenticator, most: int) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol
 from tocsin.errors import InvalidError
 
 
-class Assignment(Protocol):
+class SliceAssignment(Protocol):
     """Maps a column's value to a slice from 0 up to ``slices``; None, a missing value, goes to slice 0."""
 
     def __call__(self, value: object, slices: int, /) -> int:
@@ -30,11 +30,11 @@ def hashed(value: object, slices: int) -> int:
     return int.from_bytes(digest, "little") % slices
 
 
-ASSIGNMENTS: dict[str, Assignment] = {"hash": hashed}
+ASSIGNMENTS: dict[str, SliceAssignment] = {"hash": hashed}
 DEFAULT = "hash"
 
 
-def assignment(name: str = DEFAULT) -> Assignment:
+def assignment(name: str = DEFAULT) -> SliceAssignment:
     """The assignment of that name."""
     try:
         return ASSIGNMENTS[name]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tocsin.experiment.series.rows import BrokerLoad, Moment
+from tocsin.experiment.series.rows import LoadRow, Moment
 from tocsin.experiment.study import StudyData
 
 SETTLED = 900.0
@@ -26,7 +26,7 @@ class Course:
     """One run, its moments in the order of time."""
 
     moments: Sequence[Moment]
-    loads: Sequence[BrokerLoad]
+    loads: Sequence[LoadRow]
 
     @property
     def highest(self) -> float:
@@ -81,10 +81,10 @@ class Course:
 def courses(data: StudyData) -> dict[RunKey, Course]:
     """All runs of a study."""
     moments: dict[RunKey, list[Moment]] = {}
-    loads: dict[RunKey, list[BrokerLoad]] = {}
+    loads: dict[RunKey, list[LoadRow]] = {}
     for moment in data.of(Moment):
         moments.setdefault(_key(moment), []).append(moment)
-    for load in data.of(BrokerLoad):
+    for load in data.of(LoadRow):
         loads.setdefault(_key(load), []).append(load)
     return {key: Course(rows, loads.get(key, [])) for key, rows in moments.items()}
 
@@ -105,7 +105,7 @@ def by_seed(runs: Mapping[RunKey, Course]) -> list[dict[str, Course]]:
     return list(found.values())
 
 
-def _key(row: BrokerLoad | Moment) -> RunKey:
+def _key(row: LoadRow | Moment) -> RunKey:
     return RunKey(row.placement, row.scheme, row.seed)
 
 

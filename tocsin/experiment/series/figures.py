@@ -11,7 +11,7 @@ from tocsin.experiment.figures.bars import bars
 from tocsin.experiment.figures.lines import Axis, Points, bands, lines
 from tocsin.experiment.figures.style import panels
 from tocsin.experiment.series.course import Course
-from tocsin.experiment.series.rows import BrokerLoad, Moment
+from tocsin.experiment.series.rows import LoadRow, Moment
 from tocsin.experiment.series.spread import Spread, spread
 from tocsin.experiment.study import Grid
 
@@ -110,7 +110,7 @@ def _moments(runs: Sequence[Course], figure: Callable[[Moment], float]) -> tuple
     return times, [Spread.of(found[time]) for time in times]
 
 
-def _brokers(loads: Sequence[BrokerLoad], size: float) -> dict[str, Points]:
+def _brokers(loads: Sequence[LoadRow], size: float) -> dict[str, Points]:
     series: dict[str, tuple[list[float], list[float]]] = {}
     for load in loads:
         xs, ys = series.setdefault(load.broker, ([], []))

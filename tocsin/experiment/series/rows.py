@@ -14,7 +14,7 @@ Seed = Annotated[int, Meta(description="of all that is random in the run")]
 Seconds = Annotated[float, Meta(description="since the run began; in the paper's time, if it was compressed")]
 
 
-class BrokerLoad(Row, frozen=True):
+class LoadRow(Row, frozen=True):
     """A broker at one moment of a run."""
 
     TABLE: ClassVar = "loads"
@@ -47,7 +47,7 @@ class Moment(Row, frozen=True):
     seed: Seed = 1
 
 
-def moment(at: list[BrokerLoad], moved: int) -> Moment:
+def moment(at: list[LoadRow], moved: int) -> Moment:
     """The moment that the loads of all brokers at the same time make."""
     loads = [one.load for one in at]
     mean = sum(loads) / len(loads)

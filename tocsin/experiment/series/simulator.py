@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.experiment.schemes import Scheme
-from tocsin.experiment.series.rows import BrokerLoad, Moment, moment
+from tocsin.experiment.series.rows import LoadRow, Moment, moment
 from tocsin.experiment.study import Tell
 from tocsin.simulate.policy import Policy
 from tocsin.simulate.record import Sample, SimulationRecord
@@ -37,7 +37,7 @@ def policy(scheme: Scheme) -> Policy:
     return Policy("nearest", scheme.migration, scheme.shuffle, thresholds, scheme.thresholds is not None)
 
 
-def rows(record: SimulationRecord, scheme: Scheme) -> Iterator[BrokerLoad | Moment]:
+def rows(record: SimulationRecord, scheme: Scheme) -> Iterator[LoadRow | Moment]:
     """The course of a run."""
     for sample in record.samples[_EVERY - 1 :: _EVERY]:
         loads = list(_loads(record, sample, scheme))
@@ -45,7 +45,7 @@ def rows(record: SimulationRecord, scheme: Scheme) -> Iterator[BrokerLoad | Mome
         yield moment(loads, sample.moves)
 
 
-def _loads(record: SimulationRecord, sample: Sample, scheme: Scheme) -> Iterator[BrokerLoad]:
+def _loads(record: SimulationRecord, sample: Sample, scheme: Scheme) -> Iterator[LoadRow]:
     columns = zip(record.brokers, sample.subscribers, sample.incoming, sample.outgoing, strict=True)
     for broker, subscribers, incoming, outgoing in columns:
-        yield BrokerLoad(PLACEMENT, scheme.title, sample.at, broker, subscribers, incoming, outgoing, record.seed)
+        yield LoadRow(PLACEMENT, scheme.title, sample.at, broker, subscribers, incoming, outgoing, record.seed)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from tocsin.experiment.schemes import GSH, LDM, LDM_GSH, MIGRATE, NONE, OURS, SDM, Scheme, papers_above, scheme
 from tocsin.experiment.seeds import split, with_seeds
 from tocsin.experiment.series.course import by_scheme, by_seed, courses
-from tocsin.experiment.series.rows import BrokerLoad, Moment
+from tocsin.experiment.series.rows import LoadRow, Moment
 from tocsin.experiment.series.simulator import rows, simulate_run
 from tocsin.experiment.simulation import claims
 from tocsin.experiment.simulation.sections import sections
@@ -56,7 +56,7 @@ class Thousands:
         "not say how large its rates are nor where people live; these were chosen so that the mean load passes its β "
         "of 300 MB/s and one broker is the nearest for more than 2,000."
     )
-    tables = (BrokerLoad, Moment)
+    tables = (LoadRow, Moment)
 
     @property
     def settings(self) -> Mapping[str, Any]:

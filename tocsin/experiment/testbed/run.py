@@ -22,7 +22,7 @@ from tocsin.crowd.plan import Plan
 from tocsin.crowd.shortfall import Strain, shortfall
 from tocsin.demo.calls import Calls
 from tocsin.errors import TocsinError, UnavailableError
-from tocsin.experiment.series.rows import BrokerLoad, moment
+from tocsin.experiment.series.rows import LoadRow, moment
 from tocsin.experiment.study import Tell
 from tocsin.experiment.table import Row
 from tocsin.experiment.testbed.bed import Bed
@@ -145,9 +145,9 @@ class TestbedRun:
         self.rows += [*loads, now]
         self.tell(f"minute {at / 60:.0f}, cov {now.cov:.2f}, {now.moved} moved", at / self.seconds)
 
-    def _load(self, at: float, one: BrokerSummary) -> BrokerLoad:
+    def _load(self, at: float, one: BrokerSummary) -> LoadRow:
         bed, incoming, outgoing = self.bed, one.incoming / self.bed.speed, one.outgoing / self.bed.speed
-        return BrokerLoad(bed.placement, bed.scheme.title, at, one.name, one.subscribers, incoming, outgoing, self.seed)
+        return LoadRow(bed.placement, bed.scheme.title, at, one.name, one.subscribers, incoming, outgoing, self.seed)
 
     async def _until(self, began: float, second: float) -> None:
         await asyncio.sleep(began + second / self.bed.speed - time.monotonic())

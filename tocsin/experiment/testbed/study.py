@@ -15,7 +15,7 @@ from tocsin.errors import InvalidError
 from tocsin.experiment.schemes import Scheme, papers_above, scheme
 from tocsin.experiment.seeds import split, with_seeds
 from tocsin.experiment.series.course import courses
-from tocsin.experiment.series.rows import BrokerLoad, Moment
+from tocsin.experiment.series.rows import LoadRow, Moment
 from tocsin.experiment.study import ReportSection, StudyData, Tell
 from tocsin.experiment.table import Row
 from tocsin.experiment.testbed.bed import PLACEMENTS, PLACES, Bed
@@ -70,7 +70,7 @@ class Prototype:
         "of the clock, so every s seconds of the paper's. The paper had nine machines; here all processes share one, "
         "so that what is measured is how load is spread, not how much a broker can carry."
     )
-    tables = (BrokerLoad, Moment, RunSummary, RunTrouble)
+    tables = (LoadRow, Moment, RunSummary, RunTrouble)
 
     def __post_init__(self) -> None:
         for placement in self.placements:

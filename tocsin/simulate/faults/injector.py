@@ -12,11 +12,11 @@ from tocsin.coordinator.events import ApplyPlan, Balance, Drain, RemoveBroker
 from tocsin.model import control
 from tocsin.model.terms import Terms
 from tocsin.simulate.brokerhost import BrokerHost
+from tocsin.simulate.clienthost import ClientHost
 from tocsin.simulate.coordinatorhost import HOST as COORDINATOR
 from tocsin.simulate.datahost import HOST as DATA
 from tocsin.simulate.faults.weather import conditions
 from tocsin.simulate.process import CoreProcess
-from tocsin.simulate.subscriberhost import SubscriberHost
 from tocsin.simulate.system import GROUP, System
 
 VALUES = 4
@@ -40,7 +40,7 @@ class FaultInjector:
         self.count += 1
         self._random.choices(list(self._kinds), list(self._kinds.values()))[0]()
 
-    def on_the_way(self, person: SubscriberHost) -> None:
+    def on_the_way(self, person: ClientHost) -> None:
         """A subscriber has set out for another broker, which is when things had better not break."""
         self.moves += 1
         if self.over or self._random.random() > self._nasty:
@@ -98,7 +98,7 @@ class FaultInjector:
             self._remove_broker: 3,
         }
 
-    def _person(self) -> SubscriberHost:
+    def _person(self) -> ClientHost:
         """One who is staying: there is always one left."""
         people = self._system.people
         return self._random.choice([person for name, person in people.items() if name not in self._system.leaving])
@@ -201,7 +201,7 @@ class FaultInjector:
     def _break_person(self) -> None:
         self._break(self._person())
 
-    def _break(self, person: SubscriberHost) -> None:
+    def _break(self, person: ClientHost) -> None:
         self._system.remark(f"the connections of {person.host} break")
         for link in self._system.network.links(person.host):
             link.sever()
@@ -264,7 +264,7 @@ class FaultInjector:
     def _leave(self) -> None:
         self._let_go(self._person())
 
-    def _let_go(self, person: SubscriberHost) -> None:
+    def _let_go(self, person: ClientHost) -> None:
         """Somebody leaves for good, unless it is the last."""
         if person.host in self._system.people and len(self._system.people) - len(self._system.leaving) > 1:
             self._system.leave(person.host, self._random.random() < 0.5)

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from tocsin.balance.model.workload import Floats
-from tocsin.simulate.scenario import RateChanges, ScenarioChannel
+from tocsin.simulate.scenario import ScenarioChannel, ScenarioRates
 from tocsin.simulate.scenarios.tracks import STEP, CityTracks, Report
 
 NEAR: Final = 500.0
@@ -43,7 +43,7 @@ class Findings:
         self._at = [report.at for report in tracks.reports]
         self._with_shelters = _sheltered(tracks.reports, shelters)
 
-    def rates(self, channels: Sequence[ScenarioChannel], lines: Sequence[CitySubscription]) -> RateChanges:
+    def rates(self, channels: Sequence[ScenarioChannel], lines: Sequence[CitySubscription]) -> ScenarioRates:
         """The rows of all lines: one whenever an execution finds more or less than that before. All begin with 0."""
         rows: list[tuple[float, int, float]] = []
         for channel in channels:
@@ -54,7 +54,7 @@ class Findings:
                 rows += [(at, numbers[place], float(now[place])) for place in np.flatnonzero(now != before).tolist()]
                 before = now
         rows.sort()
-        return RateChanges([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+        return ScenarioRates([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
 
     def _found(self, channel: ScenarioChannel, lines: list[CitySubscription], at: float) -> Floats:
         """The bytes that the channel's execution at this time finds for each of its lines."""

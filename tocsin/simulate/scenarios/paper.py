@@ -20,10 +20,10 @@ from tocsin.balance.model.workload import Floats, Int64s
 from tocsin.simulate.scenario import (
     BackendSubscriptions,
     InitialLocations,
-    RateChanges,
     Scenario,
     ScenarioBroker,
     ScenarioChannel,
+    ScenarioRates,
     SubscriptionChanges,
     Visits,
 )
@@ -109,7 +109,7 @@ def _wishes(o: Paper, rng: np.random.Generator, seed: int) -> SubscriptionChange
     return SubscriptionChanges(at[order].tolist(), who[order].tolist(), workload.idx[order].tolist())
 
 
-def _fluctuation(o: Paper, rng: np.random.Generator, first: Floats) -> RateChanges:
+def _fluctuation(o: Paper, rng: np.random.Generator, first: Floats) -> ScenarioRates:
     """Ups and downs as factors; one that is chosen again while it is up goes up further."""
     rows: list[tuple[float, int, float]] = []
     for minute in np.arange(0, o.seconds, MINUTE):
@@ -121,7 +121,7 @@ def _fluctuation(o: Paper, rng: np.random.Generator, first: Floats) -> RateChang
         now[line] *= factor
         if at <= o.seconds:
             table.append((round(at, 3), line, float(round(now[line]))))
-    return RateChanges([row[0] for row in table], [row[1] for row in table], [row[2] for row in table])
+    return ScenarioRates([row[0] for row in table], [row[1] for row in table], [row[2] for row in table])
 
 
 def _quarter(rng: np.random.Generator, count: int) -> Int64s:

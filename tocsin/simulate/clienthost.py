@@ -25,7 +25,7 @@ _INCARNATION: Final = re.compile(rb'"i":"([^"]*)"')
 class OpenedConnection:
     """A connection to a broker."""
 
-    def __init__(self, process: SubscriberHost, number: int) -> None:
+    def __init__(self, process: ClientHost, number: int) -> None:
         self._process, self._number = process, number
 
     def opened(self) -> None:
@@ -45,7 +45,7 @@ class OpenedConnection:
         """Nothing waits for that."""
 
 
-class SubscriberHost(CoreProcess):
+class ClientHost(CoreProcess):
     """A subscriber's program from its start to its end.
 
     ``moving`` is told when it sets out for another broker, ``refused`` when it is not to have what it wanted,
@@ -67,7 +67,7 @@ class SubscriberHost(CoreProcess):
         self.diary, self.place = diary, place
         self.links: dict[int, SimulatedConnection] = {}
         self.slowness = 0.0
-        self.moving: Callable[[SubscriberHost], None] | None = None
+        self.moving: Callable[[ClientHost], None] | None = None
         self.delivered: Callable[[actions.Deliver], None] | None = None
         self.refused: Callable[[str, int], None] | None = None
         self._numbers: dict[int, int] = {}
