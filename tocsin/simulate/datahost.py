@@ -49,9 +49,10 @@ class DataHost:
         answer_seconds: what the storage takes for each step, at most.
         buffered: whether a connection takes any number of messages at once, or the next one when one has arrived.
         most_waiting: so many BE subscriptions may wait in notices for a broker.
+        read_seconds: how long a broker takes to read a message, at most; with 0, it does so when it arrives.
 
     Attributes:
-        slowness: how long a broker takes to read a message, at most, where that is not at once.
+        slowness: the same for single brokers.
         refusing: the chance that the storage fails to do something, or says so although it was done.
     """
 
@@ -62,9 +63,10 @@ class DataHost:
         answer_seconds: float = 0.005,
         buffered: bool = True,
         most_waiting: int = MOST_IDS,
+        read_seconds: float = 0.0,
     ) -> None:
         self._world, self._cluster, self.answer_seconds = world, cluster, answer_seconds
-        self._buffered, self._most_waiting = buffered, most_waiting
+        self._buffered, self._most_waiting, self.read_seconds = buffered, most_waiting, read_seconds
         self.alive = True
         self.slowness: dict[str, float] = {}
         self.refusing = 0.0
@@ -151,7 +153,7 @@ class DataHost:
         self, link: SimulatedConnection, connection: BrokerConnection, message: control.ControlMessage
     ) -> list[events.Event]:
         """Sends a message; that it was taken, if that is known at once."""
-        slowness = self.slowness.get(connection.broker, 0.0)
+        slowness = self.slowness.get(connection.broker, self.read_seconds)
         connection.sent, connection.sending, connection.slow = connection.sent + 1, True, bool(slowness)
         link.send(1, message)
         if slowness:

@@ -60,6 +60,7 @@ class Setup:
     answer_seconds: float = 0.005
     buffered: bool = True
     most_waiting: int = MOST_IDS
+    read_seconds: float = 0.0
     decide_seconds: float = 0.5
 
 
@@ -308,7 +309,8 @@ class System:
 
     def _data(self) -> DataHost:
         setup = self.setup
-        return DataHost(self.world, self.cluster, setup.answer_seconds, setup.buffered, setup.most_waiting)
+        limits = (setup.answer_seconds, setup.buffered, setup.most_waiting, setup.read_seconds)
+        return DataHost(self.world, self.cluster, *limits)
 
     def _coordinator(self) -> CoordinatorHost:
         core = CoordinatorCore(

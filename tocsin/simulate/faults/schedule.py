@@ -104,7 +104,7 @@ class Schedule:
         system.remark("everything heals")
         system.network.conditions = CALM
         system.data.answer_seconds = system.setup.answer_seconds = CALM.latency
-        system.data.refusing = 0.0
+        system.data.refusing = system.data.read_seconds = system.setup.read_seconds = 0.0
         system.data.slowness.clear()
         system.network.mend_all()
         system.start_data()

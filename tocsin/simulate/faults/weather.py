@@ -29,10 +29,11 @@ def setup(random: Random) -> Setup:
         placement=lambda: placement(policy),
         planners=lambda: Planners(planner("migrate"), planner("shuffle"), _eager()),
         store_seconds=random.choice([0.0, 0.01, 0.3]),
-        answer_seconds=random.choice([0.0, 0.01, 0.3]),
+        answer_seconds=random.choice([0.0, 0.01, 0.3, 1.0]),
         buffered=random.random() < 0.5,
         # Less than this, and a notice would be folded that nothing waits before.
         most_waiting=random.choice([12, 12, MOST_IDS]),
+        read_seconds=random.choice([0.0, 0.0, 0.0, 2.0, 5.0]),
     )
 
 
