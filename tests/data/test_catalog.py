@@ -132,10 +132,10 @@ def test_a_channel_that_spark_no_longer_takes_says_so_and_the_others_run(
     world.close()
     real = Compiler.compiled
 
-    def refusing(self: Compiler, spark: SparkSession, channel: Any) -> Any:
+    def refusing(self: Compiler, channel: Any) -> Any:
         if channel.name == "OfType":
             raise StatementError("no such function", line=1, column=8)
-        return real(self, spark, channel)
+        return real(self, channel)
 
     monkeypatch.setattr(Compiler, "compiled", refusing)
     world.open()

@@ -11,7 +11,7 @@ import pytest
 from tests.data.world import CHANNEL, DATASETS, FEED, World, publish, reports
 from tests.waiting import until
 from tocsin.data import catalog as module
-from tocsin.data import removal
+from tocsin.data import live_channels, removal
 from tocsin.data.channels.runner import Runner
 from tocsin.data.results import Results
 from tocsin.data.store.definitions import Definitions
@@ -97,7 +97,7 @@ STEPS_OF_REMOVAL: list[tuple[object, str]] = [
     (Definitions, "remove"),
     (Runner, "remove"),
     (Subscriptions, "drop"),
-    (module, "discard"),
+    (live_channels, "discard"),
 ]
 
 
@@ -118,7 +118,7 @@ def test_a_crash_while_a_channel_is_dropped_leaves_it_there_or_not(
     assert world.actions("DROP CHANNEL IF EXISTS OfType") == ["dropped" if there else "unchanged"]
     # Created anew, it has none of its former self's subscriptions, results or progress.
     assert world.actions(CHANNEL) == ["created"]
-    assert (world.found("OfType"), world.catalog.subscriptions.count("OfType")) == ([], 0)
+    assert (world.found("OfType"), world.catalog.live.subscriptions.count("OfType")) == ([], 0)
     world.attach("OfType", {"event": "fire"})
     world.put("Reports", *reports("fire", first=7))
     assert [row["id"] for _, row in world.wait_for("OfType", 1)] == ["r7"]
@@ -234,11 +234,11 @@ def test_a_channel_that_has_seen_more_than_there_is_sees_what_comes_again(world:
     world.put("Reports", *reports("fire", first=7))
     world.wait_for("OfType", 2)
     world.idle()
-    told = world.catalog.results["OfType"].execution
+    told = world.catalog.live["OfType"].results.execution
     last = max((world.settings.data.directory / "datasets" / "Reports" / "_delta_log").glob("*.json"))
     last.write_bytes(b"")
     begin_again(world)
-    results = world.catalog.results["OfType"]
+    results = world.catalog.live["OfType"].results
     assert results.seen("Reports") == world.catalog.tables["Reports"].version == 1
     assert results.execution > told
     assert "Reports could not be read" in world.catalog.tables["Reports"].damage

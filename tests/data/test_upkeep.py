@@ -68,8 +68,8 @@ def test_results_are_removed_after_their_time(world: World, upkeep: Upkeep) -> N
     world.wait_for("All", 1)
     upkeep.start()
     until(lambda: world.found("All") == [])
-    until(lambda: files(world.catalog.results["All"].table) == 0)
-    assert world.catalog.results["All"].execution == 1
+    until(lambda: files(world.catalog.live["All"].results.table) == 0)
+    assert world.catalog.live["All"].results.execution == 1
 
 
 def test_a_table_in_trouble_does_not_keep_the_others_waiting(
@@ -83,7 +83,7 @@ def test_a_table_in_trouble_does_not_keep_the_others_waiting(
 
     for number in range(3):
         world.put("Reports", *reports("fire", first=number))
-    monkeypatch.setattr(world.catalog.results["All"], "expire", refused)
+    monkeypatch.setattr(world.catalog.live["All"].results, "expire", refused)
     monkeypatch.setattr(world.catalog.tables["People"], "vacuum", broken)
     upkeep.round()
     assert len(world.catalog.tables["Reports"].snapshot.files) == 1
@@ -93,8 +93,8 @@ def test_base_files_of_subscriptions_are_looked_after(
     world: World, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rebased: list[str] = []
-    monkeypatch.setattr(world.catalog.subscriptions, "due", lambda: ["All"])
-    monkeypatch.setattr(world.catalog.subscriptions, "rebase", rebased.append)
+    monkeypatch.setattr(world.catalog.live.subscriptions, "due", lambda: ["All"])
+    monkeypatch.setattr(world.catalog.live.subscriptions, "rebase", rebased.append)
     upkeep.round()
     assert rebased == ["All"]
 

@@ -45,7 +45,7 @@ def test_every_digit_of_a_value_comes_out_again(fees: World) -> None:
     fees.attach("At", {"moment": moment}, {"moment": moment.replace("456", "457")})
     assert published(fees, RECORD).refused == []
     fees.wait_for("At", 1)
-    [[result]] = [part.results for part in fees.catalog.results["At"].pull(1, 10**9)]
+    [[result]] = [part.results for part in fees.catalog.live["At"].results.pull(1, 10**9)]
     assert json.loads(bytes(result.payload), parse_float=Decimal) == [
         {
             "id": "a\0e\u0301",

@@ -92,14 +92,14 @@ class World:
         table = self.catalog.tables[dataset]
         schema = pa.schema([field for field in table.schema if field.name != "_v"])
         table.append(pa.Table.from_pylist([dict(row) for row in rows], schema), {})
-        self.catalog._stored(dataset)
+        self.catalog.runner.committed(dataset)
 
     def attach(self, channel: str, *values: Mapping[str, object]) -> list[int]:
-        return self.catalog.attach(channel, "b", [dict(value) for value in values]).bes
+        return self.catalog.live.attach(channel, "b", [dict(value) for value in values]).bes
 
     def found(self, channel: str) -> list[tuple[int, Any]]:
         """The BE subscriptions and rows of all results of a channel, in order."""
-        results = [result for part in self.catalog.results[channel].pull(1, 10**9) for result in part.results]
+        results = [result for part in self.catalog.live[channel].results.pull(1, 10**9) for result in part.results]
         return [(result.be, row) for result in results for row in json.loads(bytes(result.payload))]
 
     def wait_for(self, channel: str, count: int) -> list[tuple[int, Any]]:
@@ -108,7 +108,7 @@ class World:
 
     def idle(self) -> None:
         """Waits until no channel runs."""
-        until(lambda: all(self.catalog.status(name).state == "waiting" for name in self.catalog.channels))
+        until(lambda: all(self.catalog.live.status(name).state == "waiting" for name in self.catalog.channels))
 
     def shown(self, what: str) -> dict[str, dict[str, Any]]:
         """SHOW, by name."""

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.errors import InvalidError
-from tocsin.schema.arrow import arrow_schema
+from tocsin.schema.arrow import parameter_schema
 from tocsin.schema.definitions import Column
 from tocsin.schema.parameters import canonical, from_key, key
 from tocsin.schema.types import parse_type
@@ -204,6 +204,6 @@ def test_no_value_raises_anything_but_a_refusal(value: object, parameter: Column
 @given(GIVEN)
 def test_canonical_values_fit_the_arrow_schema(given_: dict[str, Any]) -> None:
     values = canonical(PARAMETERS, given_)
-    schema = arrow_schema(PARAMETERS)
+    schema = parameter_schema(PARAMETERS)
     table = pa.table([pa.array([value], type=field.type) for value, field in zip(values, schema, strict=True)], schema)
     assert tuple(table.to_pylist()[0].values()) == values

@@ -100,7 +100,7 @@ class _Live:
         self.uses, self.has_records = catalog.uses, catalog.has_records
         self.create_dataset, self.drop_dataset = catalog.create_dataset, catalog.drop_dataset
         self.create_feed, self.drop_feed = catalog.create_feed, catalog.drop_feed
-        self.create_channel, self.drop_channel = catalog.create_channel, catalog.drop_channel
+        self.create_channel, self.drop_channel = catalog.live.create, catalog.live.drop
 
     @property
     def datasets(self) -> Mapping[str, Dataset]:

@@ -29,6 +29,7 @@ from tocsin.data.channels.execution import Execution
 from tocsin.data.control.core import Position
 from tocsin.data.disk import make_directory
 from tocsin.data.listing import listed, total
+from tocsin.data.live_channels import LiveChannel
 from tocsin.data.rates import Rates
 from tocsin.data.store import Store
 from tocsin.data.upkeep import Upkeep
@@ -37,7 +38,7 @@ from tocsin.lock import take_lock
 from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Changed, Dropped, Executed, Failing, Notice
-from tocsin.model.histories import DROPPED, Cursor, incarnation, knows, shared
+from tocsin.model.histories import DROPPED, Cursor, knows, shared
 from tocsin.model.messages import (
     ChannelHealth,
     Health,
@@ -150,8 +151,8 @@ class Cluster:
         self, broker: str, channel: str, parameters: list[dict[str, Any]], asker: Asker | None = None
     ) -> Attachment:
         def attach() -> Attachment:
-            attachment = self._rated(self._catalog.attach(channel, broker, parameters, asker))
-            aside = self._catalog.set_aside(attachment.channel.name)
+            attachment = self._rated(self._catalog.live.attach(channel, broker, parameters, asker))
+            aside = self._catalog.live.set_aside(attachment.channel.name)
             attached = set(attachment.bes) if aside else set()
             self._tell_failing(attachment.channel.name, {be: why for be, why, _ in aside if be in attached})
             return attachment
@@ -159,7 +160,8 @@ class Cluster:
         return await self._in_thread(attach)
 
     def compare(self, broker: str, channel: str, known: Cursor) -> None:
-        history = self._catalog.histories.get(channel, [])
+        position = self.position(channel)
+        history = position.history if position else []
         common = shared(history, known.incarnation)
         if not DROPPED < common < known.execution:
             return
@@ -186,15 +188,15 @@ class Cluster:
 
     async def unsubscribe(self, broker: str, bes: list[int]) -> int:
         def detach() -> int:
-            held = np.intersect1d(self._catalog.subscriptions.of(broker), np.array(bes, np.int64)).size
-            gone = self._catalog.subscriptions.detach(broker, bes)
+            held = np.intersect1d(self._catalog.live.subscriptions.of(broker), np.array(bes, np.int64)).size
+            gone = self._catalog.live.subscriptions.detach(broker, bes)
             self._rates.forget(gone)
             return int(held)
 
         return await self._in_thread(detach)
 
     def position(self, channel: str) -> Position | None:
-        return self._catalog.position(channel)
+        return self._catalog.live.position(channel)
 
     async def pull(
         self,
@@ -207,10 +209,10 @@ class Cluster:
     ) -> AsyncGenerator[Pulled, None]:
         if first > last:
             raise InvalidError(f"executions {first} to {last} are none: first must not be after last")
-        results = self._catalog.results[self._catalog.channel(channel).name]
+        results = self._catalog.live.find(channel).results
 
         def begin() -> Iterator[Pulled]:
-            wanted = self._catalog.subscriptions.of(broker) if bes is None and broker is not None else bes
+            wanted = self._catalog.live.subscriptions.of(broker) if bes is None and broker is not None else bes
             return results.pull(first, last, wanted, most)
 
         parts = await self._in_thread(begin)
@@ -229,7 +231,7 @@ class Cluster:
 
     async def health(self) -> Health:
         feeds = [pipeline.health() for pipeline in list(self._catalog.pipelines.values())]
-        channels = [self._channel_health(name) for name in list(self._catalog.channels)]
+        channels = [self._channel_health(live) for live in self._catalog.live]
         problems = [self._problem] if self._problem else []
         problems += [feed.error for feed in feeds if feed.error]
         problems += [damage for table in self._catalog.all_tables() if (damage := table.damage)]
@@ -264,8 +266,8 @@ class Cluster:
     def _open(self) -> Catalog:
         told = (self._executed, self._dropped, self._changed, self._failing)
         catalog = Catalog(self._settings, self.store, self._spark, *told)
-        for name, results in catalog.results.items():
-            self._rates.resume(name, results.table.changed_at)
+        for live in catalog.live:
+            self._rates.resume(live.definition.name, live.results.table.changed_at)
         return catalog
 
     async def _begin(self) -> None:
@@ -304,9 +306,10 @@ class Cluster:
         self.store.close()
         os.close(self._lock)
 
-    def _channel_health(self, name: str) -> ChannelHealth:
-        status = self._catalog.status(name)
-        return ChannelHealth(name, status.state, self._catalog.results[name].execution, status.error)
+    def _channel_health(self, live: LiveChannel) -> ChannelHealth:
+        name = live.definition.name
+        status = self._catalog.live.status(name)
+        return ChannelHealth(name, status.state, live.results.execution, status.error)
 
     def _executed(self, execution: Execution) -> None:
         """Counts an execution and tells the brokers; called from its thread."""
@@ -315,7 +318,7 @@ class Cluster:
         self._tell_failing(execution.channel, execution.failing)
         if not len(execution.bes):
             return
-        holders = self._catalog.subscriptions.holders(execution.bes)
+        holders = self._catalog.live.subscriptions.holders(execution.bes)
         log.debug("executed", channel=execution.channel, execution=execution.number, found=len(execution.bes))
         if self._loop is not None:
             notices = {broker: self._notice(now, execution, bes) for broker, bes in holders.items()}
@@ -323,7 +326,7 @@ class Cluster:
 
     def _notice(self, now: float, execution: Execution, bes: npt.NDArray[np.int64]) -> Executed:
         """An execution, as a broker is told of it that holds these."""
-        present = incarnation(self._catalog.histories[execution.channel])
+        present = self._catalog.live[execution.channel].position.incarnation
         forecast = self._rates.forecast(now, execution.channel, bes)
         return Executed(execution.channel, execution.number, bes.tolist(), present, forecast.rates, forecast.seconds)
 
@@ -341,12 +344,14 @@ class Cluster:
 
     def _failing(self, channel: str, reason: str) -> None:
         """Tells everybody who subscribes to a channel why nothing comes; called from the thread of an execution."""
-        self._tell_failing(channel, dict.fromkeys(self._catalog.subscriptions.segments(channel).ids().tolist(), reason))
+        self._tell_failing(
+            channel, dict.fromkeys(self._catalog.live.subscriptions.segments(channel).ids().tolist(), reason)
+        )
 
     def _tell_failing(self, channel: str, failing: Mapping[int, str]) -> None:
         """Tells whose subscriptions are not served, or not with everything, and why; from any thread."""
         for message in sorted(set(failing.values())):
-            holders = self._catalog.subscriptions.holders([be for be, why in failing.items() if why == message])
+            holders = self._catalog.live.subscriptions.holders([be for be, why in failing.items() if why == message])
             if self._loop is not None and holders:
                 notices = {broker: Failing(channel, bes.tolist(), message) for broker, bes in holders.items()}
                 self._loop.call_soon_threadsafe(self._tell, notices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,19 +25,24 @@ class Compiler:
 
     Args:
         directory: where compiled channels are kept; its content may be deleted at any time.
+        spark: gives the session, which it may have to wait for.
     """
 
-    def __init__(self, directory: Path, datasets: Mapping[str, Dataset]) -> None:
-        self._directory, self._datasets = directory, datasets
+    def __init__(self, directory: Path, datasets: Mapping[str, Dataset], spark: Callable[[], SparkSession]) -> None:
+        self._directory, self._datasets, self._spark = directory, datasets, spark
 
-    def compiled(self, spark: SparkSession, channel: Channel) -> Compiled:
+    def over(self, datasets: Mapping[str, Dataset]) -> Compiler:
+        """The same over other datasets."""
+        return Compiler(self._directory, datasets, self._spark)
+
+    def compiled(self, channel: Channel) -> Compiled:
         """The compiled channel, from an earlier check of the very same thing if there was one.
 
         Raises StatementError with the line and column in the channel's body.
         """
         with suppress(OSError, msgspec.DecodeError):
             return msgspec.json.decode(self._file(channel).read_bytes(), type=Compiled)
-        compiled = check(spark, channel, self._datasets)
+        compiled = check(self._spark(), channel, self._datasets)
         try:
             self._keep(channel, compiled)
         except OSError as error:

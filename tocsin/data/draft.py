@@ -27,7 +27,7 @@ class Draft:
         self.channels = dict(catalog.channels)
         self._read = {name: {each for each in self.datasets if catalog.uses(name, each)} for name in self.channels}
         self._filled = {name for name in self.datasets if catalog.has_records(name)}
-        self._compiled: Callable[[Channel], Compiled] = catalog.compiling(self.datasets)
+        self._compiled: Callable[[Channel], Compiled] = catalog.compiler.over(self.datasets).compiled
 
     def uses(self, channel: str, dataset: str) -> bool:
         """Whether the body of a channel reads a dataset."""

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tocsin.data.catalog import Catalog
+from tocsin.data.live_channels import LiveChannel, LiveChannels
 from tocsin.data.sql.forms import Listing, Thing
 from tocsin.data.sql.render import render
-from tocsin.schema.definitions import Channel, Dataset
+from tocsin.schema.definitions import Dataset
 
 _MOST_SUBSCRIPTIONS = 1000
 
@@ -22,7 +23,7 @@ def listed(catalog: Catalog, what: str, limit: int = _MOST_SUBSCRIPTIONS) -> lis
         case Listing.FEEDS:
             return [_feed(catalog, name) for name in list(catalog.pipelines)]
         case Listing.CHANNELS:
-            return [_channel(catalog, channel) for channel in list(catalog.channels.values())]
+            return [_channel(catalog.live, live) for live in catalog.live]
         case Listing.SUBSCRIPTIONS:
             return list(itertools.islice(_subscriptions(catalog), limit))
         case Listing.BROKERS:
@@ -32,7 +33,7 @@ def listed(catalog: Catalog, what: str, limit: int = _MOST_SUBSCRIPTIONS) -> lis
 def total(catalog: Catalog, what: str) -> int:
     """How many things of one kind there are."""
     if Listing(what) is Listing.SUBSCRIPTIONS:
-        return sum(catalog.subscriptions.count(name) for name in list(catalog.channels))
+        return sum(catalog.live.subscriptions.count(name) for name in list(catalog.channels))
     return len(listed(catalog, what))
 
 
@@ -44,11 +45,10 @@ def described(catalog: Catalog, what: Thing, name: str) -> list[dict[str, Any]]:
         case Thing.FEED:
             return [_feed(catalog, catalog.pipeline(name).feed.name)]
         case Thing.CHANNEL:
-            channel = catalog.channel(name)
-            compiled = catalog.compiled.get(channel.name)
-            columns = dict(compiled.columns) if compiled else {}
-            failing = [aside._asdict() for aside in catalog.set_aside(channel.name)]
-            return [_channel(catalog, channel) | {"columns": columns, "failing": failing}]
+            live = catalog.live.find(name)
+            columns = dict(live.compiled.columns) if live.compiled else {}
+            failing = [aside._asdict() for aside in catalog.live.set_aside(live.definition.name)]
+            return [_channel(catalog.live, live) | {"columns": columns, "failing": failing}]
 
 
 def _dataset(catalog: Catalog, dataset: Dataset) -> dict[str, Any]:
@@ -77,31 +77,32 @@ def _feed(catalog: Catalog, name: str) -> dict[str, Any]:
     }
 
 
-def _channel(catalog: Catalog, channel: Channel) -> dict[str, Any]:
-    status = catalog.status(channel.name)
+def _channel(channels: LiveChannels, live: LiveChannel) -> dict[str, Any]:
+    channel = live.definition
+    status = channels.status(channel.name)
     return {
         "name": channel.name,
         "kind": channel.kind,
         "period": channel.period,
-        "subscriptions": catalog.subscriptions.count(channel.name),
+        "subscriptions": channels.subscriptions.count(channel.name),
         "state": status.state,
-        "execution": catalog.results[channel.name].execution,
+        "execution": live.results.execution,
         "seconds": round(status.last_seconds, 3),
         "missed": status.missed,
         "error": status.error,
-        "set_aside": len(catalog.set_aside(channel.name)),
-        "dead_letters": catalog.dead_letters.count(channel.name),
+        "set_aside": len(channels.set_aside(channel.name)),
+        "dead_letters": channels.dead_letters.count(channel.name),
         "statement": render(channel),
     }
 
 
 def _subscriptions(catalog: Catalog) -> Iterator[dict[str, Any]]:
     for name in list(catalog.channels):
-        for be in catalog.subscriptions.segments(name).ids():
-            _, values = catalog.subscriptions.values(int(be))
+        for be in catalog.live.subscriptions.segments(name).ids():
+            _, values = catalog.live.subscriptions.values(int(be))
             yield {"name": str(be), "channel": name, "parameters": values}
 
 
 def _broker(catalog: Catalog, broker: Any) -> dict[str, Any]:
-    held = len(catalog.subscriptions.of(broker.name))
+    held = len(catalog.live.subscriptions.of(broker.name))
     return {"name": broker.name, "url": broker.url, "registered_at": broker.registered_at, "subscriptions": held}

@@ -29,7 +29,7 @@ class Pipeline:
 
     Args:
         directory: of the data cluster.
-        committed: called after each commit to the dataset.
+        committed: called with the dataset's name after each commit to it.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Pipeline:
         directory: Path,
         settings: FeedsSettings,
         disk: Disk,
-        committed: Callable[[], None],
+        committed: Callable[[str], None],
     ) -> None:
         self.feed, self.dataset, self._table, self._settings = feed, dataset, table, settings
         self._directory, self._committed = directory, committed
@@ -80,7 +80,7 @@ class Pipeline:
             scratch=scratch,
             seen=ids,
             settings=self._settings,
-            committed=self._stored,
+            committed=self._note_commit,
         )
         self._ingestion.start()
 
@@ -104,7 +104,8 @@ class Pipeline:
                 f"feed {self.feed.name} still has {self.backlog:,} bytes that its dataset has not; try again later"
             )
 
-    def _stored(self) -> None:
+    def _note_commit(self) -> None:
+        """The dataset has more: what it has of the log can go, and whoever waits for it is told."""
         with self._progress:
             self._read = positions(self._table, self.feed)
             self._progress.notify_all()
@@ -112,7 +113,7 @@ class Pipeline:
             self.log.release(self._read)
         except StorageError as error:
             log.warning("a part of the feed log that is no longer needed stays", feed=self.feed.name, reason=str(error))
-        self._committed()
+        self._committed(self.dataset.name)
 
     def _damage(self) -> str:
         files = sorted((self.log.path / "quarantine").glob("[!.]*"))

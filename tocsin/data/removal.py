@@ -7,9 +7,10 @@ found under its other name at a start is put back or deleted, as whoever knows w
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 from tocsin.data.disk import sync_directory
@@ -47,6 +48,16 @@ def unfinished(place: Path) -> list[Path]:
     return [found.with_name(found.name.removeprefix(_PREFIX)) for found in place.glob(f"{_PREFIX}*")]
 
 
+def settle(root: Path, is_missed: Callable[[Path], bool]) -> None:
+    """Ends the removals below ``root`` that did not come to their end; what is missed is put back."""
+    for place in (path for path in root.iterdir() if path.is_dir()):
+        for directory in unfinished(place):
+            if is_missed(directory) and not directory.exists():
+                put_back(directory)
+            else:
+                finish(directory)
+
+
 def put_back(directory: Path) -> None:
     """Undoes a removal that did not come to its end."""
     aside(directory).rename(directory)
@@ -62,6 +73,19 @@ def finish(directory: Path) -> None:
 def aside(directory: Path) -> Path:
     """Where a directory is while it is being removed."""
     return directory.with_name(f"{_PREFIX}{directory.name}")
+
+
+def fresh_directory(place: Path) -> Path:
+    """A new directory in ``place``, and what earlier runs left there removed.
+
+    A new one each time: the Spark of a process that was killed lives a moment longer, and still writes to its own.
+    """
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        return Path(mkdtemp(dir=place))
+    except OSError as error:
+        raise StorageError(f"temporary files cannot be kept in {place}: {error.strerror}") from None
 
 
 def _take(directory: Path) -> bool:

@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +20,7 @@ from tocsin.errors import UnavailableError
 from tocsin.settings import SparkSettings
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_START_SECONDS: Final = 120
 _STOP_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
 _FIXED = {
@@ -103,3 +106,11 @@ def wait_for_end(spark: SparkSession) -> int:
 def is_local(spark: SparkSession) -> bool:
     """Whether everything runs in this machine's driver process."""
     return str(spark.sparkContext.master).startswith("local")
+
+
+def wait_for_session(promise: Future[SparkSession]) -> SparkSession:
+    """Spark, waited for if it is still starting; UnavailableError if that takes too long."""
+    try:
+        return promise.result(_START_SECONDS)
+    except NotYet:
+        raise UnavailableError("Spark has not started yet; try again in a moment") from None

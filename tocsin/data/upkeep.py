@@ -40,11 +40,10 @@ class Upkeep:
     def round(self) -> None:
         """Looks after everything once; what fails does not keep the rest waiting."""
         catalog = self._catalog
-        jobs: list[Callable[[], object]] = [
-            partial(self._expire, results) for results in list(catalog.results.values())
-        ]
+        subscriptions = catalog.live.subscriptions
+        jobs: list[Callable[[], object]] = [partial(self._expire, live.results) for live in catalog.live]
         jobs += [partial(self._look_after, table) for table in catalog.all_tables()]
-        jobs += [partial(catalog.subscriptions.rebase, channel) for channel in catalog.subscriptions.due()]
+        jobs += [partial(subscriptions.rebase, channel) for channel in subscriptions.due()]
         for job in jobs:
             if self._stopping.is_set():
                 return
@@ -63,7 +62,7 @@ class Upkeep:
             log.exception("upkeep failed in an unforeseen way")
 
     def _expire(self, results: Results) -> None:
-        retention, live = self._settings.results.retention_seconds, self._catalog.subscriptions.among
+        retention, live = self._settings.results.retention_seconds, self._catalog.live.subscriptions.among
         removed = results.expire(retention, datetime.now(UTC), live)
         if removed:
             log.info("results past their retention removed", channel=results.channel, rows=removed)

@@ -25,7 +25,12 @@ def arrow_type(type_: ColumnType) -> pa.DataType:
     return _ARROW[type_.kind]
 
 
-def arrow_schema(parameters: Sequence[Column]) -> pa.Schema:
+def record_schema(columns: Sequence[Column]) -> pa.Schema:
+    """One column per column of a dataset."""
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
+
+def parameter_schema(parameters: Sequence[Column]) -> pa.Schema:
     """One non-null column per parameter, under the parameter's name."""
     return pa.schema([pa.field(column.name, arrow_type(column.type), nullable=False) for column in parameters])
 

@@ -69,7 +69,7 @@ def test_what_the_datasets_held_before_the_channel_was_created_is_not_new(world:
 def test_an_execution_that_finds_nothing_moves_on_and_tells_nobody_anything(world: World) -> None:
     world.attach("OfType", {"event": "fire"})
     world.put("Reports", *reports("storm"))
-    until(lambda: world.catalog.results["OfType"].seen("Reports") == 1)
+    until(lambda: world.catalog.live["OfType"].results.seen("Reports") == 1)
     world.idle()
     assert world.found("OfType") == []
     assert [len(execution.bes) for execution in world.executions] == [0]
@@ -81,7 +81,7 @@ def test_a_channel_without_subscriptions_costs_nothing_and_its_first_subscriber_
     world.put("Reports", *reports("fire"))
     world.put("Reports", *reports("fire", first=1))
     world.idle()
-    assert (world.executions, world.catalog.results["OfType"].execution) == ([], 0)
+    assert (world.executions, world.catalog.live["OfType"].results.execution) == ([], 0)
     world.attach("OfType", {"event": "fire"})
     world.put("Reports", *reports("fire", first=2))
     assert ids(world.wait_for("OfType", 1)) == ["r2"]
@@ -101,7 +101,7 @@ def test_who_subscribes_first_while_spark_is_still_starting_sees_what_comes_late
 
 def test_after_the_last_subscriber_left_the_next_one_is_a_first_one(world: World) -> None:
     bes = world.attach("OfType", {"event": "fire"})
-    world.catalog.subscriptions.detach("b", bes)
+    world.catalog.live.subscriptions.detach("b", bes)
     world.put("Reports", *reports("fire"))
     world.idle()
     world.attach("OfType", {"event": "fire"})
@@ -113,13 +113,13 @@ def test_subscriptions_that_come_and_go_between_executions_are_respected(world: 
     fire, flood = world.attach("OfType", {"event": "fire"}, {"event": "flood"})
     world.put("Reports", *reports("fire", "flood"))
     world.wait_for("OfType", 2)
-    world.catalog.subscriptions.detach("b", [fire])
+    world.catalog.live.subscriptions.detach("b", [fire])
     [storm] = world.attach("OfType", {"event": "storm"})
     world.put("Reports", *reports("fire", "flood", "storm", first=5))
     assert world.wait_for("OfType", 4)[2:] == [(flood, {"id": "r6"}), (storm, {"id": "r7"})]
     # With a base file, from which some have gone and to which some have come.
-    world.catalog.subscriptions.rebase("OfType")
-    world.catalog.subscriptions.detach("b", [flood])
+    world.catalog.live.subscriptions.rebase("OfType")
+    world.catalog.live.subscriptions.detach("b", [flood])
     world.attach("OfType", {"event": "fire"})
     world.put("Reports", *reports("fire", "flood", "storm", first=10))
     assert ids(sorted(world.wait_for("OfType", 6)[4:])) == ["r12", "r10"]
@@ -138,7 +138,7 @@ def test_a_channel_that_fails_says_so_and_recovers_when_the_data_allow_and_the_o
     failing = until(lambda: row if (row := world.shown("CHANNELS")["Shares"])["error"] else {})
     assert "DIVIDE_BY_ZERO" in failing["error"]
     assert failing["state"] in {"failing", "running"}
-    assert world.catalog.results["Shares"].seen("Reports") == 0
+    assert world.catalog.live["Shares"].results.seen("Reports") == 0
     world.catalog.tables["People"].merge(people(ann="x"), "name", {})
     until(lambda: "CAST_INVALID_INPUT" in world.shown("CHANNELS")["Shares"]["error"])
     world.catalog.tables["People"].merge(people(ann="5"), "name", {})
@@ -228,7 +228,7 @@ def test_replacing_a_channel_waits_for_its_execution_and_numbers_stay_in_step(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.attach("OfType", {"event": "fire"})
-    results = world.catalog.results["OfType"]
+    results = world.catalog.live["OfType"].results
     entered, leave = threading.Event(), threading.Event()
     real = results.commit
 

@@ -40,7 +40,7 @@ def ids(world: World, channel: str) -> list[tuple[int, str]]:
 
 
 def letters(world: World, channel: str) -> list[tuple[int, Any]]:
-    rows = world.catalog.dead_letters.read(channel).to_pylist()
+    rows = world.catalog.live.dead_letters.read(channel).to_pylist()
     return sorted((row["subscription"], row["record"]) for row in rows)
 
 
@@ -75,7 +75,7 @@ def test_a_parameter_that_fails_again_and_again_is_set_aside_also_across_a_resta
     world.idle()
     assert [execution.failing for execution in world.executions[count:]] == [{}]
     # Given up and asked for again, it is known still; another definition is another chance.
-    world.catalog.subscriptions.detach("b", [bad])
+    world.catalog.live.subscriptions.detach("b", [bad])
     [bad] = world.attach("Shares", {"event": "fire", "part": 0})
     assert world.shown("CHANNELS")["Shares"]["set_aside"] == 1
     world.apply(SHARES.replace("CREATE", "CREATE OR REPLACE").replace("r.severity DIV part", "r.severity + part"))
@@ -244,7 +244,7 @@ def test_what_fails_for_all_says_so_in_the_words_of_the_query(world: World) -> N
     error = until(lambda: world.shown("CHANNELS")["Shares"]["error"])
     assert error.startswith("[DIVIDE_BY_ZERO] Division by zero")
     assert "getResult" not in error
-    assert world.catalog.results["Shares"].seen("Reports") == 0
+    assert world.catalog.live["Shares"].results.seen("Reports") == 0
     # As soon as there is somebody whom it works for, it goes on.
     [one] = world.attach("Shares", {"event": "fire", "part": 1})
     world.wait_for("Shares", 1)

@@ -109,8 +109,8 @@ def told() -> Told:
 @pytest.fixture
 def runner(executions: Executions, told: Told) -> Iterator[Runner]:
     settings = msgspec.convert({"workers": 2, "retry_seconds": 0.01, "max_retry_seconds": 0.05}, ChannelsSettings)
-    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told, told.failing)
-    runner.start()
+    runner = Runner({}, settings, told, told.failing)
+    runner.start(cast(Any, None), cast(Executor, executions))
     yield runner
     for gate in executions.gates.values():
         gate.set()
@@ -254,8 +254,8 @@ def test_removing_a_channel_cancels_its_execution_and_forgets_it(
 
 def test_two_slow_channels_keep_only_each_other_waiting(executions: Executions, told: Told) -> None:
     settings = msgspec.convert({"workers": 2, "slow_seconds": 0.05}, ChannelsSettings)
-    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
-    runner.start()
+    runner = Runner({}, settings, told)
+    runner.start(cast(Any, None), cast(Executor, executions))
     gates = [executions.gate(name) for name in ("slow1", "slow2")]
     for name in ("slow1", "slow2"):
         add(runner, name)
@@ -284,8 +284,8 @@ def test_an_execution_that_takes_too_long_is_cancelled_reported_and_tried_again(
     executions: Executions, told: Told
 ) -> None:
     settings = msgspec.convert({"workers": 1, "retry_seconds": 0.01, "execution_seconds": 0.05}, ChannelsSettings)
-    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
-    runner.start()
+    runner = Runner({}, settings, told)
+    runner.start(cast(Any, None), cast(Executor, executions))
     executions.gate("endless")
     add(runner, "endless")
     until(lambda: "took longer than 0.05 s" in runner.status("endless").error)
@@ -298,8 +298,8 @@ def test_an_execution_that_takes_too_long_is_cancelled_reported_and_tried_again(
 
 def test_who_waited_for_one_that_took_too_long_has_its_time_anew(executions: Executions, told: Told) -> None:
     settings = msgspec.convert({"workers": 2, "retry_seconds": 60, "execution_seconds": 0.3}, ChannelsSettings)
-    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
-    runner.start()
+    runner = Runner({}, settings, told)
+    runner.start(cast(Any, None), cast(Executor, executions))
     executions.gate("endless")
     starved = executions.gate("starved")
     add(runner, "endless")
@@ -345,11 +345,11 @@ def test_a_new_definition_takes_the_place_of_the_old_one_between_executions(
 
 def test_stopping_cancels_what_is_at_hand_and_leaves_the_rest(executions: Executions, told: Told) -> None:
     settings = msgspec.convert({"workers": 1, "retry_seconds": 0.01}, ChannelsSettings)
-    runner = Runner(cast(Any, None), cast(Executor, executions), {}, settings, told)
+    runner = Runner({}, settings, told)
     executions.gate("c0")
     for number in range(3):
         add(runner, f"c{number}")
-    runner.start()
+    runner.start(cast(Any, None), cast(Executor, executions))
     until(lambda: executions.running == {"c0"})
     with ThreadPoolExecutor(2) as threads:
         waiting = threads.submit(add, runner, "c0")
@@ -363,7 +363,7 @@ def test_stopping_cancels_what_is_at_hand_and_leaves_the_rest(executions: Execut
 
 
 def test_a_runner_that_was_never_started_can_be_stopped(executions: Executions, told: Told) -> None:
-    runner = Runner(cast(Any, None), cast(Executor, executions), {}, ChannelsSettings(), told)
+    runner = Runner({}, ChannelsSettings(), told)
     add(runner, "c")
     runner.stop()
     assert executions.runs == []

@@ -27,7 +27,7 @@ def endless(name: str) -> str:
 
 
 def _error(world: World, channel: str) -> str:
-    return world.catalog.status(channel).error
+    return world.catalog.live.status(channel).error
 
 
 def jobs(spark: SparkSession) -> int:
@@ -41,14 +41,14 @@ def test_slow_channels_are_cancelled_and_keep_nobody_waiting(spark: SparkSession
     for channel in ("Endless1", "Endless2"):
         world.attach(channel, {"least": 0})
     world.put("Reports", *reports("storm"))
-    until(lambda: all(world.catalog.status(name).state == "running" for name in ("Endless1", "Endless2")))
+    until(lambda: all(world.catalog.live.status(name).state == "running" for name in ("Endless1", "Endless2")))
     world.attach("OfType", {"event": "fire"})
     world.put("Reports", *reports("fire", first=1))
     world.wait_for("OfType", 1)
     for channel in ("Endless1", "Endless2"):
         error = until(partial(_error, world, channel))
         assert "took longer than 3 s (channels.execution_seconds) and was cancelled" in error
-        world.catalog.drop_channel(channel)
+        world.catalog.live.drop(channel)
     until(lambda: not jobs(spark))
     world.close()
 

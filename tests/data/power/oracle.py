@@ -49,14 +49,14 @@ class Oracle:
         """Nothing that had been said at the time of the cut is forgotten, and nothing is there twice."""
         self._check_applied(catalog, cut)
         assert [table.damage for table in catalog.all_tables() if table.damage] == []
-        for name, results in catalog.results.items():
-            ahead = [n for n, table in catalog.tables.items() if results.seen(n) > table.version]
-            assert not ahead, f"{name} has seen more than there is of {ahead}"
+        for live in catalog.live:
+            ahead = [n for n, table in catalog.tables.items() if live.results.seen(n) > table.version]
+            assert not ahead, f"{live.definition.name} has seen more than there is of {ahead}"
         if "reports" in catalog.pipelines:
             self._check_appended(catalog, cut)
         if "people" in catalog.pipelines:
             self._check_moved(catalog, cut)
-        if "OfType" in catalog.results:
+        if "OfType" in catalog.channels:
             self._check_told(catalog, cut)
         for table in catalog.all_tables():
             table.read()
@@ -91,7 +91,7 @@ class Oracle:
             assert not behind, f"accepted, but lost: {behind} at {moved}"
 
     def _check_told(self, catalog: Catalog, cut: float) -> None:
-        results = catalog.results["OfType"]
+        results = catalog.live["OfType"].results
         kept: dict[int, set[Found]] = {}
         for result in (each for part in results.pull(1, results.execution) for each in part.results):
             kept.setdefault(result.execution, set())
@@ -103,7 +103,7 @@ class Oracle:
                 assert results.execution >= told.execution, "an execution that was told would come again"
                 assert told.execution in kept, f"told, but lost: execution {told.execution}"
                 assert told.found in (None, kept[told.execution]), f"execution {told.execution} is another one now"
-        known = set(catalog.subscriptions.of("tester").tolist())
+        known = set(catalog.live.subscriptions.of("tester").tolist())
         assert {be for at, bes in self.attached if at < cut for be in bes} <= known
 
 

@@ -261,7 +261,7 @@ def test_a_data_cluster_goes_on_after_a_power_cut_and_finds_everything_once(
         accepted = recording.oracle.accepted(cut)
 
         def found() -> list[str]:
-            parts = catalog.results["OfType"].pull(1, 10**9)
+            parts = catalog.live["OfType"].results.pull(1, 10**9)
             return [row["id"] for part in parts for result in part.results for row in json.loads(bytes(result.payload))]
 
         until(lambda: accepted <= set(found()))

@@ -59,7 +59,8 @@ class Runner:
 
     What can go wrong: an execution fails (that channel says so and is tried again, the others go on); it takes longer
     than its period (the next one is later, and the missed ones are counted) or longer than executions may (it is
-    cancelled, and tried again later); the process dies (the results' markers say what had been seen).
+    cancelled, and tried again later); the process dies (the results' markers say what had been seen). Before
+    :meth:`start` it takes channels on, and runs none.
 
     Args:
         executed: called after each execution, from one of the threads, in the order of a channel's executions.
@@ -68,15 +69,15 @@ class Runner:
 
     def __init__(
         self,
-        spark: SparkSession,
-        executor: Executor,
         tables: Mapping[str, Table],
         settings: ChannelsSettings,
         executed: Callable[[Execution], None],
         failing: Callable[[str, str], None] = lambda _channel, _reason: None,
     ) -> None:
-        self._spark, self._executor, self._tables, self._executed = spark, executor, tables, executed
-        self._settings, self._failing = settings, failing
+        self._spark: SparkSession
+        self._executor: Executor
+        self._tables, self._executed, self._settings, self._failing = tables, executed, settings, failing
+        self.started = False
         self._timetable = Timetable(settings.retry_seconds, settings.max_retry_seconds)
         self._turns = Turns(settings.workers)
         self._waiting: dict[str, Callable[[], None]] = {}
@@ -91,8 +92,9 @@ class Runner:
         self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="execution")
         self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
 
-    def start(self) -> None:
+    def start(self, spark: SparkSession, executor: Executor) -> None:
         """Begins to run channels."""
+        self._spark, self._executor, self.started = spark, executor, True
         self._thread.start()
 
     def stop(self) -> None:
@@ -130,7 +132,8 @@ class Runner:
             self._turns.forget(name)
             self._channels.pop(name, None)
             self._seconds.pop(name, None)
-        self._executor.forget(name)
+        if self.started:
+            self._executor.forget(name)
 
     def cancel(self, name: str) -> None:
         """Ends a channel's execution at hand, if there is one, as nobody wants what it finds any more."""
@@ -169,8 +172,8 @@ class Runner:
         """How a channel is doing."""
         with self._changed:
             entry = self._timetable.find(name)
-            if entry is None:
-                return Status("stopped", "", 0, 0.0)
+            if not self.started or entry is None:
+                return Status("stopped" if self.started else "starting", "", 0, 0.0)
             return Status(entry.state, entry.error, entry.missed, self._seconds.get(name, 0.0))
 
     def _now(self) -> float:

@@ -78,7 +78,7 @@ class Ingestion:
         self.problem = ""
         self._spark, self._dead_letters = spark, dead_letters
         self._log_path, self._scratch, self._seen = log_path, scratch / f"checkpoint-{feed.name}", seen
-        self._settings, self._committed = settings, committed
+        self._settings, self._tell_committed = settings, committed
         self._key = str(dataset.primary_key)
         self._columns = pa.schema([f for f in table.schema if f.name != VERSION])
         self._parsing = self._expressions()
@@ -114,7 +114,7 @@ class Ingestion:
             pause = self._settings.keyed_commit_ms if keyed else self._settings.append_commit_ms
             self._query = (
                 self._stream()
-                .writeStream.foreachBatch(self._commit)
+                .writeStream.foreachBatch(self._ingest)
                 .queryName(f"feed-{self.feed.name}")
                 .option("checkpointLocation", self._scratch.as_uri())
                 .trigger(processingTime=f"{int(pause)} milliseconds")
@@ -151,20 +151,22 @@ class Ingestion:
             except Exception as error:
                 self._report(f"feed {self.feed.name}: ingestion cannot be started ({_first_line(error)})")
 
-    def _commit(self, batch: DataFrame, batch_id: int) -> None:  # noqa: ARG002
+    def _ingest(self, batch: DataFrame, batch_id: int) -> None:  # noqa: ARG002
+        """Takes a batch of Spark's into the dataset, however often that has to be tried."""
         with self._committing:
             if self._stopping.is_set():
                 return
             rows = self._parsed(batch)
-            while not self._committed_rows(rows):
+            while not self._try_to_commit(rows):
                 if self._stopping.wait(self._settings.retry_after_seconds):
                     return
             self.problem = ""
-            self._committed()
+            self._tell_committed()
 
-    def _committed_rows(self, rows: pa.Table) -> bool:
+    def _try_to_commit(self, rows: pa.Table) -> bool:
+        """Whether the rows are in the dataset by now; if not, the problem is told."""
         try:
-            self._commit_rows(self._above_markers(rows))
+            self._commit(self._above_markers(rows))
         except StorageError as error:
             self._report(f"feed {self.feed.name}: {error}")
             return False
@@ -189,7 +191,8 @@ class Ingestion:
         floor = np.array(positions(self.table, self.feed), dtype=np.int64)[rows["__slice"].to_numpy()]
         return rows.filter(pa.array(rows["__position"].to_numpy() > floor))
 
-    def _commit_rows(self, rows: pa.Table) -> None:
+    def _commit(self, rows: pa.Table) -> None:
+        """Commits the rows with the markers they reach; those that cannot be stored go to the dead letters first."""
         if not rows.num_rows:
             return
         reached = rows.group_by("__slice").aggregate([("__position", "max")])

@@ -11,7 +11,7 @@ from tocsin.data.subscriptions.ids import IdArray
 from tocsin.errors import InvalidError
 from tocsin.model.bounds import check_parameters
 from tocsin.model.quoting import shown
-from tocsin.schema.arrow import arrow_schema
+from tocsin.schema.arrow import parameter_schema
 from tocsin.schema.definitions import Channel, Column
 from tocsin.schema.parameters import canonical
 
@@ -22,7 +22,7 @@ Row = tuple[object, ...]
 
 def schema(parameters: Sequence[Column]) -> pa.Schema:
     """The columns ``__be``, ``__p0``, ``__p1``, …: names that no parameter and no column can have."""
-    values = [column.with_name(f"__p{number}") for number, column in enumerate(arrow_schema(parameters))]
+    values = [column.with_name(f"__p{number}") for number, column in enumerate(parameter_schema(parameters))]
     return pa.schema([pa.field(BE, pa.int64(), nullable=False), *values])
 
 
@@ -46,7 +46,7 @@ def canonical_rows(channel: Channel, values: Sequence[Mapping[str, object]], mos
 
 def columns(parameters: Sequence[Column], rows: Sequence[Row]) -> list[pa.Array]:
     """One array per parameter."""
-    types = arrow_schema(parameters).types
+    types = parameter_schema(parameters).types
     if not rows:
         return [pa.array([], type_) for type_ in types]
     return [pa.array(values, type_) for values, type_ in zip(zip(*rows, strict=True), types, strict=True)]
