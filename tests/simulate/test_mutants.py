@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tocsin.broker import accounting, attachments, cache, catchup, delivery, demand, migration, reports, sessions
-from tocsin.client import inbox
+from tocsin.client.core import inbox
 from tocsin.client.core import subscriptions as wanted
 from tocsin.coordinator import assignments, moves, outbox, placement, reconciliation, repair, workload
 from tocsin.coordinator.store.records import DropAssignment, DropHeld
