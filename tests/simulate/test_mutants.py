@@ -28,7 +28,7 @@ def nothing(*arguments: Any, **options: Any) -> None:
 
 
 def takes_anything(
-    self: inbox.Inbox, connection: int, stream: inbox.Stream, number: int, execution: int, size: int
+    self: inbox.Inbox, connection: int, stream: inbox.NoteStream, number: int, execution: int, size: int
 ) -> bool:
     stream.last = max(stream.last, execution)
     return True
@@ -117,7 +117,7 @@ _handle, _begin, _results = control.ControlCore.handle, control.ControlCore._beg
 _hand = catchup.Catchup._hand
 _flush, _after, _advance = outbox.TransactionalOutbox.flush, cache.ResultCache.after, assignments.Assignments.advance
 
-RARE = (111, 148, 170, 176, 192, 193, 315, 360)
+RARE = (90, 111, 148, 170, 176, 192, 193, 315, 360)
 """Schedules that catch what few others do."""
 
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
