@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,17 @@ def _anchors(page: Path) -> set[str]:
     """As the headings of a page are called in links to them."""
     headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_words_of_the_code_have_one_meaning_each() -> None:
+    page = prose(ROOT / "docs" / "architecture.md")
+    tables = re.findall(r"^### In the code[^\n]*\n(.*?)(?=^##)", page, re.MULTILINE | re.DOTALL)
+    rows = [line for table in tables for line in table.splitlines() if line.startswith("| `")]
+    defined = Counter(
+        name
+        for file in (ROOT / "tocsin").rglob("*.py")
+        for name in re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    named = [word for row in rows for word in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert named
+    assert {word: defined[word] for word in named if defined[word] != 1} == {}

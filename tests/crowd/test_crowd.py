@@ -17,7 +17,7 @@ import pytest
 from tests.waiting import until_async
 from tocsin.crowd.crowd import Crowd, Member, crowd
 from tocsin.crowd.messages import Heard, Moved, Trouble
-from tocsin.crowd.plan import PER_PROCESS, Plan, Share, processes
+from tocsin.crowd.plan import PER_PROCESS, CrowdPlan, Share, processes
 from tocsin.crowd.timetable import Kind, timetable
 from tocsin.errors import InvalidError, UnavailableError
 from tocsin.local.journal import Journal
@@ -42,7 +42,7 @@ class Audience:
 
 
 @asynccontextmanager
-async def living(plan: Plan, logs: Path, audience: Audience, parts: int = 2) -> AsyncIterator[Crowd]:
+async def living(plan: CrowdPlan, logs: Path, audience: Audience, parts: int = 2) -> AsyncIterator[Crowd]:
     """A crowd that is listened to."""
     async with crowd(plan, plan.people, logs, audience.hear, parts) as people:
         watching = asyncio.create_task(people.watch())
@@ -93,7 +93,7 @@ async def delivered(people: Crowd, found: dict[int, list[int]]) -> int:
 @pytest.mark.process
 async def test_people_of_several_processes_are_counted_together(sandbox: Sandbox, tmp_path: Path) -> None:
     audience = Audience()
-    async with data() as url, living(Plan(sandbox.url, url, PEOPLE, 7), tmp_path, audience) as people:
+    async with data() as url, living(CrowdPlan(sandbox.url, url, PEOPLE, 7), tmp_path, audience) as people:
         gathered = await people.gathered()
         held = {number: name for name in (f"p{n}" for n in range(PEOPLE)) for _, number in sandbox.held(name)}
         assert gathered.people == PEOPLE
@@ -118,7 +118,7 @@ async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     audience = Audience()
-    async with data() as url, living(Plan(sandbox.url, url, PEOPLE, 7), tmp_path, audience) as people:
+    async with data() as url, living(CrowdPlan(sandbox.url, url, PEOPLE, 7), tmp_path, audience) as people:
         everybody = await people.gathered()
         people.begin()
         process_of(1).kill()
@@ -146,7 +146,7 @@ async def test_a_process_that_does_not_answer_is_ended_and_its_people_are_gone(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audience = Audience()
-    async with living(Plan(sandbox.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
+    async with living(CrowdPlan(sandbox.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
         await people.gathered()
         assert (await people.compare({})).subscriptions
         process_of(0).suspend()
@@ -160,7 +160,7 @@ async def test_a_process_that_does_not_answer_is_ended_and_its_people_are_gone(
 async def test_whoever_gets_no_answer_does_not_come_and_is_told_of(sandbox: Sandbox, tmp_path: Path) -> None:
     audience = Audience()
     sandbox.calls.away = True
-    async with living(Plan(sandbox.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
+    async with living(CrowdPlan(sandbox.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
         assert (await people.gathered()).people == 0
         assert len(audience.troubles) == PEOPLE
         assert all("could not come: no answer from the coordinator" in trouble for trouble in audience.troubles)
@@ -168,7 +168,7 @@ async def test_whoever_gets_no_answer_does_not_come_and_is_told_of(sandbox: Sand
 
 @pytest.mark.process
 async def test_people_who_find_no_coordinator_say_so_and_are_gone(tmp_path: Path) -> None:
-    async with crowd(Plan(NOWHERE, NOWHERE, 2, 7), 2, tmp_path, Audience().hear, 2) as people:
+    async with crowd(CrowdPlan(NOWHERE, NOWHERE, 2, 7), 2, tmp_path, Audience().hear, 2) as people:
         with pytest.raises(UnavailableError, match="the people are gone: error: no coordinator at"):
             await people.watch()
 
@@ -178,7 +178,7 @@ async def test_reports_that_cannot_be_published_are_told_and_nobody_waits_for_th
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     audience = Audience()
-    async with living(Plan(sandbox.url, NOWHERE, 2, 7), tmp_path, audience, 1) as people:
+    async with living(CrowdPlan(sandbox.url, NOWHERE, 2, 7), tmp_path, audience, 1) as people:
         await people.gathered()
         people.begin()
         await until_async(lambda: audience.troubles, "trouble")
@@ -191,7 +191,7 @@ async def test_people_come_go_come_back_and_give_up_by_the_timetable(sandbox: Sa
     """A whole run of the paper's 30 minutes in four seconds, with executions all along."""
     audience = Audience()
     async with data() as url:
-        plan = Plan(sandbox.url, url, 30, 7, seconds=1800, speed=450)
+        plan = CrowdPlan(sandbox.url, url, 30, 7, seconds=1800, speed=450)
         async with living(plan, tmp_path, audience) as people:
             await people.gathered()
             assert people.figures.held == 0
@@ -232,7 +232,7 @@ def test_everybody_is_in_exactly_one_share() -> None:
 
 
 def test_the_world_of_a_plan_is_seeded() -> None:
-    first, again = (next(Plan(NOWHERE, NOWHERE, 5, 7).world(datetime.now(UTC)).seconds()) for _ in range(2))
+    first, again = (next(CrowdPlan(NOWHERE, NOWHERE, 5, 7).world(datetime.now(UTC)).seconds()) for _ in range(2))
     assert [place["x"] for place in first.locations] == [place["x"] for place in again.locations]
 
 
@@ -241,19 +241,19 @@ def test_people_of_a_trace_are_no_more_than_it_has_nor_than_are_asked_for(tmp_pa
     columns = dict(zip(("t", "node", "x", "y"), map(list, zip(*rows, strict=True)), strict=True))
     pq.write_table(pa.table(columns), tmp_path / "trace.parquet")
     for asked, given in ((400, ["p0", "p1"]), (1, ["p0"])):
-        world = Plan(NOWHERE, NOWHERE, asked, 7, trace=str(tmp_path / "trace.parquet")).world(datetime.now(UTC))
+        world = CrowdPlan(NOWHERE, NOWHERE, asked, 7, trace=str(tmp_path / "trace.parquet")).world(datetime.now(UTC))
         assert world.subscribers == given
         assert [places[0]["x"] for places in world.locations([0])] == [0.0, 10.0, 20.0]
 
 
 def test_people_of_a_road_map_are_on_its_roads(tmp_path: Path) -> None:
     (tmp_path / "roads.wkt").write_text("LINESTRING (0 0, 1000 0, 1000 1000, 0 1000, 0 0)\n")
-    world = Plan(NOWHERE, NOWHERE, 9, 7, roads=str(tmp_path / "roads.wkt")).world(datetime.now(UTC))
+    world = CrowdPlan(NOWHERE, NOWHERE, 9, 7, roads=str(tmp_path / "roads.wkt")).world(datetime.now(UTC))
     assert all(place["x"] in (0, 1000) or place["y"] in (0, 1000) for place in next(world.locations(range(9))))
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidError, match="cannot be read as traces in Parquet"):
-        Plan(NOWHERE, NOWHERE, 5, 7, trace=str(tmp_path / "none.parquet")).world(datetime.now(UTC))
+        CrowdPlan(NOWHERE, NOWHERE, 5, 7, trace=str(tmp_path / "none.parquet")).world(datetime.now(UTC))
     with pytest.raises(InvalidError, match="cannot be read as a road map"):
-        Plan(NOWHERE, NOWHERE, 5, 7, roads=str(tmp_path / "none.wkt")).world(datetime.now(UTC))
+        CrowdPlan(NOWHERE, NOWHERE, 5, 7, roads=str(tmp_path / "none.wkt")).world(datetime.now(UTC))

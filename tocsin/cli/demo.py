@@ -16,7 +16,7 @@ from tocsin.cli.up import flags
 from tocsin.errors import TocsinError
 
 if TYPE_CHECKING:
-    from tocsin.crowd.plan import Plan
+    from tocsin.crowd.plan import CrowdPlan
     from tocsin.local.network import Network
 
 _WIDTH: Final = 120
@@ -51,7 +51,7 @@ def demo(
     import asyncio
 
     from tocsin.apps.emergency.ground import ground
-    from tocsin.crowd.plan import Plan
+    from tocsin.crowd.plan import CrowdPlan
     from tocsin.demo import network
     from tocsin.local.network import COORDINATOR, DATA, occupied
 
@@ -60,7 +60,7 @@ def demo(
         # A file that cannot be read is found out before anything starts.
         land = ground(seed, None if trace else people, roads, trace)
         net = network.network(asked.settings, directory.absolute(), brokers, flags(asked), land)
-        plan = Plan(net.url(COORDINATOR), net.url(DATA), people, seed, _name(trace), _name(roads))
+        plan = CrowdPlan(net.url(COORDINATOR), net.url(DATA), people, seed, _name(trace), _name(roads))
         try:
             asyncio.run(_run(net, plan, seconds))
         except asyncio.CancelledError:
@@ -90,7 +90,7 @@ def _directory(keep: Path | None) -> Iterator[Path]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-async def _run(net: Network, plan: Plan, seconds: int | None) -> None:
+async def _run(net: Network, plan: CrowdPlan, seconds: int | None) -> None:
     from datetime import UTC, datetime
 
     from tocsin.crowd.crowd import crowd

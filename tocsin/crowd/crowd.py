@@ -30,7 +30,7 @@ from tocsin.crowd.messages import (
     added,
     united,
 )
-from tocsin.crowd.plan import Plan, Share, processes
+from tocsin.crowd.plan import CrowdPlan, Share, processes
 from tocsin.crowd.publishers import Publishers
 from tocsin.errors import UnavailableError
 from tocsin.local.journal import Journal
@@ -131,7 +131,7 @@ class Crowd:
     owed to those who are gone), or the last one does (UnavailableError from :meth:`watch`).
     """
 
-    def __init__(self, plan: Plan, members: Sequence[Member], hear: Hear) -> None:
+    def __init__(self, plan: CrowdPlan, members: Sequence[Member], hear: Hear) -> None:
         self._members, self._hear = members, hear
         self._publishers = Publishers(plan, self._acknowledged)
         self._began: asyncio.Future[float] = asyncio.get_running_loop().create_future()
@@ -207,7 +207,9 @@ class Crowd:
 
 
 @asynccontextmanager
-async def crowd(plan: Plan, everybody: int, logs: Path, hear: Hear, parts: int | None = None) -> AsyncIterator[Crowd]:
+async def crowd(
+    plan: CrowdPlan, everybody: int, logs: Path, hear: Hear, parts: int | None = None
+) -> AsyncIterator[Crowd]:
     """While entered, the people are there; in the end they disconnect. ``everybody`` is how many the plan's world has.
 
     ``parts`` is the number of processes, by default what suits people and cores. Their logs are people-1.log, … in
@@ -224,7 +226,7 @@ async def crowd(plan: Plan, everybody: int, logs: Path, hear: Hear, parts: int |
         await asyncio.gather(*(member.dismiss() for member in members))
 
 
-async def _started(plan: Plan, share: Share, people: int, log: Path) -> Member:
+async def _started(plan: CrowdPlan, share: Share, people: int, log: Path) -> Member:
     journal = Journal(log)
     words = (msgspec.json.encode(words).decode() for words in (plan, share))
     with journal.open() as file:

@@ -18,7 +18,7 @@ from tocsin.apps.emergency.ground import ground
 PER_PROCESS: Final = 1500
 
 
-class Plan(msgspec.Struct, frozen=True):
+class CrowdPlan(msgspec.Struct, frozen=True):
     """Which people, and where their network is.
 
     Args:

@@ -34,7 +34,7 @@ from tocsin.crowd.messages import (
     Trouble,
 )
 from tocsin.crowd.person import Person
-from tocsin.crowd.plan import Plan, Share
+from tocsin.crowd.plan import CrowdPlan, Share
 from tocsin.crowd.tally import Tally
 from tocsin.crowd.timetable import Kind, Step, timetable
 from tocsin.crowd.visit import Observer
@@ -56,7 +56,7 @@ _ORDERS: Final = msgspec.json.Decoder(Order)
 class Process:
     """The people of a share of a plan."""
 
-    def __init__(self, plan: Plan, share: Share, tell: Callable[[Telling], None]) -> None:
+    def __init__(self, plan: CrowdPlan, share: Share, tell: Callable[[Telling], None]) -> None:
         self._plan, self._share, self._tell = plan, share, tell
         self._tally = Tally()
         self._world = plan.world(datetime.now(UTC))
@@ -231,7 +231,7 @@ def tell(telling: Telling) -> None:
 def main() -> None:
     """Plays the share, the second argument, of the plan that is the first. What goes wrong is one line on standard
     error."""
-    plan, share = msgspec.json.decode(sys.argv[1], type=Plan), msgspec.json.decode(sys.argv[2], type=Share)
+    plan, share = msgspec.json.decode(sys.argv[1], type=CrowdPlan), msgspec.json.decode(sys.argv[2], type=Share)
     # The terminal's Ctrl-C is for whoever started this.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -243,7 +243,7 @@ def main() -> None:
         sys.exit(f"error: {error}")
 
 
-async def _run(plan: Plan, share: Share) -> None:
+async def _run(plan: CrowdPlan, share: Share) -> None:
     orders = asyncio.StreamReader(limit=_LONGEST_ORDER)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)

@@ -13,7 +13,7 @@ import httpx
 
 from tocsin.crowd.delays import Stopwatch
 from tocsin.crowd.messages import Acknowledged, Figures, Trouble
-from tocsin.crowd.plan import Plan
+from tocsin.crowd.plan import CrowdPlan
 from tocsin.local.network import TOKEN
 
 REPORTS: Final = "reports"
@@ -25,7 +25,7 @@ _ANSWER_SECONDS: Final = 60
 class Publishers:
     """The publishers of a plan. ``tell`` hears when reports are acknowledged, and what goes wrong."""
 
-    def __init__(self, plan: Plan, tell: Callable[[Acknowledged | Trouble], None]) -> None:
+    def __init__(self, plan: CrowdPlan, tell: Callable[[Acknowledged | Trouble], None]) -> None:
         self._plan, self._tell = plan, tell
         self._late, self._published = Stopwatch(), 0
         self._door = asyncio.Semaphore(_AT_ONCE)

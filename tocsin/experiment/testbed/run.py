@@ -18,7 +18,7 @@ from tocsin.crowd.crowd import Crowd, crowd
 from tocsin.crowd.delays import within
 from tocsin.crowd.messages import Compared, Figures, Heard, Moved
 from tocsin.crowd.messages import Trouble as Told
-from tocsin.crowd.plan import Plan
+from tocsin.crowd.plan import CrowdPlan
 from tocsin.crowd.shortfall import Strain, shortfall
 from tocsin.demo.calls import Calls
 from tocsin.errors import TocsinError, UnavailableError
@@ -84,7 +84,7 @@ class TestbedRun:
         self._conclude()
 
     async def _play(self, network: Network) -> None:
-        plan = Plan(
+        plan = CrowdPlan(
             coordinator=network.url(COORDINATOR),
             data=network.url(DATA),
             people=self.people,
