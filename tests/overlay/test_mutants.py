@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from tocsin.overlay import head, interests, links, publisher, replay, subscriptions
+from tocsin.overlay import (
+    alliance,
+    head,
+    interests,
+    links,
+    mediation,
+    publisher,
+    replay,
+    subscriber,
+    subscriptions,
+    surroundings,
+)
 from tocsin.overlay.messages import Found, Routed
 from tocsin.simulate.overlay.schedule import outcome
 
@@ -48,7 +59,26 @@ def forgets_the_gap(self: subscriptions.Subscriptions, held: Any, since: int, fo
     _replay(self, held, max(since, found.oldest - 1), found)
 
 
+def takes_anything(self: subscriber.Subscriber, connection: Any, head: str, offset: int) -> bool:
+    self.cursors[head] = max(offset, self.cursors.get(head, 0))
+    return True
+
+
+def believes_who_begins_late(self: subscriber.Subscriber, connection: Any, head: str, offset: int) -> None:
+    self.cursors.setdefault(head, offset)
+    connection.since[head] = 0
+
+
+def settles_nobody(self: mediation.Mediation, session: Any) -> None:
+    self._finish()
+
+
+def joins_for_ever(self: surroundings.Surroundings, clusters: list[str]) -> None:
+    _join(self, [*self.joined, *(each for each in clusters if each not in self.joined)])
+
+
 _replay = subscriptions.Subscriptions._replay
+_join = surroundings.Surroundings._join
 
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an edge does not hear that the way is interrupted": (subscriptions.Subscriptions, "interrupt", nothing),
@@ -59,6 +89,12 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an edge does not tell of gaps": (subscriptions.Subscriptions, "_replay", forgets_the_gap),
     "an edge believes marks of what was interrupted": (subscriptions.Subscriptions, "mark", marks_for_all),
     "an edge keeps who has gone": (subscriptions.Subscriptions, "remove", nothing),
+    "a subscriber takes notes twice": (subscriber.Subscriber, "_goes_on", takes_anything),
+    "a subscriber believes an edge that begins late": (subscriber.Subscriber, "_began", believes_who_begins_late),
+    "an edge waits for ever for an answer": (mediation.Mediation, "due", nothing),
+    "an edge has nobody settle": (mediation.Mediation, "_settle", settles_nobody),
+    "an edge hears another cluster for ever": (surroundings.Surroundings, "_join", joins_for_ever),
+    "a session between clusters has no end": (alliance.Alliance, "_is_over", lambda self, session, now: False),
     "a broker never asks for less": (interests._Ask, "settle", keeps_asking),
     "a broker forgets what a lost neighbour wanted, but not to ask for it": (interests.Interests, "close", nothing),
     "a head tells nobody of a lost neighbour": (head.Head, "_lost", lambda self, link: self._links.lost(link)),

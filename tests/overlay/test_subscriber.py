@@ -92,6 +92,16 @@ def test_who_moves_is_served_by_both_until_it_may_leave(me: Subscriber) -> None:
     assert me.edge == "b"
 
 
+def test_an_edge_that_begins_beyond_the_cursor_is_asked_again(me: Subscriber) -> None:
+    moving(me)
+    said(me, 1, Began("other", 21))
+    again = [SendEdge(2, Subscribe("me", "x > 1", {"h": 4, "other": 21}, "session", 3))]
+    assert said(me, 2, Began("other", 26)) == again
+    assert said(me, 2, note(27, "other")) == []
+    assert said(me, 1, note(23, "other")) == [Give(note(23, "other"))]
+    assert said(me, 2, Began("other", 21), note(23, "other"), note(27, "other")) == [Give(note(27, "other"))]
+
+
 def test_whom_the_other_edge_does_not_serve_stays(me: Subscriber) -> None:
     moving(me)
     assert said(me, 1, Settle("session", 2.0)) == [CloseEdge(2)]

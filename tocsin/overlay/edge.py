@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from math import inf
 
+import msgspec
+
 from tocsin.errors import FilterError
 from tocsin.overlay import events
 from tocsin.overlay.actions import Action, CloseClient
 from tocsin.overlay.dialogue import Refused, Subscribe, Unsubscribe
+from tocsin.overlay.gauges import Gauges
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import Links, read
-from tocsin.overlay.messages import Change, Control, Found, FromLink, Interrupted, Mark, Restored, Routed, Sync
+from tocsin.overlay.mediation import Mediation
+from tocsin.overlay.messages import (
+    Body,
+    Change,
+    ClusterView,
+    Control,
+    Fetch,
+    Found,
+    FromLink,
+    Interrupted,
+    LocalLoad,
+    Mark,
+    Restored,
+    Routed,
+    Sync,
+)
 from tocsin.overlay.post import Post
 from tocsin.overlay.subscriptions import Subscriptions
+from tocsin.overlay.surroundings import Surroundings
+from tocsin.overlay.tuning import Tuning
 
 
 class Edge:
@@ -20,6 +40,7 @@ class Edge:
 
     Args:
         name: its own, which no other broker of the overlay has.
+        cluster: its head's name.
         incarnation: what it has not been started under before.
 
     What can go wrong: its head is lost. Subscribers stay, and get what they missed when there is a way again. The edge
@@ -27,11 +48,34 @@ class Edge:
     its connection.
     """
 
-    def __init__(self, name: str, incarnation: str, limits: OverlayLimits | None = None) -> None:
-        self.name, self._limits = name, limits or OverlayLimits()
+    def __init__(
+        self,
+        name: str,
+        cluster: str,
+        incarnation: str,
+        limits: OverlayLimits | None = None,
+        tuning: Tuning | None = None,
+    ) -> None:
+        self.name, limits, tuning = name, limits or OverlayLimits(), tuning or Tuning()
         self._post = Post()
         self._links = Links(name, self._post)
-        self._subscriptions = Subscriptions(name, incarnation, self._post, self._links, self._limits)
+        self._subscriptions = Subscriptions(name, incarnation, self._post, self._links, limits)
+        self._gauges = Gauges(limits.rate_seconds)
+        self._surroundings = Surroundings(
+            name, cluster, self._post, self._links, self._subscriptions, self._gauges, tuning, limits
+        )
+        self._mediation = Mediation(
+            name,
+            incarnation,
+            self._post,
+            self._links,
+            self._subscriptions,
+            self._surroundings,
+            self._gauges,
+            tuning,
+            limits,
+        )
+        self._subscriptions.began = self._mediation.served
 
     @property
     def links(self) -> Links:
@@ -43,16 +87,23 @@ class Edge:
         """Whom it serves; only to be looked at."""
         return self._subscriptions
 
+    @property
+    def surroundings(self) -> Surroundings:
+        """Its load and its neighbours'; only to be looked at."""
+        return self._surroundings
+
     def handle(self, now: float, event: events.Event) -> list[Action]:
         """What is to be done, in this order."""
         self._post.now = now
         self._dispatch(event)
         self._subscriptions.due(now)
+        self._mediation.due(now)
+        self._mediation.begin(self._surroundings.due(now))
         return self._post.take()
 
     def wake(self) -> float | None:
         """When the core wants a Tick, at the latest."""
-        wake = self._subscriptions.wake()
+        wake = min(self._subscriptions.wake(), self._mediation.wake(), self._surroundings.wake())
         return wake if wake < inf else None
 
     def _dispatch(self, event: events.Event) -> None:
@@ -63,6 +114,9 @@ class Edge:
                 self._subscribe(session, subscribe)
             case events.ClientSaid(session, Unsubscribe()) | events.ClientLost(session):
                 self._subscriptions.remove(session)
+            case events.Gauged():
+                self._gauges.measure(self._post.now, event)
+                self._surroundings.measured()
             case events.LinkOpened(broker, is_head):
                 self._links.opened(broker, is_head)
             case events.LinkLost(broker):
@@ -72,12 +126,11 @@ class Edge:
     def _heard(self, link: str, message: FromLink) -> None:
         match message:
             case Routed():
-                self._subscriptions.deliver(message)
+                self._deliver(message)
             case Mark(head, offset):
                 self._subscriptions.mark(head, offset)
-            case Control(_, _, body):
-                if isinstance(body, Found):
-                    self._subscriptions.found(body)
+            case Control(_, sender, body):
+                self._control(sender, body)
             case Change():
                 self._links.changed(link, message)
             case Sync():
@@ -88,6 +141,25 @@ class Edge:
             case Restored():
                 self._subscriptions.fetch_all()
 
+    def _control(self, sender: str, body: Body) -> None:
+        match body:
+            case Found():
+                self._subscriptions.found(body)
+            case LocalLoad():
+                self._surroundings.hear(body)
+            case ClusterView():
+                self._surroundings.view(body)
+            case Fetch():
+                pass
+            case _:
+                self._mediation.hear(sender, body)
+
+    def _deliver(self, publication: Routed) -> None:
+        size = _size(publication)
+        matched, subscribers = self._subscriptions.deliver(publication)
+        self._gauges.count(self._post.now, size * subscribers)
+        self._mediation.record(publication.content, matched, size)
+
     def _subscribe(self, session: int, subscribe: Subscribe) -> None:
         try:
             filter = read(subscribe.where)
@@ -96,3 +168,13 @@ class Edge:
             self._post.add(CloseClient(session, "the filter cannot be read"))
             return
         self._subscriptions.subscribe(session, subscribe.subscriber, filter, subscribe.cursors)
+        if subscribe.session:
+            self._mediation.came(subscribe.subscriber, subscribe.session, subscribe.migrating)
+
+
+def _size(publication: Routed) -> int:
+    """What a subscriber is sent of it, in bytes."""
+    return len(_encode(publication))
+
+
+_encode = msgspec.json.Encoder().encode

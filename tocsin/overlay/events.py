@@ -51,5 +51,27 @@ class LogStored(Event, frozen=True):
     offset: int
 
 
+class Gauged(Event, frozen=True):
+    """What the driver has measured of an edge.
+
+    Args:
+        matching_seconds: the average matching delay; without subscriptions, what it is with one.
+        bandwidth: bytes per second that can be sent.
+        input_seconds: how long a publication waits to be matched.
+        output_seconds: how long what is sent waits.
+        cpu: the part of the processor in use.
+        memory: the bytes in use, of ``memory_bytes``; each subscription takes ``subscription_bytes``.
+    """
+
+    matching_seconds: float
+    bandwidth: float
+    input_seconds: float = 0.0
+    output_seconds: float = 0.0
+    cpu: float = 0.0
+    memory: float = 0.0
+    memory_bytes: float = 1.0
+    subscription_bytes: float = 0.0
+
+
 class Tick(Event, frozen=True):
     """Time has passed."""

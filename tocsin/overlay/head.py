@@ -9,18 +9,24 @@ from tocsin.content.values import check_publication
 from tocsin.errors import InvalidError
 from tocsin.overlay import events
 from tocsin.overlay.actions import Action, AppendLog
+from tocsin.overlay.alliance import Alliance
 from tocsin.overlay.dialogue import Introduce, Known, Publish, Refused, Stored
+from tocsin.overlay.federation import Federation
 from tocsin.overlay.interests import OWN
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import Links, addressed, read
 from tocsin.overlay.messages import (
     HEADS,
+    Body,
     Change,
+    ClusterLoad,
+    ClusterView,
     Control,
     Fetch,
     Found,
     FromLink,
     Interrupted,
+    LocalLoad,
     Mark,
     Restored,
     Routed,
@@ -28,6 +34,7 @@ from tocsin.overlay.messages import (
 )
 from tocsin.overlay.post import Post
 from tocsin.overlay.replay import KeptLog, ReplayLog
+from tocsin.overlay.tuning import Tuning
 
 _STRANGER: Final = "say first which publisher this is"
 
@@ -35,18 +42,32 @@ _STRANGER: Final = "say first which publisher this is"
 class Head:
     """A cluster-head without sockets, disk and clock.
 
+    Args:
+        name: its own and its cluster's, which no other broker of the overlay has.
+        incarnation: what it has not been started under before.
+        kept: its log, as it was stored.
+
     What can go wrong: a neighbour is lost. Whoever lies on the other side of this head is told of which heads nothing
     comes any more, and again when there is a way; what was missed is fetched by edges, from the heads it was published
     to. A publication that cannot be one is refused. The head dies: what was confirmed is stored, publishers send the
     rest again.
     """
 
-    def __init__(self, name: str, kept: KeptLog | None = None, limits: OverlayLimits | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        incarnation: str,
+        kept: KeptLog | None = None,
+        limits: OverlayLimits | None = None,
+        tuning: Tuning | None = None,
+    ) -> None:
         self.name, self._limits = name, limits or OverlayLimits()
         self._post = Post()
         self._links = Links(name, self._post)
         self._links.want_control(addressed("to", HEADS))
         self._log = ReplayLog(name, kept or KeptLog(), self._limits.replay_publications)
+        self._federation = Federation(name, self._post, self._links, tuning or Tuning(), self._limits)
+        self._alliance = Alliance(name, incarnation, self._post, self._links, self._federation, self._limits)
         # From which neighbour the publications of another head come.
         self._via: dict[str, str] = {}
         self._publishers: dict[int, str] = {}
@@ -64,17 +85,30 @@ class Head:
         """What it keeps; only to be looked at."""
         return self._log
 
+    @property
+    def federation(self) -> Federation:
+        """Its cluster and those next to it; only to be looked at."""
+        return self._federation
+
+    @property
+    def alliance(self) -> Alliance:
+        """Its sessions with other clusters; only to be looked at."""
+        return self._alliance
+
     def handle(self, now: float, event: events.Event) -> list[Action]:
         """What is to be done, in this order."""
         self._post.now = now
         self._dispatch(event)
         if self._next_mark <= now:
             self._mark()
+        self._alliance.due(now)
+        self._alliance.begin(self._federation.due(now))
         return self._post.take()
 
     def wake(self) -> float | None:
         """When the core wants a Tick, at the latest."""
-        return self._next_mark if self._next_mark < inf else None
+        wake = min(self._next_mark, self._federation.wake(), self._alliance.wake())
+        return wake if wake < inf else None
 
     def _dispatch(self, event: events.Event) -> None:
         match event:
@@ -106,6 +140,8 @@ class Head:
                 self._pass_on(message, link)
             case Control():
                 self._control(message, link)
+            case ClusterLoad():
+                self._federation.hear_cluster(message, link)
             case Change():
                 self._links.changed(link, message)
             case Sync():
@@ -141,8 +177,19 @@ class Head:
     def _control(self, message: Control, sender: str) -> None:
         if isinstance(message.body, Found):
             self._via[message.body.head] = sender
-        if self._links.route(message, sender) and isinstance(message.body, Fetch):
-            self._fetched(message.sender, message.body)
+        if self._links.route(message, sender):
+            self._take(message.sender, message.body)
+
+    def _take(self, sender: str, body: Body) -> None:
+        match body:
+            case Fetch():
+                self._fetched(sender, body)
+            case LocalLoad():
+                self._federation.hear_edge(body)
+            case Found() | ClusterView():
+                pass
+            case _:
+                self._alliance.hear(sender, body)
 
     def _fetched(self, edge: str, fetch: Fetch) -> None:
         log = self._log

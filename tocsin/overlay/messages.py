@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.content.values import Value
+from tocsin.overlay.load import BrokerLoad, Metrics
 
 HEADS = "heads"
 """The address of all cluster-heads."""
@@ -85,12 +86,93 @@ class Found(msgspec.Struct, frozen=True, tag=True):
     publications: list[Routed]
 
 
+class LocalLoad(msgspec.Struct, frozen=True, tag=True):
+    """An edge's load message (PIE), for the edges of its cluster: ``state`` is an Availability, ``balanced`` are the
+    brokers that differ from it by no trigger."""
+
+    broker: str
+    cluster: str
+    metrics: Metrics
+    state: str
+    balanced: list[str]
+
+    @property
+    def match_rate(self) -> float:
+        """The most publications per second that it can match."""
+        return 1 / self.metrics.delay
+
+
+class ClusterView(msgspec.Struct, frozen=True, tag=True):
+    """A head tells its edges whose load messages they are to hear besides their own cluster's."""
+
+    clusters: list[str]
+
+
+class SessionRequest(msgspec.Struct, frozen=True, tag=True):
+    """A broker, or a cluster, with more load asks for a session; ``id`` is not used again."""
+
+    id: str
+
+
+class SessionAccept(msgspec.Struct, frozen=True, tag=True):
+    """An edge accepts: its load, and its covering set."""
+
+    id: str
+    load: BrokerLoad
+    covering: list[str]
+
+
+class SessionReject(msgspec.Struct, frozen=True, tag=True):
+    """It does not, as it is in another state than OK."""
+
+    id: str
+    state: str
+
+
+class SessionDone(msgspec.Struct, frozen=True, tag=True):
+    """All who migrate have come to the acceptor, or the time is up."""
+
+    id: str
+
+
+class SessionEnd(msgspec.Struct, frozen=True, tag=True):
+    """Nobody migrates in this session, or no more: it is over."""
+
+    id: str
+
+
+class ClusterAccept(msgspec.Struct, frozen=True, tag=True):
+    """A head accepts for its cluster."""
+
+    id: str
+
+
+class ClusterAlive(msgspec.Struct, frozen=True, tag=True):
+    """A head says to the other one that their session goes on."""
+
+    id: str
+
+
+class ClusterLoad(LinkMessage, frozen=True):
+    """A cluster's load message, with the averages of its edges: for the heads next to it, and ``hops`` further where
+    a head has no edges."""
+
+    cluster: str
+    metrics: Metrics
+    state: str
+    hops: int
+
+
+SessionBody = SessionRequest | SessionAccept | SessionReject | SessionDone | SessionEnd | ClusterAccept | ClusterAlive
+Body = Fetch | Found | LocalLoad | ClusterView | SessionBody
+
+
 class Control(LinkMessage, frozen=True):
     """A control publication: attributes by which it is routed as others are, and what it says."""
 
     attributes: dict[str, str]
     sender: str
-    body: Fetch | Found
+    body: Body
 
 
-FromLink = Routed | Mark | Sync | Change | Interrupted | Restored | Control
+FromLink = Routed | Mark | Sync | Change | Interrupted | Restored | ClusterLoad | Control

@@ -98,18 +98,22 @@ SubscriberAction = OpenEdge | SendEdge | CloseEdge | Give | Miss | GiveUp
 
 
 class _Connection:
-    """To one edge; ``began`` when that serves it. A session's id, and how many migrate in it, if it moves there."""
+    """To one edge. A session's id, and how many migrate in it, if it moves there.
+
+    ``since`` has the heads that this edge serves it from, with the offset after which it gives everything.
+    """
 
     def __init__(self, number: int, edge: str, session: str = "", migrating: int = 0) -> None:
         self.number, self.edge, self.session, self.migrating = number, edge, session, migrating
-        self.began = False
+        self.since: dict[str, int] = {}
 
 
 class Subscriber:
     """One subscription of a program, from its start to its end.
 
     Whoever sends it something has sent everything before it, from a cursor that it had itself. So what is not beyond
-    its cursor is a duplicate, and two edges may serve it at once while it moves.
+    its cursor is a duplicate, and two edges may serve it at once while it moves. An edge that begins beyond its cursor,
+    as the one it moves to may with a head that it had not heard of when it came, is not believed but asked again.
 
     Args:
         where: the filter.
@@ -163,16 +167,15 @@ class Subscriber:
     def _said(self, now: float, connection: _Connection, message: ToSubscriber) -> None:
         match message:
             case Note(head, offset):
-                if self._goes_on(head, offset):
+                if self._goes_on(connection, head, offset):
                     self._do(Give(message))
             case Passed(head, offset):
-                self._goes_on(head, offset)
+                self._goes_on(connection, head, offset)
             case Began(head, offset):
-                self._failures, connection.began = 0, True
-                self.cursors.setdefault(head, offset)
+                self._began(connection, head, offset)
             case Gap(head, first, last):
                 first = max(first, self.cursors.get(head, 0) + 1)
-                if self._goes_on(head, last):
+                if self._goes_on(connection, head, last):
                     self._do(Miss(Gap(head, first, last)))
             case Move(edge, session, migrating):
                 if connection is self._home and self._next is None:
@@ -182,9 +185,17 @@ class Subscriber:
             case Refused(reason):
                 self._give_up(reason)
 
-    def _goes_on(self, head: str, offset: int) -> bool:
+    def _began(self, connection: _Connection, head: str, offset: int) -> None:
+        self._failures = 0
+        self.cursors.setdefault(head, offset)
+        connection.since[head] = offset
+        if offset > self.cursors[head]:
+            self._subscribe(connection)
+
+    def _goes_on(self, connection: _Connection, head: str, offset: int) -> bool:
         """Whether this is beyond the cursor, which then is here."""
-        if offset <= self.cursors.get(head, 0):
+        cursor = self.cursors.get(head)
+        if cursor is None or offset <= cursor or connection.since.get(head, inf) > cursor:
             return False
         self.cursors[head] = offset
         return True
@@ -217,7 +228,7 @@ class Subscriber:
     def _settle(self, now: float, session: str, seconds: float) -> None:
         if self._next is None or self._next.session != session:
             return
-        if self._next.began:
+        if self._next.since:
             self._leave = now + seconds
         else:
             self._do(CloseEdge(self._next.number))

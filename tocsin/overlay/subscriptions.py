@@ -71,10 +71,15 @@ class Subscriptions:
         return list(self._sessions.values())
 
     def subscribe(self, session: int, subscriber: str, filter: Filter, cursors: dict[str, int]) -> HeldSubscription:
-        """Somebody comes. Whoever has the name already is somebody who was here before, and is let go."""
-        if before := self._names.get(subscriber):
+        """Somebody comes, or says its cursors again. Whoever has the name on another connection was here before, and is
+        let go."""
+        before = self._names.get(subscriber)
+        if before and (before.session, before.filter) == (session, filter):
+            return self._begin_again(before, cursors)
+        if before:
             self.remove(before.session)
-            self._post.add(CloseClient(before.session, "the subscriber has come again"))
+            if before.session != session:
+                self._post.add(CloseClient(before.session, "the subscriber has come again"))
         held = HeldSubscription(subscriber, filter, session, dict(cursors), dict(cursors))
         self._sessions[session] = self._names[subscriber] = held
         if filter not in self._by_filter:
@@ -94,15 +99,15 @@ class Subscriptions:
             del self._by_filter[held.filter]
             self._links.give_up(held.filter)
 
-    def deliver(self, publication: Routed) -> list[Filter]:
-        """A publication came; the filters that it matches."""
+    def deliver(self, publication: Routed) -> tuple[list[Filter], int]:
+        """A publication came; the filters that it matches, and to how many it is sent."""
         matched = self._links.publications.own.matching(publication.content)
         taking = [held for filter in matched for held in self._by_filter[filter] if self._takes(held, publication)]
         for held in taking:
             held.sent[publication.head] = held.told[publication.head] = publication.offset
         if taking:
             self._post.add(SendNote([held.session for held in taking], note(publication)))
-        return matched
+        return matched, len(taking)
 
     def mark(self, head: str, offset: int) -> None:
         """All of a head's publications up to an offset have come."""
@@ -143,6 +148,12 @@ class Subscriptions:
     def wake(self) -> float:
         """When there is something to do."""
         return self._refetch
+
+    def _begin_again(self, held: HeldSubscription, cursors: dict[str, int]) -> HeldSubscription:
+        held.sent, held.told = dict(cursors), dict(cursors)
+        held.live.clear()
+        self._fetch([held])
+        return held
 
     def _takes(self, held: HeldSubscription, publication: Routed) -> bool:
         return publication.head in held.live and publication.offset > held.sent[publication.head]

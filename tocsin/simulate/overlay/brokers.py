@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
@@ -13,11 +14,13 @@ from tocsin.overlay.head import Head
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import Routed
 from tocsin.overlay.replay import KeptLog
+from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 HEAD, EDGE, CLIENT = "head", "edge", "client"
 _AGAIN: Final = (0.2, 1.0)
+_GAUGE_SECONDS: Final = 0.5
 
 
 class _Neighbour:
@@ -165,12 +168,14 @@ class HeadHost(OverlayHost):
         self,
         world: SimulatedWorld,
         name: str,
+        incarnation: str,
         disk: KeptLog,
         dials: list[str],
         limits: OverlayLimits,
+        tuning: Tuning,
         pace: float = 0.0,
     ) -> None:
-        super().__init__(world, name, Head(name, disk, limits), dials, pace)
+        super().__init__(world, name, Head(name, incarnation, disk, limits, tuning), dials, pace)
         self.disk, self._most = disk, limits.replay_publications
         self.store_seconds = 0.01
         self.stored: Callable[[Routed], None] | None = None
@@ -194,12 +199,39 @@ class HeadHost(OverlayHost):
         self.tell(events.LogStored(publication.offset))
 
 
+@dataclass(frozen=True)
+class Power:
+    """What an edge's machine can do: seconds to match against one subscription, and bytes per second to send."""
+
+    matching_seconds: float
+    bandwidth: float
+
+
 class EdgeHost(OverlayHost):
-    """An edge, of which nothing outlives it."""
+    """An edge, of which nothing outlives it. What it is told of its load follows from its ``power``."""
 
     core: Edge
 
     def __init__(
-        self, world: SimulatedWorld, name: str, incarnation: str, head: str, limits: OverlayLimits, pace: float = 0.0
+        self,
+        world: SimulatedWorld,
+        name: str,
+        incarnation: str,
+        head: str,
+        limits: OverlayLimits,
+        tuning: Tuning,
+        power: Power,
+        pace: float = 0.0,
     ) -> None:
-        super().__init__(world, name, Edge(name, incarnation, limits), [head], pace)
+        super().__init__(world, name, Edge(name, head, incarnation, limits, tuning), [head], pace)
+        self.power = power
+        self._gauge()
+
+    def _gauge(self) -> None:
+        if not self.alive:
+            return
+        delay = self.power.matching_seconds * max(1, len(self.core.subscriptions))
+        load = self.core.surroundings.load()
+        cpu = min(1.0, load.incoming * delay) if load else 0.0
+        self.tell(events.Gauged(delay, self.power.bandwidth, cpu=cpu))
+        self.world.clock.after(_GAUGE_SECONDS, self._gauge)

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from tocsin.overlay import events, publisher, subscriber
-from tocsin.overlay.dialogue import Gap, Note
+from tocsin.overlay.dialogue import Gap, Move, Note
 from tocsin.overlay.publisher import Publisher
 from tocsin.overlay.subscriber import Subscriber
 from tocsin.simulate.network import SimulatedConnection
@@ -63,6 +63,7 @@ class SubscriberHost(CoreProcess):
         core = Subscriber(album.name, album.where, edges, Random(world.random.random()), album.cursors)
         super().__init__(world, album.name, core, events.Tick())
         self.album = album
+        self.moving: Callable[[SubscriberHost], None] | None = None
         self.links: dict[int, SimulatedConnection] = {}
 
     def start(self) -> None:
@@ -72,6 +73,8 @@ class SubscriberHost(CoreProcess):
     def tell(self, event: Any, data: bytes | str = b"") -> None:
         """Has the core handle an event. The application keeps the cursors with what it was given."""
         super().tell(event, data)
+        if self.moving and isinstance(event, subscriber.EdgeSaid) and isinstance(event.message, Move):
+            self.moving(self)
         if self.alive:
             for head, offset in self.core.cursors.items():
                 self.album.began.setdefault(head, offset)

@@ -17,7 +17,7 @@ def broken(system: OverlaySystem) -> list[str]:
     wrong = [text for name in system.publishers for text in _published(system, name)]
     wrong += [text for album in system.albums.values() for text in _notes(system, album)]
     wrong += _seats(system)
-    return wrong + _interests(system)
+    return wrong + _interests(system) + _sessions(system)
 
 
 def _published(system: OverlaySystem, name: str) -> list[str]:
@@ -76,6 +76,14 @@ def _interests(system: OverlaySystem) -> list[str]:
             if not asked == heard == minimal:
                 wrong.append(f"{host.host} asks {len(asked)} of {other}, which knows {len(heard)} of {len(minimal)}")
     return wrong
+
+
+def _sessions(system: OverlaySystem) -> list[str]:
+    """Nobody is in a session any more, and nobody counts another cluster's brokers among its own."""
+    wrong = [f"edge {edge.host} is BUSY for ever" for edge in system.edges.values() if edge.core.surroundings.busy]
+    wrong += [f"cluster {head.host} is BUSY for ever" for head in system.heads.values() if head.core.federation.busy]
+    joined = {edge.host: edge.core.surroundings.joined for edge in system.edges.values()}
+    return wrong + [f"edge {name} still hears {clusters}" for name, clusters in joined.items() if clusters]
 
 
 def _core(system: OverlaySystem, name: str) -> Head | Edge:

@@ -7,11 +7,14 @@ from random import Random
 from typing import Any
 
 from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.faults.schedule import ScheduleOutcome
 from tocsin.simulate.faults.weather import CALM
 from tocsin.simulate.network import Conditions
+from tocsin.simulate.overlay.brokers import Power
+from tocsin.simulate.overlay.clients import SubscriberHost
 from tocsin.simulate.overlay.invariants import broken
-from tocsin.simulate.overlay.system import OverlaySystem
+from tocsin.simulate.overlay.system import POWERFUL, OverlaySystem
 
 TREES: list[tuple[dict[str, str | None], dict[str, str]]] = [
     ({"h1": None}, {"a": "h1", "b": "h1", "c": "h1"}),
@@ -30,7 +33,7 @@ FILTERS = (
     "kind = 'none'",
 )
 SUBSCRIBERS = 7
-HEALING, ARRIVING = 30.0, 10.0
+HEALING, ENDING, ARRIVING = 30.0, 30.0, 10.0
 
 
 class OverlaySchedule:
@@ -48,8 +51,12 @@ class OverlaySchedule:
             _conditions(random),
             random.choice([0.0, 0.05, 0.5]),
             random.choice([0.01, 0.5, 2.0]),
+            _tuning(random),
+            {name: _power(random) for name in edges},
             show,
         )
+        self.system.on_subscriber = lambda host: setattr(host, "moving", self._on_the_way)
+        self.moves, self._nasty = 0, random.random()
         self._faults, self._pause = 0, random.choice([0.05, 0.3])
         self._publishing, self._healed = True, False
         self._brokers = [*parents, *edges]
@@ -65,7 +72,9 @@ class OverlaySchedule:
         system = self.system
         notes = sum(len(album.notes) for album in system.albums.values())
         trace = system.trace
-        return ScheduleOutcome(self._seed, trace.fingerprint, trace.events, notes, 0, self._faults, broken(system))
+        return ScheduleOutcome(
+            self._seed, trace.fingerprint, trace.events, notes, self.moves, self._faults, broken(system)
+        )
 
     def _begin(self) -> None:
         for name in self.system.parents:
@@ -105,6 +114,26 @@ class OverlaySchedule:
         ]
         chosen, _ = random.choices(troubles, [weight for _, weight in troubles])[0]
         chosen()
+
+    def _on_the_way(self, host: SubscriberHost) -> None:
+        """A subscriber has been told to move, which is when things had better not break."""
+        self.moves += 1
+        if self._healed or self._random.random() > self._nasty:
+            return
+        hits: list[Callable[[], None]] = [
+            self._crash_broker,
+            self._light_fuse,
+            self._break_link,
+            lambda: self.system.crash(host.host),
+            lambda: self._break_links_of(host.host),
+        ]
+        hit = self._random.choice(hits)
+        seconds = self._random.choice([0.0, 0.01, 0.1, 0.5])
+        self.system.clock.after(seconds, lambda: None if self._healed else hit())
+
+    def _break_links_of(self, name: str) -> None:
+        for link in self.system.network.links(name):
+            link.sever()
 
     def _hosts(self) -> list[Any]:
         return [*self.system.heads.values(), *self.system.edges.values()]
@@ -172,6 +201,10 @@ class OverlaySchedule:
         for name in system.albums:
             system.start_subscriber(name, self._edges())
         system.advance(HEALING)
+        # Nothing is much any more, so no session begins.
+        for edge in system.edges.values():
+            edge.power = POWERFUL
+        system.advance(ENDING)
         self._publishing = False
         system.advance(ARRIVING)
 
@@ -182,7 +215,31 @@ def _limits(random: Random) -> OverlayLimits:
         mark_seconds=random.choice([0.2, 2.0]),
         cursor_lag=random.choice([2, 20]),
         refetch_seconds=10.0,
+        rate_seconds=random.choice([3.0, 10.0]),
+        report_seconds=0.5,
+        silent_seconds=3.0,
+        detect_seconds=0.7,
+        request_seconds=1.0,
+        migration_seconds=random.choice([0.2, 1.0]),
+        grace_seconds=1.0,
+        global_seconds=random.choice([4.0, 15.0]),
     )
+
+
+def _tuning(random: Random) -> Tuning:
+    return Tuning(
+        stabilize_seconds=random.choice([0.5, 2.0]),
+        stabilize_difference=0.5,
+        samples=random.choice([5, 20]),
+        sampling_seconds=random.choice([0.5, 2.0]),
+        normal_delay=0.01,
+    )
+
+
+def _power(random: Random) -> Power:
+    """A machine that is loaded by a few subscribers, or is not."""
+    speed = random.choice([1.0, 1.0, 2.0, 10.0])
+    return Power(0.005 / speed, 10_000.0 * speed)
 
 
 def _conditions(random: Random) -> Conditions:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import Routed
 from tocsin.overlay.replay import KeptLog
+from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.clock import VirtualClock
 from tocsin.simulate.network import Conditions, SimulatedNetwork
-from tocsin.simulate.overlay.brokers import EdgeHost, HeadHost
+from tocsin.simulate.overlay.brokers import EdgeHost, HeadHost, Power
 from tocsin.simulate.overlay.clients import Album, PublisherHost, SubscriberHost
 from tocsin.simulate.process import SimulatedWorld
 from tocsin.simulate.trace import Trace
+
+POWERFUL: Final = Power(1e-7, 1e12)
 
 
 class OverlaySystem:
@@ -26,6 +29,7 @@ class OverlaySystem:
         edges: each edge with its head.
         pace: how long publications wait for a link at most, while control messages overtake them.
         store_seconds: how long a head's disk takes.
+        powers: what the edges' machines can do; those not named have one on which nothing is ever much.
     """
 
     def __init__(
@@ -37,12 +41,16 @@ class OverlaySystem:
         conditions: Conditions | None = None,
         pace: float = 0.0,
         store_seconds: float = 0.01,
+        tuning: Tuning | None = None,
+        powers: dict[str, Power] | None = None,
         show: Callable[[str], None] | None = None,
     ) -> None:
         self.parents, self.clusters, self.limits = parents, edges, limits or OverlayLimits()
         self.random, self.clock, self.trace = Random(seed), VirtualClock(), Trace(show)
         self.network = SimulatedNetwork(self.clock, self.random, conditions)
         self.world = SimulatedWorld(self.network, self.trace)
+        self.tuning, self.powers = tuning or Tuning(), powers or {}
+        self.on_subscriber: Callable[[SubscriberHost], None] | None = None
         self.pace, self.store_seconds = pace, store_seconds
         self.disks = {name: KeptLog([], 0, {}) for name in parents}
         self.published: dict[str, list[Routed]] = {name: [] for name in parents}
@@ -71,15 +79,32 @@ class OverlaySystem:
             self.remark(f"head {name} starts")
             parent = self.parents[name]
             dials = [parent] if parent else []
-            head = self.heads[name] = HeadHost(self.world, name, self.disks[name], dials, self.limits, self.pace)
+            head = self.heads[name] = HeadHost(
+                self.world,
+                name,
+                self._incarnation(name),
+                self.disks[name],
+                dials,
+                self.limits,
+                self.tuning,
+                self.pace,
+            )
             head.stored, head.store_seconds = self.published[name].append, self.store_seconds
 
     def start_edge(self, name: str) -> None:
         """Starts an edge's process."""
         if name not in self.edges or not self.edges[name].alive:
             self.remark(f"edge {name} starts")
-            incarnation = f"{name}.{next(self._incarnations)}"
-            self.edges[name] = EdgeHost(self.world, name, incarnation, self.clusters[name], self.limits, self.pace)
+            self.edges[name] = EdgeHost(
+                self.world,
+                name,
+                self._incarnation(name),
+                self.clusters[name],
+                self.limits,
+                self.tuning,
+                self.powers.get(name, POWERFUL),
+                self.pace,
+            )
 
     def subscribe(self, name: str, where: str, edges: list[str]) -> SubscriberHost:
         """A subscriber's program starts for the first time."""
@@ -91,6 +116,8 @@ class OverlaySystem:
         if name not in self.subscribers or not self.subscribers[name].alive:
             self.remark(f"{name} starts")
             self.subscribers[name] = SubscriberHost(self.world, self.albums[name], edges)
+            if self.on_subscriber:
+                self.on_subscriber(self.subscribers[name])
             self.subscribers[name].start()
         return self.subscribers[name]
 
@@ -103,6 +130,9 @@ class OverlaySystem:
     def publish(self, name: str, **content: Any) -> None:
         """A publisher publishes something."""
         self.publishers[name].publish(content)
+
+    def _incarnation(self, name: str) -> str:
+        return f"{name}.{next(self._incarnations)}"
 
     def crash(self, name: str) -> None:
         """A head, an edge or a subscriber ends at once."""

@@ -1,0 +1,321 @@
+"""Load messages, and sessions between edges and between clusters, on the virtual clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.overlay import events
+from tocsin.overlay.actions import SendClient, SendLink
+from tocsin.overlay.detection import Availability
+from tocsin.overlay.dialogue import Began, Move, Settle, Subscribe
+from tocsin.overlay.edge import Edge
+from tocsin.overlay.head import Head
+from tocsin.overlay.load import BrokerLoad, Metrics
+from tocsin.overlay.messages import (
+    ClusterLoad,
+    Control,
+    Found,
+    LocalLoad,
+    Routed,
+    SessionAccept,
+    SessionDone,
+    SessionEnd,
+    SessionReject,
+    SessionRequest,
+    Sync,
+)
+from tocsin.simulate.overlay.brokers import Power
+from tocsin.simulate.overlay.invariants import broken
+from tocsin.simulate.overlay.system import POWERFUL, OverlaySystem
+
+BUSY_EDGE = Metrics(0.6, 0.6, 0.06)
+IDLE_EDGE = Metrics(0.1, 0.1, 0.01)
+
+
+def local(broker: str, metrics: Metrics = IDLE_EDGE, state: str = "OK", cluster: str = "h") -> Control:
+    load = LocalLoad(broker, cluster, metrics, state, [])
+    return Control({"load": cluster}, broker, load)
+
+
+class Bench:
+    """A core by itself, with what it sends to brokers and to clients."""
+
+    def __init__(self, core: Head | Edge) -> None:
+        self.core, self.now, self.published = core, 0.0, 0
+        self.links: list[SendLink] = []
+        self.clients: list[SendClient] = []
+
+    def tell(self, event: events.Event) -> None:
+        for action in self.core.handle(self.now, event):
+            if isinstance(action, SendLink):
+                self.links.append(action)
+            elif isinstance(action, SendClient):
+                self.clients.append(action)
+
+    def hear(self, link: str, message: Control | Sync | ClusterLoad | Routed) -> None:
+        self.tell(events.LinkSaid(link, message))
+
+    def wait(self, seconds: float) -> None:
+        """Lets time pass, in steps in which the core is woken."""
+        until = self.now + seconds
+        while (wake := self.core.wake()) is not None and wake <= until:
+            self.now = max(self.now, wake)
+            self.tell(events.Tick())
+        self.now = until
+
+    def bodies(self, kind: type) -> list[object]:
+        sent = [action.message for action in self.links]
+        return [each.body for each in sent if isinstance(each, Control) and isinstance(each.body, kind)]
+
+
+def edge(subscribers: int = 4) -> Bench:
+    """An edge e of the cluster h, loaded by its subscribers; f is another edge, in its control interests."""
+    bench = Bench(Edge("e", "h", "e.1"))
+    bench.tell(events.LinkOpened("h", is_head=True))
+    bench.hear("h", Sync([], ["to = 'heads'", "load = 'h'", "to = 'f'", "to = 'g'"]))
+    for number in range(subscribers):
+        bench.tell(events.ClientSaid(number, Subscribe(f"s{number}", f"n >= {number}")))
+    fetch = bench.links[-1].message
+    assert isinstance(fetch, Control)
+    for held in bench.core.subscriptions.all if isinstance(bench.core, Edge) else []:
+        bench.hear("h", Control({"to": "e"}, "h", Found(held.fetch, "h", 1, 0, [])))
+    bench.tell(events.Gauged(0.03, 1_000_000.0))
+    return bench
+
+
+def publish(bench: Bench, count: int, seconds: float) -> None:
+    """Publications for everybody, evenly."""
+    for _ in range(count):
+        bench.published += 1
+        bench.now += seconds / count
+        bench.hear("h", Routed("h", bench.published, "p", bench.published, {"n": 9.0}))
+
+
+def test_an_edge_says_its_load_to_its_cluster_with_priority() -> None:
+    bench = edge()
+    publish(bench, 100, 10.0)
+    load = bench.bodies(LocalLoad)[-1]
+    assert isinstance(load, LocalLoad)
+    assert (load.broker, load.cluster, load.state) == ("e", "h", "OK")
+    assert load.metrics.input == pytest.approx(10 * 0.03, rel=0.2)
+    assert load.match_rate == pytest.approx(1 / 0.03)
+    assert all(action.urgent for action in bench.links if isinstance(action.message, Control))
+
+
+def test_an_edge_that_is_loaded_asks_the_least_loaded_first_and_then_the_next() -> None:
+    bench = edge()
+    publish(bench, 200, 10.0)
+    bench.hear("h", local("f", Metrics(0.3, 0.0, 0.02)))
+    bench.hear("h", local("g"))
+    bench.wait(5.0)
+    (first,) = bench.bodies(SessionRequest)
+    assert isinstance(first, SessionRequest)
+    bench.hear("h", Control({"to": "e"}, "g", SessionReject(first.id, "BUSY")))
+    second = bench.bodies(SessionRequest)[-1]
+    assert second != first
+    assert [action.message.attributes for action in bench.links if isinstance(action.message, Control)][-1] == {
+        "to": "f"
+    }
+
+
+def test_an_edge_without_an_answer_is_available_again() -> None:
+    bench = edge()
+    publish(bench, 200, 10.0)
+    bench.hear("h", local("f"))
+    bench.wait(5.0)
+    assert isinstance(bench.core, Edge)
+    assert bench.core.surroundings.state() is Availability.BUSY
+    bench.wait(5.5)
+    assert len(bench.bodies(SessionRequest)) >= 1
+    bench.wait(30.0)
+    assert bench.core.surroundings.state() is Availability.OK
+
+
+def offloading() -> tuple[Bench, str]:
+    """An edge whose request f has accepted."""
+    bench = edge()
+    publish(bench, 200, 10.0)
+    bench.hear("h", local("f"))
+    bench.wait(5.0)
+    request = bench.bodies(SessionRequest)[-1]
+    assert isinstance(request, SessionRequest)
+    accept = SessionAccept(request.id, BrokerLoad(0.0, 0.001, 0.0, 1e6, 0), [])
+    bench.hear("h", Control({"to": "e"}, "f", accept))
+    return bench, request.id
+
+
+def test_who_is_to_go_is_told_when_enough_was_sampled_and_may_leave_when_all_have_come() -> None:
+    bench, id = offloading()
+    publish(bench, 49, 3.0)
+    assert not [each for each in bench.clients if isinstance(each.message, Move)]
+    publish(bench, 1, 0.1)
+    moves = [each for each in bench.clients if isinstance(each.message, Move)]
+    assert moves
+    assert {each.message for each in moves} == {Move("f", id, len(moves))}
+    bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
+    settled = [each for each in bench.clients if isinstance(each.message, Settle)]
+    assert [each.session for each in settled] == [each.session for each in moves]
+    assert {each.message for each in settled} == {Settle(id, 0.03)}
+    assert isinstance(bench.core, Edge)
+    assert bench.core.surroundings.state() is Availability.STABILIZING
+
+
+def test_an_offloader_that_hears_nothing_more_settles_when_the_time_is_up() -> None:
+    bench, _ = offloading()
+    publish(bench, 50, 3.0)
+    moves = [each for each in bench.clients if isinstance(each.message, Move)]
+    bench.wait(len(moves) * 0.5 + 10.0)
+    assert len([each for each in bench.clients if isinstance(each.message, Settle)]) == len(moves)
+
+
+def test_sampling_ends_after_its_time_and_a_session_without_a_choice_ends() -> None:
+    bench, id = offloading()
+    bench.wait(29.0)
+    assert not bench.bodies(SessionEnd)
+    for session in range(4):
+        bench.tell(events.ClientLost(session))
+    bench.wait(1.5)
+    assert bench.bodies(SessionEnd) == [SessionEnd(id)]
+
+
+def test_an_answer_that_comes_too_late_is_answered_with_an_end() -> None:
+    bench = edge()
+    bench.hear("h", Control({"to": "e"}, "f", SessionAccept("old", BrokerLoad(0.0, 0.001, 0.0, 1e6, 0), [])))
+    assert bench.bodies(SessionEnd) == [SessionEnd("old")]
+
+
+def accepting() -> Bench:
+    """An edge that has accepted a request of f."""
+    bench = edge(1)
+    bench.hear("h", Control({"to": "e"}, "f", SessionRequest("x")))
+    return bench
+
+
+def test_an_acceptor_says_its_load_and_its_covering_set_and_takes_no_second_session() -> None:
+    bench = accepting()
+    (accept,) = bench.bodies(SessionAccept)
+    assert isinstance(accept, SessionAccept)
+    assert (accept.load.subscriptions, accept.covering) == (1, ["n >= 0"])
+    bench.hear("h", Control({"to": "e"}, "g", SessionRequest("y")))
+    assert bench.bodies(SessionReject) == [SessionReject("y", "BUSY")]
+
+
+def test_an_acceptor_says_done_when_everybody_is_served() -> None:
+    bench = accepting()
+    for number in (7, 8):
+        bench.tell(events.ClientSaid(number, Subscribe(f"m{number}", "n > 5", {}, "x", 2)))
+        held = bench.core.subscriptions.get(f"m{number}") if isinstance(bench.core, Edge) else None
+        assert held
+        assert not bench.bodies(SessionDone)
+        bench.hear("h", Control({"to": "e"}, "h", Found(held.fetch, "h", 1, 0, [])))
+        assert bench.clients[-1] == SendClient(number, Began("h", 0))
+    assert bench.bodies(SessionDone) == [SessionDone("x")]
+
+
+def test_an_acceptor_says_done_when_the_time_is_up() -> None:
+    bench = accepting()
+    bench.tell(events.ClientSaid(7, Subscribe("m7", "n > 5", {}, "x", 4)))
+    bench.wait(1.9)
+    assert not bench.bodies(SessionDone)
+    bench.wait(0.2)
+    assert bench.bodies(SessionDone) == [SessionDone("x")]
+
+
+def head(edges: list[str], others: list[str]) -> Bench:
+    bench = Bench(Head("h", "h.1"))
+    for name in edges:
+        bench.tell(events.LinkOpened(name, is_head=False))
+    for name in others:
+        bench.tell(events.LinkOpened(name, is_head=True))
+        bench.hear(name, Sync([], ["to = 'heads'", f"to = '{name}'"]))
+    return bench
+
+
+def cluster_loads(bench: Bench) -> list[tuple[str, ClusterLoad]]:
+    return [(each.broker, each.message) for each in bench.links if isinstance(each.message, ClusterLoad)]
+
+
+def test_a_head_says_the_averages_of_its_edges_to_the_heads_next_to_it() -> None:
+    bench = head(["e", "f"], ["h2"])
+    bench.hear("e", local("e", Metrics(0.2, 0.4, 0.02)))
+    bench.hear("f", local("f", Metrics(0.4, 0.0, 0.04)))
+    bench.wait(5.0)
+    to, load = cluster_loads(bench)[-1]
+    assert (to, load.cluster, load.state, load.hops) == ("h2", "h", "OK", 1)
+    assert load.metrics == pytest.approx((0.3, 0.2, 0.03))
+
+
+def test_a_cluster_is_not_available_if_one_of_its_edges_is_overloaded() -> None:
+    bench = head(["e", "f"], ["h2"])
+    bench.hear("e", local("e", state="N/A"))
+    bench.hear("f", local("f"))
+    bench.wait(5.0)
+    assert cluster_loads(bench)[-1][1].state == "N/A"
+
+
+def test_a_head_without_edges_passes_a_clusters_load_on_for_one_hop() -> None:
+    bench = head([], ["h1", "h2", "h3"])
+    load = ClusterLoad("h1", IDLE_EDGE, "OK", 1)
+    bench.hear("h1", load)
+    further = ClusterLoad("h1", IDLE_EDGE, "OK", 0)
+    assert cluster_loads(bench) == [("h2", further), ("h3", further)]
+    bench.hear("h1", further)
+    assert len(cluster_loads(bench)) == 2
+
+
+def test_a_head_with_edges_passes_nothing_on() -> None:
+    bench = head(["e"], ["h1", "h2"])
+    bench.hear("h1", ClusterLoad("h1", IDLE_EDGE, "OK", 1))
+    assert cluster_loads(bench) == []
+
+
+def test_a_cluster_with_more_than_another_asks_it_for_a_session() -> None:
+    bench = head(["e"], ["h2"])
+    bench.hear("e", local("e", BUSY_EDGE))
+    bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
+    bench.wait(5.0)
+    assert len(bench.bodies(SessionRequest)) == 1
+
+
+WEAK, STRONG = Power(0.002, 20_000.0), Power(0.001, 40_000.0)
+
+
+def loaded(parents: dict[str, str | None], edges: dict[str, str], powers: dict[str, Power]) -> OverlaySystem:
+    """Everybody comes to the first edge, and much is published."""
+    system = OverlaySystem(parents, edges, powers=powers)
+    system.start_publisher("p", next(iter(parents)))
+    first = next(iter(edges))
+    for number in range(30):
+        system.subscribe(f"s{number}", f"n >= {number / 3}", [first])
+
+    def publish(number: int) -> None:
+        system.publish("p", n=number % 10)
+        system.clock.after(0.1, publish, number + 1)
+
+    publish(0)
+    return system
+
+
+def test_edges_of_a_cluster_come_to_balance() -> None:
+    system = loaded({"h": None}, {"a": "h", "b": "h"}, {"a": WEAK, "b": STRONG})
+    system.advance(400.0)
+    loads = [edge.core.surroundings.load() for edge in system.edges.values()]
+    one, two = [load.metrics for load in loads if load]
+    assert one.largest_difference(two, 0.1) <= 0.12
+    assert all(len(edge.core.subscriptions) for edge in system.edges.values())
+    for edge in system.edges.values():
+        edge.power = POWERFUL
+    system.advance(120.0)
+    assert [text for text in broken(system) if "lost" in text or "twice" in text or " is on " in text] == []
+
+
+def test_clusters_come_closer_to_balance_and_forget_each_other() -> None:
+    edges = {"a": "h1", "b": "h1", "c": "h2", "d": "h2"}
+    system = loaded({"h1": None, "h2": "h1"}, edges, dict.fromkeys(edges, WEAK))
+    system.advance(900.0)
+    assert all(len(edge.core.subscriptions) for edge in system.edges.values())
+    for edge in system.edges.values():
+        edge.power = POWERFUL
+    system.advance(200.0)
+    assert all(edge.core.surroundings.joined == [] for edge in system.edges.values())
+    assert all(head.core.alliance.other is None for head in system.heads.values())

@@ -1,0 +1,101 @@
+"""What a head knows of its own cluster and of those next to it, and what it says of its own."""
+
+from __future__ import annotations
+
+from math import inf
+
+from tocsin.overlay.detection import Availability, Neighbour, OffloadAction, Stabilisation, availability, detect
+from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.links import Links, addressed
+from tocsin.overlay.load import Metrics, Resource, average
+from tocsin.overlay.messages import ClusterLoad, LocalLoad
+from tocsin.overlay.post import Post
+from tocsin.overlay.tuning import Tuning
+
+
+class Federation:
+    """A cluster among those next to it, by the averages of its edges.
+
+    ``busy`` is whether the cluster is in a session.
+    """
+
+    def __init__(self, name: str, post: Post, links: Links, tuning: Tuning, limits: OverlayLimits) -> None:
+        self._name, self._post, self._links, self._tuning, self._limits = name, post, links, tuning, limits
+        self._stabilisation = Stabilisation(tuning)
+        self._edges: dict[str, tuple[float, LocalLoad]] = {}
+        self._clusters: dict[str, tuple[float, ClusterLoad]] = {}
+        self._report = self._detect = inf
+        self.busy = False
+        links.want_control(addressed("load", name))
+
+    def edges(self, cluster: str) -> list[LocalLoad]:
+        """What the edges of a cluster said last, those that are silent aside."""
+        since = self._post.now - self._limits.silent_seconds
+        return [load for heard, load in self._edges.values() if heard > since and load.cluster == cluster]
+
+    def metrics(self) -> Metrics | None:
+        """The averages of its own edges; None without any."""
+        loads = self.edges(self._name)
+        return average([load.metrics for load in loads]) if loads else None
+
+    def state(self) -> Availability:
+        """Whether the cluster is available for balancing: not if one of its edges is overloaded."""
+        states = [load.state for load in self.edges(self._name)]
+        overloaded = not states or Availability.OVERLOADED.value in states
+        return availability(overloaded, self.busy, self._stabilisation.active)
+
+    def stabilise(self) -> None:
+        """A session is over."""
+        self._stabilisation.begin(self._post.now)
+
+    def hear_edge(self, load: LocalLoad) -> None:
+        """An edge says how it is, of this cluster or of one in a session with it."""
+        self._edges[load.broker] = self._post.now, load
+        if self._report == inf:
+            self._report = self._post.now
+            self._detect = self._post.now + self._limits.detect_seconds
+
+    def hear_cluster(self, load: ClusterLoad, sender: str) -> None:
+        """A cluster says how it is. A head without edges only passes it on, once more."""
+        if len(self._links.open) > len(self._links.heads):
+            self._clusters[load.cluster] = self._post.now, load
+        elif load.hops:
+            further = ClusterLoad(load.cluster, load.metrics, load.state, load.hops - 1)
+            for link in self._links.heads:
+                if link != sender:
+                    self._post.send(link, further)
+
+    def due(self, now: float) -> list[OffloadAction]:
+        """Says what is to be said; what could be done about the load, when the detection runs."""
+        if self._report <= now:
+            self._report = now + self._limits.report_seconds
+            self._publish()
+        if self._detect > now:
+            return []
+        self._detect = now + self._limits.detect_seconds
+        return self._detected(now)
+
+    def wake(self) -> float:
+        """When there is something to do."""
+        return min(self._report, self._detect)
+
+    def _publish(self) -> None:
+        metrics = self.metrics()
+        if metrics is None:
+            return
+        for link in self._links.heads:
+            self._post.send(link, ClusterLoad(self._name, metrics, self.state().value, hops=1))
+
+    def _detected(self, now: float) -> list[OffloadAction]:
+        metrics = self.metrics()
+        if metrics is None:
+            return []
+        self._stabilisation.observe(now, metrics)
+        ratios = {Resource.INPUT: metrics.input, Resource.OUTPUT: metrics.output}
+        tuning = self._tuning
+        return detect(metrics, ratios, self.state(), self._neighbours(), tuning, tuning.between_clusters)
+
+    def _neighbours(self) -> list[Neighbour]:
+        since = self._post.now - self._limits.silent_seconds
+        fresh = [load for heard, load in self._clusters.values() if heard > since]
+        return [Neighbour(load.cluster, Availability(load.state), load.metrics) for load in fresh]

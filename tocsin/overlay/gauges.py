@@ -1,0 +1,56 @@
+"""What an edge knows of its own load: counted here, and measured by its driver."""
+
+from __future__ import annotations
+
+from tocsin.broker.accounting import Meter
+from tocsin.overlay.events import Gauged
+from tocsin.overlay.load import BrokerLoad
+
+
+class Gauges:
+    """An edge's own load. There is none before the driver has measured something.
+
+    Args:
+        span: of the moving averages, in seconds.
+    """
+
+    def __init__(self, span: float) -> None:
+        self._span = span
+        self._incoming: Meter | None = None
+        self._outgoing: Meter | None = None
+        self.measured: Gauged | None = None
+
+    def measure(self, now: float, measured: Gauged) -> None:
+        """The driver says what it has measured."""
+        self.measured = measured
+        if self._incoming is None:
+            self._incoming, self._outgoing = Meter(self._span, now), Meter(self._span, now)
+
+    def count(self, now: float, sent: int) -> None:
+        """A publication came, and so many bytes are sent for it."""
+        if self._incoming and self._outgoing:
+            self._incoming.add(now, 1.0)
+            self._outgoing.add(now, sent)
+
+    def load(self, now: float, subscriptions: int) -> BrokerLoad | None:
+        """All of it, with so many subscriptions."""
+        measured = self.measured
+        if not (measured and self._incoming and self._outgoing):
+            return None
+        return BrokerLoad(
+            self._incoming.rate(now),
+            measured.matching_seconds,
+            self._outgoing.rate(now),
+            measured.bandwidth,
+            subscriptions,
+            measured.cpu,
+            measured.memory,
+            measured.memory_bytes,
+            measured.subscription_bytes,
+        )
+
+    @property
+    def queued_seconds(self) -> float:
+        """Until what has come is matched and sent: input queue, matching, output queue."""
+        measured = self.measured
+        return measured.input_seconds + measured.matching_seconds + measured.output_seconds if measured else 0.0

@@ -1,0 +1,248 @@
+"""Mediation between edges: a session of two brokers at a time, and the migration of subscribers in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from tocsin.content.filter import Filter
+from tocsin.content.values import Publication
+from tocsin.overlay.detection import Availability, OffloadAction
+from tocsin.overlay.dialogue import Move, Settle
+from tocsin.overlay.exchange import Exchange
+from tocsin.overlay.gauges import Gauges
+from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.links import Links, read
+from tocsin.overlay.load import BrokerLoad
+from tocsin.overlay.messages import (
+    Control,
+    SessionAccept,
+    SessionBody,
+    SessionDone,
+    SessionEnd,
+    SessionReject,
+    SessionRequest,
+)
+from tocsin.overlay.offload import offload
+from tocsin.overlay.post import Post
+from tocsin.overlay.profile import Profile
+from tocsin.overlay.subscriptions import HeldSubscription, Subscriptions
+from tocsin.overlay.surroundings import Surroundings
+from tocsin.overlay.tuning import Tuning
+
+
+@dataclass
+class _Asking:
+    """Waits for an acceptor's answer; the first action is the one that is tried."""
+
+    id: str
+    actions: list[OffloadAction]
+    ends: float
+
+
+@dataclass
+class _Sampling:
+    """Has an acceptor, and samples publications; the actions are all that could be done with it."""
+
+    id: str
+    acceptor: str
+    actions: list[OffloadAction]
+    profile: Profile
+    other: BrokerLoad
+    ends: float
+
+
+@dataclass
+class _Migrating:
+    """Has sent subscribers to the acceptor."""
+
+    id: str
+    acceptor: str
+    subscribers: list[str]
+    ends: float
+
+
+@dataclass
+class _Accepting:
+    """Takes subscribers. Of ``migrating`` in all, which the first of them says, these have ``arrived``."""
+
+    id: str
+    offloader: str
+    ends: float
+    migrating: int = 0
+    arrived: set[str] = field(default_factory=set)
+
+
+class Mediation:
+    """An edge's sessions, one at a time.
+
+    The offloader asks those on its list in turn, samples what its subscriptions match, chooses who is to go, and sends
+    them to the acceptor; when that says DONE, they may leave.
+
+    What can go wrong: any message is lost, or the other broker dies. Every step has a time after which the session
+    goes on without what it waited for, so nobody is BUSY for ever; who has been sent to the acceptor is told to settle
+    in any case, and leaves only if it is served there. An answer that comes too late is answered with an end.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        incarnation: str,
+        post: Post,
+        links: Links,
+        subscriptions: Subscriptions,
+        surroundings: Surroundings,
+        gauges: Gauges,
+        tuning: Tuning,
+        limits: OverlayLimits,
+    ) -> None:
+        self._name, self._incarnation = name, incarnation
+        self._post, self._links, self._subscriptions = post, links, subscriptions
+        self._surroundings, self._gauges, self._tuning, self._limits = surroundings, gauges, tuning, limits
+        self._session: _Asking | _Sampling | _Migrating | _Accepting | None = None
+        self._sessions = 0
+        # Who came in the session that this one accepts, and is not served yet.
+        self._coming: set[str] = set()
+
+    def begin(self, actions: list[OffloadAction]) -> None:
+        """Tries what the detection has found, in turn."""
+        if self._session is None and actions:
+            self._ask(actions)
+
+    def hear(self, sender: str, message: SessionBody) -> None:
+        """Another broker says something about a session."""
+        match message:
+            case SessionRequest(id):
+                self._requested(sender, id)
+            case SessionAccept():
+                self._accepted(sender, message)
+            case SessionReject(id):
+                if isinstance(self._session, _Asking) and self._session.id == id:
+                    self._ask_next(self._session)
+            case SessionDone(id):
+                if isinstance(self._session, _Migrating) and self._session.id == id:
+                    self._settle(self._session)
+            case SessionEnd(id):
+                if isinstance(self._session, _Accepting) and self._session.id == id:
+                    self._finish()
+
+    def record(self, content: Publication, matched: list[Filter], size: int) -> None:
+        """A publication came, which may be a sample."""
+        session = self._session
+        if isinstance(session, _Sampling):
+            session.profile.record(self._post.now, content, matched, size)
+            if session.profile.complete:
+                self._choose(session)
+
+    def came(self, subscriber: str, id: str, migrating: int) -> None:
+        """A subscriber came here that migrates in a session, with so many in all."""
+        session = self._session
+        if isinstance(session, _Accepting) and session.id == id:
+            if not session.migrating:
+                session.migrating = migrating
+                session.ends = self._post.now + migrating * self._limits.migration_seconds
+            self._coming.add(subscriber)
+
+    def served(self, held: HeldSubscription) -> None:
+        """A subscriber is served here."""
+        session = self._session
+        if held.subscriber in self._coming and isinstance(session, _Accepting):
+            self._coming.discard(held.subscriber)
+            session.arrived.add(held.subscriber)
+            if len(session.arrived) >= session.migrating:
+                self._done(session)
+
+    def due(self, now: float) -> None:
+        """Goes on without what has not come in time."""
+        session = self._session
+        if session is None or session.ends > now:
+            return
+        match session:
+            case _Asking():
+                self._ask_next(session)
+            case _Sampling():
+                self._choose(session)
+            case _Migrating():
+                self._settle(session)
+            case _Accepting():
+                self._done(session)
+
+    def wake(self) -> float:
+        """When there is something to do."""
+        return self._session.ends if self._session else inf
+
+    def _ask(self, actions: list[OffloadAction]) -> None:
+        self._sessions += 1
+        id = f"{self._incarnation}-{self._sessions}"
+        self._session = _Asking(id, actions, self._post.now + self._limits.request_seconds)
+        self._surroundings.busy = True
+        self._tell(actions[0].acceptor, SessionRequest(id))
+
+    def _ask_next(self, session: _Asking) -> None:
+        """The next one on the list, if there is another. Nothing was exchanged, so nothing has to stabilise."""
+        refused = session.actions[0].acceptor
+        left = [action for action in session.actions if action.acceptor != refused]
+        self._session, self._surroundings.busy = None, False
+        if left:
+            self._ask(left)
+
+    def _requested(self, sender: str, id: str) -> None:
+        state, load = self._surroundings.state(), self._surroundings.load()
+        if state is not Availability.OK or load is None:
+            self._tell(sender, SessionReject(id, state.value))
+            return
+        limits = self._limits
+        seconds = self._tuning.sampling_seconds + limits.request_seconds + limits.grace_seconds
+        self._session, self._surroundings.busy = _Accepting(id, sender, self._post.now + seconds), True
+        covering = [str(filter) for filter in self._links.publications.own.covering_set()]
+        self._tell(sender, SessionAccept(id, load, covering))
+
+    def _accepted(self, sender: str, message: SessionAccept) -> None:
+        session = self._session
+        if not isinstance(session, _Asking) or session.id != message.id:
+            self._tell(sender, SessionEnd(message.id))
+            return
+        profile = Profile(self._post.now, map(read, message.covering), self._tuning)
+        actions = [action for action in session.actions if action.acceptor == sender]
+        self._session = _Sampling(session.id, sender, actions, profile, message.load, profile.ends)
+
+    def _choose(self, session: _Sampling) -> None:
+        """Chooses who is to go, by the first action that has anybody go."""
+        session.profile.finish(self._post.now)
+        own = self._surroundings.load()
+        for action in session.actions if own else []:
+            assert own, "there is a load, or nothing is tried"
+            held, order = self._subscriptions.by_filter, self._links.publications.own
+            exchange = Exchange(held, order, session.profile, own, session.other, self._tuning)
+            offload(action.algorithm, exchange, action.overloaded)
+            if exchange.chosen:
+                self._migrate(session, [name for _, subscribers in exchange.chosen for name in subscribers])
+                return
+        self._tell(session.acceptor, SessionEnd(session.id))
+        self._finish()
+
+    def _migrate(self, session: _Sampling, subscribers: list[str]) -> None:
+        seconds = len(subscribers) * self._limits.migration_seconds + 2 * self._limits.grace_seconds
+        self._session = _Migrating(session.id, session.acceptor, subscribers, self._post.now + seconds)
+        for subscriber in subscribers:
+            if held := self._subscriptions.get(subscriber):
+                self._post.reply(held.session, Move(session.acceptor, session.id, len(subscribers)))
+
+    def _settle(self, session: _Migrating) -> None:
+        """Whoever is served by the acceptor leaves, when what is queued here has been sent."""
+        for subscriber in session.subscribers:
+            if held := self._subscriptions.get(subscriber):
+                self._post.reply(held.session, Settle(session.id, self._gauges.queued_seconds))
+        self._finish()
+
+    def _done(self, session: _Accepting) -> None:
+        self._tell(session.offloader, SessionDone(session.id))
+        self._finish()
+
+    def _finish(self) -> None:
+        self._session, self._surroundings.busy = None, False
+        self._coming.clear()
+        self._surroundings.stabilise()
+
+    def _tell(self, broker: str, message: SessionBody) -> None:
+        self._links.route(Control({"to": broker}, self._name, message))

@@ -1,0 +1,138 @@
+"""What an edge says of its load, what it hears of others', and what the detection makes of both."""
+
+from __future__ import annotations
+
+from math import inf
+
+from tocsin.overlay.detection import (
+    Availability,
+    Neighbour,
+    OffloadAction,
+    Stabilisation,
+    availability,
+    balanced_with,
+    detect,
+)
+from tocsin.overlay.gauges import Gauges
+from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.links import Links, addressed
+from tocsin.overlay.load import BrokerLoad
+from tocsin.overlay.messages import ClusterView, Control, LocalLoad
+from tocsin.overlay.post import Post
+from tocsin.overlay.subscriptions import Subscriptions
+from tocsin.overlay.tuning import Tuning
+
+
+class Surroundings:
+    """An edge among the others of its cluster, and for a while of another one.
+
+    Load messages are control publications with the cluster as an attribute. A broker that is silent for long does not
+    count, and another cluster counts only as long as the edge's head goes on to say so.
+
+    ``busy`` is whether the edge is in a session.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        cluster: str,
+        post: Post,
+        links: Links,
+        subscriptions: Subscriptions,
+        gauges: Gauges,
+        tuning: Tuning,
+        limits: OverlayLimits,
+    ) -> None:
+        self._name, self._cluster = name, cluster
+        self._post, self._links, self._subscriptions, self._gauges = post, links, subscriptions, gauges
+        self._tuning, self._limits = tuning, limits
+        self._stabilisation = Stabilisation(tuning)
+        self._heard: dict[str, tuple[float, LocalLoad]] = {}
+        self._joined: list[str] = []
+        self._viewed = -inf
+        self._report = self._detect = inf
+        self.busy = False
+        links.want_control(addressed("load", cluster))
+        links.want_control(addressed("edges", cluster))
+
+    @property
+    def joined(self) -> list[str]:
+        """The other clusters whose load messages it hears."""
+        return self._joined
+
+    def load(self) -> BrokerLoad | None:
+        """The edge's own."""
+        return self._gauges.load(self._post.now, len(self._subscriptions))
+
+    def state(self) -> Availability:
+        """Whether it is available for balancing; what has not been measured is not."""
+        load = self.load()
+        overloaded = load is None or self._tuning.exceeds_lower(load.ratios)
+        return availability(overloaded, self.busy, self._stabilisation.active)
+
+    def measured(self) -> None:
+        """The driver has measured something, so that there is something to say."""
+        if self._report == inf:
+            self._report = self._post.now
+            self._detect = self._post.now + self._limits.detect_seconds
+
+    def stabilise(self) -> None:
+        """A session is over."""
+        self._stabilisation.begin(self._post.now)
+
+    def hear(self, load: LocalLoad) -> None:
+        """Another edge says how it is."""
+        self._heard[load.broker] = self._post.now, load
+
+    def view(self, view: ClusterView) -> None:
+        """The head says which other clusters count."""
+        self._viewed = self._post.now
+        self._join(view.clusters)
+
+    def due(self, now: float) -> list[OffloadAction]:
+        """Says what is to be said; what could be done about the load, when the detection runs."""
+        if self._viewed + self._limits.silent_seconds <= now:
+            self._join([])
+        if self._report <= now:
+            self._report = now + self._limits.report_seconds
+            self._publish()
+        if self._detect > now:
+            return []
+        self._detect = now + self._limits.detect_seconds
+        return self._detected(now)
+
+    def wake(self) -> float:
+        """When there is something to do."""
+        ends = self._viewed + self._limits.silent_seconds if self._joined else inf
+        return min(self._report, self._detect, ends)
+
+    def _join(self, clusters: list[str]) -> None:
+        for cluster in clusters:
+            if cluster not in self._joined:
+                self._links.want_control(addressed("load", cluster))
+        for cluster in self._joined:
+            if cluster not in clusters:
+                self._links.give_up_control(addressed("load", cluster))
+                self._heard = {name: each for name, each in self._heard.items() if each[1].cluster != cluster}
+        self._joined = list(clusters)
+
+    def _neighbours(self) -> list[Neighbour]:
+        since = self._post.now - self._limits.silent_seconds
+        fresh = [load for heard, load in self._heard.values() if heard > since]
+        return [Neighbour(load.broker, Availability(load.state), load.metrics) for load in fresh]
+
+    def _publish(self) -> None:
+        load = self.load()
+        if load is None:
+            return
+        even = balanced_with(load.metrics, self._neighbours(), self._tuning, self._tuning.local)
+        message = LocalLoad(self._name, self._cluster, load.metrics, self.state().value, even)
+        self._links.route(Control({"load": self._cluster}, self._name, message))
+
+    def _detected(self, now: float) -> list[OffloadAction]:
+        load = self.load()
+        if load is None:
+            return []
+        self._stabilisation.observe(now, load.metrics)
+        tuning = self._tuning
+        return detect(load.metrics, load.ratios, self.state(), self._neighbours(), tuning, tuning.local)
