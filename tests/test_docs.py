@@ -11,7 +11,7 @@ import pytest
 from tests.pages import PAGES, README, ROOT, TUTORIAL, blocks, commands, prose, words
 from tocsin import __version__
 from tocsin.cli.main import app
-from tocsin.data.sql.statements import parse
+from tocsin.data.language.parser import parse
 from tocsin.settings.keys import KEYS
 
 PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]

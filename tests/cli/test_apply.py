@@ -7,7 +7,7 @@ import pytest
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster
 from tocsin.cli.parts import parts
-from tocsin.data.sql.forms import LoadDataset
+from tocsin.data.language.forms import LoadDataset
 from tocsin.errors import ConflictError, StatementError
 
 APPLICATION = """\

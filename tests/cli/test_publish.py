@@ -7,8 +7,8 @@ import pytest
 
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster
-from tocsin.data.sql.forms import CreateDataset, CreateFeed
-from tocsin.data.sql.statements import parse
+from tocsin.data.language.forms import CreateDataset, CreateFeed
+from tocsin.data.language.parser import parse
 
 DEFINITIONS = """
 CREATE DATASET Reports (id STRING, size INT, at TIMESTAMP, open BOOLEAN, tags ARRAY<STRING>, cost DECIMAL(6, 2))

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 
 from tests.data.world import CHANNEL, DATASETS, FEED, World, publish, reports
 from tests.waiting import until
-from tocsin.data import compiling
-from tocsin.data.channels.check import Compiled, check
-from tocsin.data.compiling import Compiler
+from tocsin.data.compiler import compiler
+from tocsin.data.compiler.check import Compiled, check
+from tocsin.data.compiler.compiler import Compiler
 from tocsin.data.lake.table import Table
 from tocsin.errors import ConflictError, StatementError, StorageError, UnavailableError
 from tocsin.model.messages import Published
@@ -160,7 +160,7 @@ def test_compiled_channels_are_remembered_and_checked_again_when_that_is_damaged
         checked.append(channel.name)
         return real(spark, channel, datasets)
 
-    monkeypatch.setattr(compiling, "check", watched)
+    monkeypatch.setattr(compiler, "check", watched)
     world.restart()
     assert checked == []
     for file in world.settings.data.directory.glob("compiled/*.json"):

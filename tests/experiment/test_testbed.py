@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests.cli.program import Program
 from tests.experiment.courses import course, steady
 from tocsin.apps.emergency import World
-from tocsin.data.sql.forms import CreateChannel
-from tocsin.data.sql.statements import parse
+from tocsin.data.language.forms import CreateChannel
+from tocsin.data.language.parser import parse
 from tocsin.errors import InvalidError
 from tocsin.experiment.directory import Directory
 from tocsin.experiment.schemes import scheme

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tocsin.cli.parts import Part
-    from tocsin.data.sql.forms import LoadDataset
+    from tocsin.data.language.forms import LoadDataset
     from tocsin.model.messages import StatementOutcome
     from tocsin.schema.definitions import Dataset
 

@@ -9,8 +9,8 @@ from itertools import groupby
 import msgspec
 
 from tocsin.cli.connection import Server
-from tocsin.data.sql.forms import CreateDataset, LoadDataset, Statement
-from tocsin.data.sql.statements import parse
+from tocsin.data.language.forms import CreateDataset, LoadDataset, Statement
+from tocsin.data.language.parser import parse
 from tocsin.model.messages import Listed, StatementOutcome
 from tocsin.schema.definitions import Dataset
 

@@ -108,8 +108,8 @@ def _dataset(data: Server, feed: str) -> Dataset:
     """The dataset a feed fills: the types of its columns tell how to write what CSV has only as text."""
     import msgspec
 
-    from tocsin.data.sql.forms import CreateDataset
-    from tocsin.data.sql.statements import parse
+    from tocsin.data.language.forms import CreateDataset
+    from tocsin.data.language.parser import parse
     from tocsin.model import names
     from tocsin.model.messages import Listed
 

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from tocsin.data.catalog import Catalog
 from tocsin.data.conflicts import Known, find
 from tocsin.data.draft import Draft
-from tocsin.data.listing import described, listed
-from tocsin.data.sql.forms import (
+from tocsin.data.language.forms import (
     CreateChannel,
     CreateDataset,
     CreateFeed,
@@ -21,7 +20,8 @@ from tocsin.data.sql.forms import (
     Statement,
     Thing,
 )
-from tocsin.data.sql.statements import parse
+from tocsin.data.language.parser import parse
+from tocsin.data.listing import described, listed
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError
 from tocsin.model.messages import Action, StatementOutcome
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from tocsin.data import conflicts
 from tocsin.data.channels.execution import Execution
 from tocsin.data.channels.runner import Runner
-from tocsin.data.compiling import Compiler
+from tocsin.data.compiler.compiler import Compiler
 from tocsin.data.conflicts import find
 from tocsin.data.disk import Disk
 from tocsin.data.lake.table import VERSION, Table

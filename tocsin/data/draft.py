@@ -8,9 +8,9 @@ from typing import Any
 
 from tocsin.data import conflicts
 from tocsin.data.catalog import Catalog
-from tocsin.data.channels.check import Compiled
+from tocsin.data.compiler.check import Compiled
 from tocsin.data.conflicts import find
-from tocsin.data.sql.forms import Thing
+from tocsin.data.language.forms import Thing
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
 from tocsin.schema.loading import load_file
 

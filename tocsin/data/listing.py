@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tocsin.data.catalog import Catalog
+from tocsin.data.language.forms import Listing, Thing
+from tocsin.data.language.render import render
 from tocsin.data.live_channels import LiveChannel, LiveChannels
-from tocsin.data.sql.forms import Listing, Thing
-from tocsin.data.sql.render import render
 from tocsin.schema.definitions import Dataset
 
 _MOST_SUBSCRIPTIONS = 1000

@@ -16,11 +16,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tocsin.data.attachment import Attachment
-from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Executor
 from tocsin.data.channels.letters import DeadLetters
 from tocsin.data.channels.runner import Runner, Status
-from tocsin.data.compiling import Compiler
+from tocsin.data.compiler.check import Compiled
+from tocsin.data.compiler.compiler import Compiler
 from tocsin.data.conflicts import find
 from tocsin.data.control.core import Position
 from tocsin.data.disk import Disk, sync_directory

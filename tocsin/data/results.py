@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from tocsin.data.compiler.rewrite import BE
 from tocsin.data.disk import Disk
 from tocsin.data.expired import Expired, Ids
 from tocsin.data.lake import frames
 from tocsin.data.lake.table import Snapshot, Table
 from tocsin.data.pulls import COLUMNS, Read, pull
-from tocsin.data.sql.rewrite import BE
 from tocsin.model.messages import Pulled
 
 SCHEMA = pa.schema(

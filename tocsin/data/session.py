@@ -15,7 +15,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from tocsin.data.channels import query
+from tocsin.data.compiler import query
 from tocsin.errors import UnavailableError
 from tocsin.settings import SparkSettings
 

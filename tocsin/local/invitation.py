@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tocsin.data.sql.forms import CreateChannel, CreateDataset
-from tocsin.data.sql.statements import parse
+from tocsin.data.language.forms import CreateChannel, CreateDataset
+from tocsin.data.language.parser import parse
 from tocsin.schema.definitions import Column
 from tocsin.schema.types import INTEGER_BITS, Kind
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from tests.waiting import until
-from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import Round
 from tocsin.data.channels.runner import Runner
+from tocsin.data.compiler.check import Compiled
 from tocsin.data.results import Results
 from tocsin.errors import NotFoundError, UnavailableError
 from tocsin.schema.definitions import Channel, ChannelKind

@@ -17,7 +17,7 @@ from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.lake.table import Table
-from tocsin.data.sql.statements import CreateDataset, parse
+from tocsin.data.language.parser import CreateDataset, parse
 from tocsin.schema.arrow import arrow_type
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import FeedsSettings

@@ -13,10 +13,10 @@ import msgspec
 from tocsin.data.attachment import Attachment
 from tocsin.data.control.core import Position
 from tocsin.data.feeds.shares import decode_shares
+from tocsin.data.language.forms import CreateChannel, CreateDataset, CreateFeed, Drop, LoadDataset, Show, Statement
+from tocsin.data.language.parser import parse
+from tocsin.data.language.render import render
 from tocsin.data.server.cluster import Notices
-from tocsin.data.sql.forms import CreateChannel, CreateDataset, CreateFeed, Drop, LoadDataset, Show, Statement
-from tocsin.data.sql.render import render
-from tocsin.data.sql.statements import parse
 from tocsin.errors import InvalidError, NotFoundError, StorageError
 from tocsin.model.control import Executed, Notice
 from tocsin.model.histories import Cursor

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tocsin.data.channels.check import Compiled, check
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import Round
 from tocsin.data.channels.letters import DeadLetters
+from tocsin.data.compiler.check import Compiled, check
 from tocsin.data.lake.table import Table
+from tocsin.data.language.forms import CreateChannel, CreateDataset
+from tocsin.data.language.parser import parse
 from tocsin.data.results import Cache, Results
-from tocsin.data.sql.forms import CreateChannel, CreateDataset
-from tocsin.data.sql.statements import parse
 from tocsin.data.store import Store
 from tocsin.data.subscriptions import Subscriptions
 from tocsin.schema.arrow import arrow_type

@@ -10,11 +10,10 @@ from pyspark.sql import SparkSession
 
 from tocsin.bench.data.bench import Bench, locations, repeated, reports
 from tocsin.bench.report import Figure, median
-from tocsin.data.channels import query
 from tocsin.data.channels.frames import SubscriptionFrames
+from tocsin.data.compiler import grid, query
+from tocsin.data.compiler.rewrite import SUBSCRIPTIONS, Rewriter, Way, fresh
 from tocsin.data.lake import frames
-from tocsin.data.sql import grid
-from tocsin.data.sql.rewrite import SUBSCRIPTIONS, Rewriter, Way, fresh
 from tocsin.data.subscriptions.ids import NONE
 
 RECORDS = 10_000

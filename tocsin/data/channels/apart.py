@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.channels import trouble
-from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.shares import Shares, digest
 from tocsin.data.channels.stains import Record
+from tocsin.data.compiler.check import Compiled
+from tocsin.data.compiler.rewrite import BE, fresh
 from tocsin.data.lake import frames
-from tocsin.data.sql.rewrite import BE, fresh
 from tocsin.data.subscriptions.ids import IdArray
 
 # Records are looked at one by one up to so many. If more are new they are taken as a whole; more of a dataset that is

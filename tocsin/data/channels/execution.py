@@ -15,19 +15,20 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.data.channels import query, trouble
+from tocsin.data.channels import trouble
 from tocsin.data.channels.apart import Apart
 from tocsin.data.channels.blame import UnclearError, Verdict, judge
-from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.frames import Round, SubscriptionFrames
 from tocsin.data.channels.letters import DeadLetters, Letter
 from tocsin.data.channels.shares import Shares, leave_out
 from tocsin.data.channels.stains import MOST as MOST_STAINS
 from tocsin.data.channels.stains import Record, Stain, Stains, concerns_all, rest
 from tocsin.data.channels.strikes import Strikes
+from tocsin.data.compiler import query
+from tocsin.data.compiler.check import Compiled
+from tocsin.data.compiler.rewrite import BE, SUBSCRIPTIONS, fresh
 from tocsin.data.lake.table import Table
 from tocsin.data.results import Results, sizes
-from tocsin.data.sql.rewrite import BE, SUBSCRIPTIONS, fresh
 from tocsin.data.store import SetAside
 from tocsin.data.subscriptions import Segments, Subscriptions
 from tocsin.data.subscriptions.ids import IdArray, ascending, without

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.compiler.rewrite import BE
 from tocsin.data.lake import frames
 from tocsin.data.lake.table import Snapshot, Table
-from tocsin.data.sql.rewrite import BE
 from tocsin.data.subscriptions import Segments
 from tocsin.data.subscriptions.ids import IdArray
 

@@ -16,11 +16,11 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from tocsin.data.channels import trouble
-from tocsin.data.channels.check import Compiled
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import Round
 from tocsin.data.channels.timetable import Timetable
 from tocsin.data.channels.turns import Turns
+from tocsin.data.compiler.check import Compiled
 from tocsin.data.lake.table import Table
 from tocsin.data.results import Results
 from tocsin.errors import UnavailableError

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from tocsin.data.channels import query
 from tocsin.data.channels.frames import register
-from tocsin.data.sql.generated import quoted
-from tocsin.data.sql.rewrite import SUBSCRIPTIONS
+from tocsin.data.compiler import query
+from tocsin.data.compiler.generated import quoted
+from tocsin.data.compiler.rewrite import SUBSCRIPTIONS
 
 
 class Shares:

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tocsin.data.sql.rewrite import BE
+from tocsin.data.compiler.rewrite import BE
 from tocsin.data.subscriptions.ids import IdArray
 
 MOST: Final = 16

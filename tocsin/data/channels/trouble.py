@@ -9,7 +9,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from tocsin.data.channels import refusal
+from tocsin.data.compiler import refusal
 from tocsin.errors import StorageError, TocsinError
 
 # Classes of SQLSTATE: too many rows for one value, data exceptions (22: division, overflow, cast, …), keys that are

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from tocsin.data.language.forms import Listing, Thing
 from tocsin.data.server import publications, statements, status, subscriptions
 from tocsin.data.server.access import Access
 from tocsin.data.server.call import Body, Handler, Operation
-from tocsin.data.sql.forms import Listing, Thing
 from tocsin.model import messages
 
 _SQL = "Statements, separated by semicolons"

@@ -7,10 +7,10 @@ from typing import Final
 
 from starlette.responses import Response
 
+from tocsin.data.language.forms import CreateChannel, CreateDataset, CreateFeed, LoadDataset, Statement, Thing
+from tocsin.data.language.parser import parse
 from tocsin.data.server.call import Call, Handler
 from tocsin.data.server.uploads import upload
-from tocsin.data.sql.forms import CreateChannel, CreateDataset, CreateFeed, LoadDataset, Statement, Thing
-from tocsin.data.sql.statements import parse
 from tocsin.errors import ConflictError, InvalidError, NotFoundError
 from tocsin.http import body
 from tocsin.http.answers import answer

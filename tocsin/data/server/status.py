@@ -7,8 +7,8 @@ from typing import Final
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from tocsin.data.language.forms import Listing
 from tocsin.data.server.call import Call, Handler, Query
-from tocsin.data.sql.forms import Listing
 from tocsin.errors import InvalidError
 from tocsin.http.answers import answer
 from tocsin.model import messages

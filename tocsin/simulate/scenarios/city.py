@@ -17,8 +17,8 @@ from tocsin.apps.emergency import APPLICATION
 from tocsin.apps.emergency.ground import ground, sites
 from tocsin.apps.emergency.interests import interests
 from tocsin.apps.emergency.reports import TYPES
-from tocsin.data.sql.forms import CreateChannel
-from tocsin.data.sql.statements import parse
+from tocsin.data.language.forms import CreateChannel
+from tocsin.data.language.parser import parse
 from tocsin.errors import InvalidError
 from tocsin.simulate.scenario import BackendSubscriptions, InitialLocations, Scenario, ScenarioBroker, ScenarioChannel
 from tocsin.simulate.scenarios.days import Days, Habits
