@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tocsin.apps.emergency import City, Traces
-from tocsin.apps.emergency.people import DRIVER, ROAMER, WALKER, WINDOW, Crowd
+from tocsin.apps.emergency.people import DRIVER, ROAMER, WALKER, WINDOW, Population
 from tocsin.apps.emergency.roads import Floats, Roads
 from tocsin.errors import InvalidError
 
@@ -25,7 +25,7 @@ def city() -> City:
 
 @pytest.fixture(scope="module")
 def walked(city: City) -> Floats:
-    return np.stack(list(islice(Crowd(city.roads, 11, people=50, publishers=4).positions(), SECONDS)))
+    return np.stack(list(islice(Population(city.roads, 11, people=50, publishers=4).positions(), SECONDS)))
 
 
 def distances_to_roads(roads: Roads, places: Floats) -> Floats:
@@ -40,7 +40,7 @@ def distances_to_roads(roads: Roads, places: Floats) -> Floats:
 
 
 def test_people_are_walkers_and_drivers_and_publishers_come_after_them(city: City) -> None:
-    crowd = Crowd(city.roads, 0, people=10, publishers=2)
+    crowd = Population(city.roads, 0, people=10, publishers=2)
     assert crowd.people == ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "c7", "c8", "c9"]
     assert crowd.publishers == ["e10", "e11"]
 
@@ -61,14 +61,14 @@ def test_publishers_never_rest(walked: Floats) -> None:
 
 
 def test_the_same_seed_moves_people_the_same_way(city: City, walked: Floats) -> None:
-    crowd = Crowd(city.roads, 11, people=50, publishers=4)
+    crowd = Population(city.roads, 11, people=50, publishers=4)
     assert np.array_equal(np.stack(list(islice(crowd.positions(), SECONDS))), walked)
     assert np.array_equal(np.stack(list(islice(crowd.positions(), SECONDS))), walked)
-    assert not np.array_equal(next(Crowd(city.roads, 12, people=50, publishers=4).positions()), walked[0])
+    assert not np.array_equal(next(Population(city.roads, 12, people=50, publishers=4).positions()), walked[0])
 
 
 def test_a_walker_goes_the_same_way_in_a_larger_crowd(city: City, walked: Floats) -> None:
-    larger = np.stack(list(islice(Crowd(city.roads, 11, people=100).positions(), SECONDS)))
+    larger = np.stack(list(islice(Population(city.roads, 11, people=100).positions(), SECONDS)))
     assert np.array_equal(larger[:, :35], walked[:, :35])
 
 

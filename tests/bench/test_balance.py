@@ -14,7 +14,7 @@ from tocsin.balance.model.loads import Loads
 from tocsin.balance.model.problem import Problem
 from tocsin.balance.policies import planner
 from tocsin.bench.balance.cases import CASES, Case
-from tocsin.bench.balance.peer import Peer
+from tocsin.bench.balance.mtkahypar import MtKaHyPar
 from tocsin.bench.balance.process import forget_peak, one_core, peak_mib
 from tocsin.bench.balance.suite import run
 from tocsin.bench.report import Figure
@@ -99,7 +99,7 @@ def test_the_peak_of_memory_counts_what_was_used_since_it_was_forgotten() -> Non
 def test_mt_kahypar_makes_a_balanced_plan_of_few_copies() -> None:
     pytest.importorskip("mtkahypar")
     workload, now = make(InstanceKind(300, 4, 100, (3, 8), communities=8), 1)
-    plan = Peer().plan(Problem(workload, now))
+    plan = MtKaHyPar().plan(Problem(workload, now))
     loads = Loads(workload, plan.assignment)
     assert set(plan.assignment) == {0, 1, 2, 3}
     assert loads.outgoing.max() < 1.05 * loads.outgoing.mean()

@@ -9,15 +9,15 @@ import pytest
 
 from tests.cli.program import Program
 from tocsin.bench.broker import websocket
-from tocsin.bench.broker.contestant import Contestant, Cores, Other, Tocsin
-from tocsin.bench.broker.crowd import exactly
+from tocsin.bench.broker.contestant import Cores, FanoutContestant, Other, Tocsin
 from tocsin.bench.broker.fanout import PEERS, fanout
 from tocsin.bench.broker.members import members
 from tocsin.bench.broker.migration import migration
 from tocsin.bench.broker.payloads import BYTES, payload
-from tocsin.bench.broker.peers.peer import Peer
+from tocsin.bench.broker.peers.peer import PeerServer
 from tocsin.bench.broker.processes import apart
 from tocsin.bench.broker.publishing import publishing
+from tocsin.bench.broker.sockets import exactly
 from tocsin.errors import InvalidError, UnavailableError
 
 
@@ -29,9 +29,9 @@ def tocsin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.process
 @pytest.mark.parametrize("peer", [None, *PEERS], ids=lambda peer: peer.name if peer else "Tocsin")
 def test_a_contestant_delivers_to_all_exactly_what_was_published(
-    peer: Peer | None, tmp_path: Path, cores: Cores
+    peer: PeerServer | None, tmp_path: Path, cores: Cores
 ) -> None:
-    contestant: Contestant = Other(20, _installed(peer)) if peer else Tocsin(20)
+    contestant: FanoutContestant = Other(20, _installed(peer)) if peer else Tocsin(20)
     try:
         contestant.open(tmp_path, cores)
         for count in (10, 1):
@@ -81,7 +81,7 @@ def test_payloads_have_one_size(number: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 125, 126, 65_535, 65_536])
 def test_frames_are_read_as_they_were_written_however_they_come(size: int) -> None:
-    frame, buffer = websocket.framed(b"x" * size), bytearray()
+    frame, buffer = websocket.encode_frame(b"x" * size), bytearray()
     got = []
     for start in range(0, len(frame), 4096):
         buffer += frame[start : start + 4096]
@@ -125,7 +125,7 @@ def cores() -> Cores:
         pytest.skip("one core")
 
 
-def _installed(peer: Peer) -> Peer:
+def _installed(peer: PeerServer) -> PeerServer:
     if shutil.which(peer.program, path="/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/sbin") is None:
         pytest.skip(f"{peer.program} is not installed")
     return peer

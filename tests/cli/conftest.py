@@ -11,7 +11,7 @@ from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tocsin.data.server.app import create_app
 from tocsin.data.server.serve import bind
 from tocsin.http.doorway import Doorways
-from tocsin.http.listening import Server, address, config
+from tocsin.http.listening import HttpServer, address, config
 from tocsin.settings import Settings
 
 
@@ -28,7 +28,7 @@ def cluster(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mem
     cluster, listens = MemoryCluster(), threading.Event()
     with bind(settings) as listener:
         doorways = Doorways(settings.data.connections)
-        server = Server(config(create_app(cluster, MemoryTokens(), settings), doorways), listens.set, doorways)
+        server = HttpServer(config(create_app(cluster, MemoryTokens(), settings), doorways), listens.set, doorways)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         assert listens.wait(10)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.cli.connection import Server
-from tocsin.cli.publisher import Pace, Publisher, Tally, batches
-from tocsin.cli.records import Record
+from tocsin.cli.connection import RemoteServer
+from tocsin.cli.publisher import FeedPublisher, PublishPace, PublishTally, batches
+from tocsin.cli.records import SourceRecord
 from tocsin.errors import TocsinError
 from tocsin.model.messages import Published, Refusal
 
 ACCEPTED = httpx.Response(200, json={"accepted": 1, "refused": []})
-BATCH = [Record(1, b'{"id":"1"}')]
+BATCH = [SourceRecord(1, b'{"id":"1"}')]
 
 
 def busy(seconds: float) -> httpx.Response:
@@ -42,9 +42,11 @@ class Answers:
             raise answer
         return answer
 
-    def publisher(self, patience: float = 60, waiting: Callable[[str, str], None] = lambda _, __: None) -> Publisher:
-        server = Server("http://tocsin", None, httpx.MockTransport(self))
-        return Publisher(server, "f", joined=False, patience=patience, sleep=self.sleeps.append, waiting=waiting)
+    def publisher(
+        self, patience: float = 60, waiting: Callable[[str, str], None] = lambda _, __: None
+    ) -> FeedPublisher:
+        server = RemoteServer("http://tocsin", None, httpx.MockTransport(self))
+        return FeedPublisher(server, "f", joined=False, patience=patience, sleep=self.sleeps.append, waiting=waiting)
 
 
 def test_a_busy_server_is_asked_again_when_it_said() -> None:
@@ -93,7 +95,7 @@ def test_something_that_is_no_data_cluster_is_told_as_such() -> None:
 
 @given(sizes=st.lists(st.integers(0, 40), max_size=40), most=st.integers(1, 7), most_bytes=st.integers(1, 100))
 def test_batches_hold_every_record_once_within_their_bounds(sizes: list[int], most: int, most_bytes: int) -> None:
-    records = [Record(line, b"x" * size) for line, size in enumerate(sizes)]
+    records = [SourceRecord(line, b"x" * size) for line, size in enumerate(sizes)]
     made = list(batches(records, most, most_bytes))
     assert [record for batch in made for record in batch] == records
     assert all(1 <= len(batch) <= most for batch in made)
@@ -101,13 +103,13 @@ def test_batches_hold_every_record_once_within_their_bounds(sizes: list[int], mo
 
 
 def test_the_tally_names_lines_of_the_file() -> None:
-    tally = Tally()
-    tally.count([Record(4, b""), Record(9, b"")], Published(1, [Refusal(1, "bad")]))
+    tally = PublishTally()
+    tally.count([SourceRecord(4, b""), SourceRecord(9, b"")], Published(1, [Refusal(1, "bad")]))
     assert (tally.accepted, tally.refused, tally.reasons) == (1, 1, [(9, "bad")])
 
 
 def test_the_pace_makes_up_for_what_was_slow_but_never_runs_ahead() -> None:
-    pace = Pace(10)
+    pace = PublishPace(10)
     assert pace.wait(100.0) == 0
     pace.sent(5)
     assert pace.wait(100.1) == pytest.approx(0.4)

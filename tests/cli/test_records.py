@@ -6,7 +6,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.cli.records import lines, recognised, values
+from tocsin.cli.records import detect_format, lines, values
 
 
 def stream(text: bytes) -> io.BufferedReader:
@@ -57,9 +57,9 @@ def test_blank_lines_count_but_are_no_records() -> None:
 
 
 def test_the_form_is_recognised_by_how_it_begins() -> None:
-    assert recognised(stream(b' [{"id":1}]')) == "json"
-    assert recognised(stream(b'{\n "id":1}')) == "json"
-    assert recognised(stream(b'{"id":1}\n{"id":2}')) == "ndjson"
-    assert recognised(stream(b'{"id":1}')) == "ndjson"
-    assert recognised(stream(b"nonsense\n[")) == "ndjson"
-    assert recognised(stream(b"")) == "ndjson"
+    assert detect_format(stream(b' [{"id":1}]')) == "json"
+    assert detect_format(stream(b'{\n "id":1}')) == "json"
+    assert detect_format(stream(b'{"id":1}\n{"id":2}')) == "ndjson"
+    assert detect_format(stream(b'{"id":1}')) == "ndjson"
+    assert detect_format(stream(b"nonsense\n[")) == "ndjson"
+    assert detect_format(stream(b"")) == "ndjson"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster
-from tocsin.cli.connection import CoordinatorServer, Server
+from tocsin.cli.connection import RemoteCoordinator, RemoteServer
 from tocsin.cli.waiting import AGAIN_SECONDS, Reasons
 from tocsin.errors import BusyError, StorageError
 
@@ -30,14 +30,14 @@ def test_a_reason_is_told_when_it_is_new_and_again_after_a_while() -> None:
 @pytest.mark.parametrize(
     ("kind", "health", "said"),
     [
-        (Server, httpx.Response(503, json={"status": "starting"}), "is starting: Spark takes a while to be up"),
-        (Server, httpx.Response(200, json={"status": "ok"}), "has Spark check"),
-        (Server, httpx.ConnectError("refused"), "does not answer yet"),
-        (CoordinatorServer, httpx.Response(503, json={"status": "starting"}), "is starting; it is waited for up to"),
+        (RemoteServer, httpx.Response(503, json={"status": "starting"}), "is starting: Spark takes a while to be up"),
+        (RemoteServer, httpx.Response(200, json={"status": "ok"}), "has Spark check"),
+        (RemoteServer, httpx.ConnectError("refused"), "does not answer yet"),
+        (RemoteCoordinator, httpx.Response(503, json={"status": "starting"}), "is starting; it is waited for up to"),
     ],
 )
 def test_a_server_that_takes_long_is_told_with_its_reason(
-    kind: type[Server], health: httpx.Response | Exception, said: str
+    kind: type[RemoteServer], health: httpx.Response | Exception, said: str
 ) -> None:
     told, sentences = threading.Event(), list[str]()
 

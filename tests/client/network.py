@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from tocsin.client.core.events import Event, Lost, Opened, Received
-from tocsin.model.histories import meant
+from tocsin.model.histories import from_wire
 from tocsin.model.subscriber import (
     VERSION,
     Acknowledge,
@@ -139,7 +139,7 @@ class Network:
             case Login():
                 self._login(link, request)
             case Acknowledge(cursors):
-                self._acknowledge({number: meant(cursor, "").execution for number, cursor in cursors.items()})
+                self._acknowledge({number: from_wire(cursor, "").execution for number, cursor in cursors.items()})
             # What is asked in an earlier stay is late.
             case _ if link is not self.current:
                 return
@@ -166,7 +166,7 @@ class Network:
         self.current = link
         # A broker that was prepared may not know yet what has changed since.
         stale = self.snapshot if arriving and self.chance(0.5) else self.held
-        told = {number: meant(cursor, "").execution for number, cursor in login.cursors.items()}
+        told = {number: from_wire(cursor, "").execution for number, cursor in login.cursors.items()}
         link.sent = {number: told.get(number, self.held.get(number, stale[number])) for number in stale}
         held = [self._shown(number, cursor) for number, cursor in link.sent.items()]
         link.downward.append(Welcome("ann", link.url, VERSION, held))

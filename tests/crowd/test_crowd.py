@@ -16,9 +16,9 @@ import pytest
 
 from tests.waiting import until_async
 from tocsin.crowd.crowd import Crowd, Member, crowd
-from tocsin.crowd.messages import Heard, Moved, Trouble
-from tocsin.crowd.plan import PER_PROCESS, CrowdPlan, Share, processes
-from tocsin.crowd.timetable import Kind, timetable
+from tocsin.crowd.messages import CrowdTrouble, Heard, PersonMoved
+from tocsin.crowd.plan import PER_PROCESS, CrowdPlan, CrowdShare, processes
+from tocsin.crowd.timetable import StepKind, timetable
 from tocsin.errors import InvalidError, UnavailableError
 from tocsin.local.journal import Journal
 from tocsin.testing.sandbox import Sandbox
@@ -35,8 +35,8 @@ class Audience:
         self.troubles: list[str] = []
         self.heard = 0
 
-    def hear(self, telling: Heard | Moved | Trouble) -> None:
-        if isinstance(telling, Trouble):
+    def hear(self, telling: Heard | PersonMoved | CrowdTrouble) -> None:
+        if isinstance(telling, CrowdTrouble):
             self.troubles.append(telling.message)
         self.heard += isinstance(telling, Heard)
 
@@ -94,7 +94,7 @@ async def delivered(people: Crowd, found: dict[int, list[int]]) -> int:
 async def test_people_of_several_processes_are_counted_together(sandbox: Sandbox, tmp_path: Path) -> None:
     audience = Audience()
     async with data() as url, living(CrowdPlan(sandbox.url, url, PEOPLE, 7), tmp_path, audience) as people:
-        gathered = await people.gathered()
+        gathered = await people.wait_gathered()
         held = {number: name for name in (f"p{n}" for n in range(PEOPLE)) for _, number in sandbox.held(name)}
         assert gathered.people == PEOPLE
         assert set(held) <= set(gathered.subscriptions) == set(sandbox.data.channels)
@@ -119,7 +119,7 @@ async def test_a_process_that_dies_is_told_with_its_people_and_the_others_go_on(
 ) -> None:
     audience = Audience()
     async with data() as url, living(CrowdPlan(sandbox.url, url, PEOPLE, 7), tmp_path, audience) as people:
-        everybody = await people.gathered()
+        everybody = await people.wait_gathered()
         people.begin()
         process_of(1).kill()
         await until_async(lambda: people.missing, "death")
@@ -147,7 +147,7 @@ async def test_a_process_that_does_not_answer_is_ended_and_its_people_are_gone(
 ) -> None:
     audience = Audience()
     async with living(CrowdPlan(sandbox.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
-        await people.gathered()
+        await people.wait_gathered()
         assert (await people.compare({})).subscriptions
         process_of(0).suspend()
         monkeypatch.setattr("tocsin.crowd.crowd._ANSWER_SECONDS", 0.5)
@@ -161,7 +161,7 @@ async def test_whoever_gets_no_answer_does_not_come_and_is_told_of(sandbox: Sand
     audience = Audience()
     sandbox.calls.away = True
     async with living(CrowdPlan(sandbox.url, NOWHERE, PEOPLE, 7), tmp_path, audience) as people:
-        assert (await people.gathered()).people == 0
+        assert (await people.wait_gathered()).people == 0
         assert len(audience.troubles) == PEOPLE
         assert all("could not come: no answer from the coordinator" in trouble for trouble in audience.troubles)
 
@@ -179,7 +179,7 @@ async def test_reports_that_cannot_be_published_are_told_and_nobody_waits_for_th
 ) -> None:
     audience = Audience()
     async with living(CrowdPlan(sandbox.url, NOWHERE, 2, 7), tmp_path, audience, 1) as people:
-        await people.gathered()
+        await people.wait_gathered()
         people.begin()
         await until_async(lambda: audience.troubles, "trouble")
         assert audience.troubles[0].startswith("reports could not be published: ")
@@ -193,18 +193,18 @@ async def test_people_come_go_come_back_and_give_up_by_the_timetable(sandbox: Sa
     async with data() as url:
         plan = CrowdPlan(sandbox.url, url, 30, 7, seconds=1800, speed=450)
         async with living(plan, tmp_path, audience) as people:
-            await people.gathered()
+            await people.wait_gathered()
             assert people.figures.held == 0
             people.begin()
             executing = asyncio.create_task(_keep_executing(sandbox))
             world = plan.world(datetime.now(UTC))
             steps = timetable(world.subscribers, world.interests(), 1800, 7).values()
             planned = Counter(step.kind for theirs in steps for step in theirs)
-            await until_async(lambda: people.figures.held == planned[Kind.SUBSCRIBE], "subscriptions")
-            await until_async(lambda: people.figures.logouts == planned[Kind.LOGOUT] > 0, "logouts")
-            await until_async(lambda: people.figures.unsubscribed == planned[Kind.UNSUBSCRIBE] > 0, "giving up")
+            await until_async(lambda: people.figures.held == planned[StepKind.SUBSCRIBE], "subscriptions")
+            await until_async(lambda: people.figures.logouts == planned[StepKind.LOGOUT] > 0, "logouts")
+            await until_async(lambda: people.figures.unsubscribed == planned[StepKind.UNSUBSCRIBE] > 0, "giving up")
             # Whoever was away is back, and gets what was found meanwhile.
-            await until_async(lambda: len(sandbox.logins) >= planned[Kind.LOGIN], "return")
+            await until_async(lambda: len(sandbox.logins) >= planned[StepKind.LOGIN], "return")
             executing.cancel()
             found = {be: list(executions) for be, executions in sandbox.data.found.items()}
             assert await delivered(people, found)
@@ -227,7 +227,7 @@ def test_there_are_as_many_processes_as_people_need_and_cores_carry(people: int,
 
 
 def test_everybody_is_in_exactly_one_share() -> None:
-    everybody = [number for share in range(3) for number in Share(share, 3).people(10)]
+    everybody = [number for share in range(3) for number in CrowdShare(share, 3).people(10)]
     assert sorted(everybody) == list(range(10))
 
 

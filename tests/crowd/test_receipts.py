@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.crowd.messages import Compared, Missed, united
+from tocsin.crowd.messages import Compared, MissedNotes, merge_comparisons
 from tocsin.crowd.receipts import Order, Receipts
 
 
@@ -30,7 +30,7 @@ def test_what_one_of_them_did_not_get_is_lost() -> None:
     receipts.hold("p2", 8, 0)
     told = receipts.compare({7: [3, 5], 8: [1, 2]}, EVERYBODY)
     assert (told.expected, told.lost, told.delivered) == (6, 3, 3)
-    assert told.missed == [Missed("p2", 7, [3]), Missed("p2", 8, [1, 2])]
+    assert told.missed == [MissedNotes("p2", 7, [3]), MissedNotes("p2", 8, [1, 2])]
 
 
 def test_what_was_found_before_somebody_subscribed_is_not_owed() -> None:
@@ -61,13 +61,13 @@ def test_what_was_found_during_an_absence_is_owed() -> None:
     receipts = received("p1", 7, 3)
     receipts.hold("p1", 7, 3)
     receipts.add("p1", 7, 8)
-    assert receipts.compare({7: [3, 5, 8]}, EVERYBODY).missed == [Missed("p1", 7, [5])]
+    assert receipts.compare({7: [3, 5, 8]}, EVERYBODY).missed == [MissedNotes("p1", 7, [5])]
 
 
 def test_of_a_subscription_that_is_given_up_nothing_more_is_owed_but_nothing_before_it_may_be_missing() -> None:
     receipts = received("p1", 7, 3, 8)
     receipts.give_up("p1", 7)
-    assert receipts.compare({7: [3, 5, 8, 9]}, EVERYBODY).missed == [Missed("p1", 7, [5])]
+    assert receipts.compare({7: [3, 5, 8, 9]}, EVERYBODY).missed == [MissedNotes("p1", 7, [5])]
     unread = received("p1", 7, after=2)
     unread.give_up("p1", 7)
     assert unread.compare({7: [3]}, EVERYBODY).expected == 0
@@ -76,7 +76,7 @@ def test_of_a_subscription_that_is_given_up_nothing_more_is_owed_but_nothing_bef
 def test_a_subscription_that_got_another_number_is_known_by_it() -> None:
     receipts = received("p1", 7, 3)
     assert receipts.add("p1", 9, 4) is Order.NEW
-    assert receipts.compare({9: [4, 5]}, EVERYBODY).missed == [Missed("p1", 9, [5])]
+    assert receipts.compare({9: [4, 5]}, EVERYBODY).missed == [MissedNotes("p1", 9, [5])]
 
 
 def test_what_several_processes_miss_is_missed_by_all_of_them_together() -> None:
@@ -84,7 +84,7 @@ def test_what_several_processes_miss_is_missed_by_all_of_them_together() -> None
         received("p1", 7, 3).compare({7: [3, 4]}, EVERYBODY),
         received("p2", 7, 3, 4).compare({7: [3, 4]}, EVERYBODY),
     )
-    assert united([one, other, Compared()]) == Compared(4, 1, [Missed("p1", 7, [4])], [7])
+    assert merge_comparisons([one, other, Compared()]) == Compared(4, 1, [MissedNotes("p1", 7, [4])], [7])
 
 
 def test_whoever_is_not_there_in_the_end_is_not_owed_the_rest_yet() -> None:

@@ -6,27 +6,31 @@ import re
 
 import pytest
 
-from tocsin.crowd.messages import Figures, added
+from tocsin.crowd.messages import CrowdFigures, add_figures
 from tocsin.crowd.shortfall import Strain, shortfall
 
-KEEPING_UP = Figures(withheld=2, answers={30: 98}, late={1: 96, 200: 2})
+KEEPING_UP = CrowdFigures(withheld=2, answers={30: 98}, late={1: 96, 200: 2})
 
 
 def test_a_machine_that_keeps_up_says_nothing() -> None:
     assert shortfall(KEEPING_UP, Strain(lag=4.0, executions=100, missed=3)) == ""
-    assert shortfall(Figures(), Strain()) == ""
+    assert shortfall(CrowdFigures(), Strain()) == ""
 
 
 @pytest.mark.parametrize(
     ("figures", "strain", "said"),
     [
-        (Figures(late={0: 90, 120: 10}), Strain(), "the load generator, which sent one in twenty .* 1.2 s late"),
-        (Figures(late={0: 70}, withheld=30, answers={140: 70}), Strain(), "the feeds, which answered .*1.4 s.* 30%"),
+        (CrowdFigures(late={0: 90, 120: 10}), Strain(), "the load generator, which sent one in twenty .* 1.2 s late"),
+        (
+            CrowdFigures(late={0: 70}, withheld=30, answers={140: 70}),
+            Strain(),
+            "the feeds, which answered .*1.4 s.* 30%",
+        ),
         (KEEPING_UP, Strain(lag=25.0), "the feeds, which stored what was published up to 25 s later"),
         (KEEPING_UP, Strain(executions=60, missed=40), "the executions, of which 40 in 100 were left out"),
     ],
 )
-def test_each_part_that_does_not_keep_up_is_named(figures: Figures, strain: Strain, said: str) -> None:
+def test_each_part_that_does_not_keep_up_is_named(figures: CrowdFigures, strain: Strain, said: str) -> None:
     sentence = shortfall(figures, strain)
     assert sentence.startswith("This machine is too small for what was asked of it. Not keeping up: ")
     assert re.search(said, sentence)
@@ -37,11 +41,13 @@ def test_executions_are_counted_from_the_beginning_of_the_run() -> None:
 
 
 def test_figures_of_processes_are_added_up() -> None:
-    one = Figures(held=2, published={"locations": 3}, waits={10: 1, 20: 2})
-    other = Figures(held=5, published={"locations": 4, "reports": 1}, waits={20: 3})
-    assert added([one, other]) == Figures(held=7, published={"locations": 7, "reports": 1}, waits={10: 1, 20: 5})
+    one = CrowdFigures(held=2, published={"locations": 3}, waits={10: 1, 20: 2})
+    other = CrowdFigures(held=5, published={"locations": 4, "reports": 1}, waits={20: 3})
+    assert add_figures([one, other]) == CrowdFigures(
+        held=7, published={"locations": 7, "reports": 1}, waits={10: 1, 20: 5}
+    )
 
 
 def test_all_parts_that_do_not_keep_up_are_named_in_one_sentence() -> None:
-    sentence = shortfall(Figures(late={120: 10}), Strain(lag=25.0, executions=60, missed=40))
+    sentence = shortfall(CrowdFigures(late={120: 10}), Strain(lag=25.0, executions=60, missed=40))
     assert re.search("the load generator, .*; the feeds, .*; the executions, ", sentence)

@@ -10,7 +10,7 @@ import pytest
 from tocsin.client.note import Note
 from tocsin.crowd import tally as module
 from tocsin.crowd.delays import within
-from tocsin.crowd.tally import Tally, Waits
+from tocsin.crowd.tally import CrowdTally, Waits
 
 
 def note(execution: int, *reports: str, subscription: int = 1, recovered: bool = False) -> Note:
@@ -19,7 +19,7 @@ def note(execution: int, *reports: str, subscription: int = 1, recovered: bool =
 
 
 def test_notes_and_bytes_add_up() -> None:
-    tally = Tally()
+    tally = CrowdTally()
     tally.receive("p1", note(1, "a", "b"))
     tally.receive("p2", note(1, "a"))
     figures = tally.figures()
@@ -28,7 +28,7 @@ def test_notes_and_bytes_add_up() -> None:
 
 
 def test_a_note_that_comes_twice_and_one_that_comes_late_are_told_apart() -> None:
-    tally = Tally()
+    tally = CrowdTally()
     tally.hold("p1", 1, 0)
     for execution in (1, 4, 4, 2):
         tally.receive("p1", note(execution))
@@ -36,7 +36,7 @@ def test_a_note_that_comes_twice_and_one_that_comes_late_are_told_apart() -> Non
 
 
 def test_people_and_subscriptions_have_orders_of_their_own() -> None:
-    tally = Tally()
+    tally = CrowdTally()
     tally.receive("p1", note(4))
     tally.receive("p1", note(2, subscription=9))
     tally.receive("p2", note(2))
@@ -78,7 +78,7 @@ def test_what_is_remembered_of_reports_is_bounded(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_was_found_while_somebody_was_away_says_nothing_of_the_delay() -> None:
-    tally = Tally()
+    tally = CrowdTally()
     tally.waits.acknowledge(["a"], time.monotonic())
     tally.receive("p1", note(1, "a", recovered=True))
     assert tally.figures().waits == {}

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from tocsin.bench.data.bench import Bench, locations, reports
+from tocsin.bench.data.bench import DataBench, locations, reports
 from tocsin.bench.data.executions import executions, near
 from tocsin.bench.data.ingestion import bodies
 from tocsin.bench.report import Figure, quantile, show
@@ -38,9 +38,9 @@ def test_a_quantile_is_one_of_the_values() -> None:
 
 
 @pytest.fixture
-def bench(spark: SparkSession, tmp_path: Path) -> Iterator[Bench]:
+def bench(spark: SparkSession, tmp_path: Path) -> Iterator[DataBench]:
     """A data cluster's parts, with the bench's application."""
-    bench = Bench(spark, tmp_path)
+    bench = DataBench(spark, tmp_path)
     yield bench
     bench.store.close()
 
@@ -51,7 +51,7 @@ def test_published_records_have_about_500_bytes() -> None:
 
 
 @pytest.mark.spark
-def test_each_new_record_is_found_by_exactly_one_subscription(bench: Bench) -> None:
+def test_each_new_record_is_found_by_exactly_one_subscription(bench: DataBench) -> None:
     bench.attach("OfType", [{"event": f"e{i}"} for i in range(50)])
     bench.skip("OfType")
     bench.tables["Reports"].append(reports(50, 50, 1), {})
@@ -72,7 +72,7 @@ def test_the_parts_run_and_give_their_figures(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.spark
-def test_the_grid_and_the_nested_loop_find_the_same_users(bench: Bench) -> None:
+def test_the_grid_and_the_nested_loop_find_the_same_users(bench: DataBench) -> None:
     users, new = locations(300, 1, extent=5000), reports(40, 8, 2, extent=5000)
     bench.tables["Locations"].append(users, {})
     bench.attach("NearMe", [{"user": f"u{i}"} for i in range(300)])

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from tests.demo.statuses import status
-from tocsin.crowd.messages import Compared, Figures, Missed
+from tocsin.crowd.messages import Compared, CrowdFigures, MissedNotes
 from tocsin.crowd.shortfall import Strain
 from tocsin.demo.summary import balance, delivery, effort
 
@@ -24,7 +24,7 @@ def test_the_loads_are_told_before_and_after() -> None:
 
 
 def test_delivery_is_told_with_what_went_wrong() -> None:
-    figures = Figures(
+    figures = CrowdFigures(
         bytes=2_500_000,
         published={"reports": 334, "locations": 24_000},
         moved=12,
@@ -33,7 +33,7 @@ def test_delivery_is_told_with_what_went_wrong() -> None:
         lost_connections=3,
         waits={400: 90, 950: 10},
     )
-    compared = Compared(3148, 8, [Missed("p7", 12, list(range(1, 9)))], absent=2)
+    compared = Compared(3148, 8, [MissedNotes("p7", 12, list(range(1, 9)))], absent=2)
     said = [sentence.plain for sentence in delivery(60, figures, compared)]
     assert said == [
         "In 60 s: 334 reports and 24,000 locations published, 3,140 notifications delivered (2.5 MB).",
@@ -49,11 +49,11 @@ def test_delivery_is_told_with_what_went_wrong() -> None:
 
 def test_a_demo_that_ends_at_once_has_a_summary_too() -> None:
     Console(file=io.StringIO()).print(balance(status([0.0]), status([0.0])))
-    assert delivery(0, Figures(), Compared())[0].plain.startswith("In 0 s: 0 reports and 0 locations")
+    assert delivery(0, CrowdFigures(), Compared())[0].plain.startswith("In 0 s: 0 reports and 0 locations")
 
 
 def test_how_late_the_generator_was_is_told_apart_and_who_is_gone_with_a_process() -> None:
-    figures = Figures(late={0: 90, 4: 10}, lags={0: 99, 31: 1})
+    figures = CrowdFigures(late={0: 90, 4: 10}, lags={0: 99, 31: 1})
     said = [sentence.plain for sentence in effort(figures, 2, 1500, Strain())]
     assert said == [
         "The load generator itself (2 processes): half of what it publishes was sent within 0.00 s of when it was due, "
@@ -64,5 +64,5 @@ def test_how_late_the_generator_was_is_told_apart_and_who_is_gone_with_a_process
 
 
 def test_a_machine_that_is_too_small_is_told_in_the_end() -> None:
-    said = effort(Figures(late={300: 100}), 1, 0, Strain())
+    said = effort(CrowdFigures(late={300: 100}), 1, 0, Strain())
     assert "This machine is too small for what was asked of it." in said[-1].plain

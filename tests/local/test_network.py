@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from tocsin.errors import ConflictError, SettingsError, StorageError, UnavailableError
-from tocsin.local.network import COORDINATOR, DATA, Network, occupied
+from tocsin.local.network import COORDINATOR, DATA, LocalNetwork, occupy
 from tocsin.settings import BrokerSettings, CoordinatorSettings, DataSettings, Settings, load
 
 ANYWHERE = Settings(data=DataSettings(port=0), coordinator=CoordinatorSettings(port=0), broker=BrokerSettings(port=0))
 
 
 def test_every_part_has_a_port_of_its_own_and_keeps_it(tmp_path: Path) -> None:
-    network = Network(ANYWHERE, tmp_path, 3)
+    network = LocalNetwork(ANYWHERE, tmp_path, 3)
     assert len(set(network.ports.values())) == 5
     assert network.ports is network.ports
 
@@ -25,7 +25,7 @@ def test_brokers_take_the_port_of_the_settings_and_those_after_it(tmp_path: Path
     settings = Settings(
         data=DataSettings(port=0), coordinator=CoordinatorSettings(port=0), broker=BrokerSettings(port=first)
     )
-    network = Network(settings, tmp_path, 3)
+    network = LocalNetwork(settings, tmp_path, 3)
     assert [network.ports[name] for name in network.names] == [first, first + 1, first + 2]
 
 
@@ -35,17 +35,17 @@ def test_a_port_that_is_taken_is_said_with_the_part_that_wants_it(tmp_path: Path
         other.listen()
         settings = Settings(data=DataSettings(port=0), coordinator=CoordinatorSettings(port=other.getsockname()[1]))
         with pytest.raises(UnavailableError, match=r"^coordinator: cannot listen on 127.0.0.1, port \d+: .*tocsin up"):
-            Network(settings, tmp_path, 1).choose_ports()
+            LocalNetwork(settings, tmp_path, 1).choose_ports()
 
 
 def test_an_address_that_others_can_reach_is_refused(tmp_path: Path) -> None:
     settings = Settings(data=DataSettings(port=0, host="0.0.0.0"))
     with pytest.raises(SettingsError, match=r"0\.0\.0\.0 can be reached from other machines"):
-        Network(settings, tmp_path, 1).choose_ports()
+        LocalNetwork(settings, tmp_path, 1).choose_ports()
 
 
 def test_the_settings_of_each_part_are_allowed_and_lead_to_the_others(tmp_path: Path) -> None:
-    network = Network(ANYWHERE, tmp_path, 2, of_brokers=[{"broker.place": [1.0, 2.0]}, {}])
+    network = LocalNetwork(ANYWHERE, tmp_path, 2, of_brokers=[{"broker.place": [1.0, 2.0]}, {}])
     first, second = (_settings(part.settings).broker for part in network.broker_parts())
     assert (first.name, first.place, second.name, second.place) == ("broker-1", [1.0, 2.0], "broker-2", [])
     assert (first.coordinator, first.data) == (network.url(COORDINATOR), network.url(DATA))
@@ -55,7 +55,7 @@ def test_the_settings_of_each_part_are_allowed_and_lead_to_the_others(tmp_path: 
 
 
 def test_a_persons_options_reach_every_part_and_its_own_settings_win(tmp_path: Path) -> None:
-    network = Network(ANYWHERE, tmp_path, 1, ["--set=broker.port=1", "--set=log.level=debug"])
+    network = LocalNetwork(ANYWHERE, tmp_path, 1, ["--set=broker.port=1", "--set=log.level=debug"])
     [part] = network.broker_parts()
     flags = [flag.removeprefix("--set=") for flag in part.arguments if flag.startswith("--set=")]
     settings = load(overrides=flags, environ={})
@@ -64,12 +64,12 @@ def test_a_persons_options_reach_every_part_and_its_own_settings_win(tmp_path: P
 
 def test_a_directory_is_occupied_by_one_at_a_time(tmp_path: Path) -> None:
     with (
-        occupied(tmp_path / "up"),
+        occupy(tmp_path / "up"),
         pytest.raises(ConflictError, match=f"the local network at .*up is being written by process {os.getpid()}"),
-        occupied(tmp_path / "up"),
+        occupy(tmp_path / "up"),
     ):
         pass
-    with occupied(tmp_path / "up"):
+    with occupy(tmp_path / "up"):
         pass
 
 
@@ -80,14 +80,14 @@ def test_settings_with_a_certificate_are_refused_before_parts_wait_for_each_othe
     sections = {"data": DataSettings, "coordinator": CoordinatorSettings, "broker": BrokerSettings}
     given = {section: sections[section](port=0, tls_certificate="here.pem", tls_key="here.key")}
     with pytest.raises(SettingsError, match=r"here\.pem"):
-        Network(replace(ANYWHERE, **given), tmp_path, 1).choose_ports()
+        LocalNetwork(replace(ANYWHERE, **given), tmp_path, 1).choose_ports()
 
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(StorageError, match="cannot be used: Not a directory; choose another"),
-        occupied(tmp_path / "file/x"),
+        occupy(tmp_path / "file/x"),
     ):
         pass
 

@@ -11,14 +11,14 @@ from rich.console import Console
 
 from tests.local.conftest import Make
 from tocsin.local.child import DidNotStartError
-from tocsin.local.network import Network
+from tocsin.local.network import LocalNetwork
 from tocsin.local.part import Part
 from tocsin.local.running import Running
-from tocsin.local.screen import Screen
+from tocsin.local.screen import NetworkScreen
 from tocsin.settings import Settings
 
 
-class SmallNetwork(Network):
+class SmallNetwork(LocalNetwork):
     """Its parts are those of the test."""
 
     def of(self, data: Part, coordinator: Part, broker: Part) -> SmallNetwork:
@@ -46,8 +46,8 @@ def paper() -> io.StringIO:
 
 
 @pytest.fixture
-def screen(paper: io.StringIO) -> Screen:
-    return Screen(Console(file=paper, width=200, highlight=False))
+def screen(paper: io.StringIO) -> NetworkScreen:
+    return NetworkScreen(Console(file=paper, width=200, highlight=False))
 
 
 def network(part: Make, tmp_path: Path, *manners: str) -> SmallNetwork:
@@ -56,7 +56,7 @@ def network(part: Make, tmp_path: Path, *manners: str) -> SmallNetwork:
 
 
 async def test_all_is_up_when_its_turn_comes_and_gone_in_the_end(
-    part: Make, tmp_path: Path, screen: Screen, paper: io.StringIO
+    part: Make, tmp_path: Path, screen: NetworkScreen, paper: io.StringIO
 ) -> None:
     async def then() -> None:
         screen.say("up")
@@ -72,7 +72,7 @@ async def test_all_is_up_when_its_turn_comes_and_gone_in_the_end(
     ]
 
 
-async def test_whoever_ends_it_while_it_starts_does_not_wait(part: Make, tmp_path: Path, screen: Screen) -> None:
+async def test_whoever_ends_it_while_it_starts_does_not_wait(part: Make, tmp_path: Path, screen: NetworkScreen) -> None:
     async def then() -> None:
         raise AssertionError("it is not to come to this")
 
@@ -82,7 +82,7 @@ async def test_whoever_ends_it_while_it_starts_does_not_wait(part: Make, tmp_pat
 
 
 async def test_a_part_that_does_not_start_is_shown_with_its_last_words(
-    part: Make, tmp_path: Path, screen: Screen, paper: io.StringIO
+    part: Make, tmp_path: Path, screen: NetworkScreen, paper: io.StringIO
 ) -> None:
     async def then() -> None:
         raise AssertionError("it is not to come to this")

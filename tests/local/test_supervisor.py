@@ -86,7 +86,7 @@ async def test_one_that_has_died_before_anybody_watched_is_started_again_too(par
     async with Supervisor([part("b1")], say=said, token="demo", first_wait=0.01) as network:
         await network.start("b1")
         os.kill(network.child("b1").id, signal.SIGKILL)
-        await network.child("b1").ended()
+        await network.child("b1").wait()
         watching = asyncio.create_task(network.watch())
         await said.until(lambda text: text == "b1 is back.")
         watching.cancel()
@@ -153,5 +153,5 @@ async def _started(network: Supervisor, name: str) -> None:
 
 
 async def _note(network: Supervisor, name: str, order: list[str]) -> None:
-    await network.child(name).ended()
+    await network.child(name).wait()
     order.append(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.model.histories import DROPPED, Cursor, Era, knows, resolve, shared, since
+from tocsin.model.histories import DROPPED, Cursor, Era, common_execution, knows, resolve, since
 
 FIRST = [Era("created", 0)]
 RESTARTED = [*FIRST, Era("second start", 7)]
@@ -32,8 +32,8 @@ def test_of_an_incarnation_that_nobody_knows_nothing_counts() -> None:
 
 
 def test_who_knows_what_was_before_goes_back_only_to_what_both_have_in_common() -> None:
-    assert shared(RESTORED, "second start", RESTARTED) == 3
-    assert shared([*FIRST, Era("restored again", 5)], "restored", RESTORED) == 3
+    assert common_execution(RESTORED, "second start", RESTARTED) == 3
+    assert common_execution([*FIRST, Era("restored again", 5)], "restored", RESTORED) == 3
 
 
 def test_a_dropped_channel_shares_nothing_with_the_next_of_its_name() -> None:

@@ -16,7 +16,7 @@ from tocsin.coordinator.store.records import DropAssignment, DropHeld
 from tocsin.data.control import core as control
 from tocsin.data.control import pending
 from tocsin.data.control.events import RequestFailed
-from tocsin.model.histories import Cursor, meant
+from tocsin.model.histories import Cursor, from_wire
 from tocsin.model.subscriber import Cursors
 from tocsin.simulate.faults.campaign import run_schedule
 
@@ -48,7 +48,7 @@ def says_all_is_here(self: cache.ResultCache, be: int, execution: int) -> list[t
 
 
 def ahead_of_its_time(self: assignments.Assignments, subscriber: str, cursors: Cursors, broker: str) -> None:
-    ahead = {be: meant(cursor, "") for be, cursor in cursors.items()}
+    ahead = {be: from_wire(cursor, "") for be, cursor in cursors.items()}
     _advance(self, subscriber, {be: Cursor(each.execution + 2, each.incarnation) for be, each in ahead.items()}, broker)
 
 

@@ -133,9 +133,9 @@ class Attachments:
     def release(self, backend: BackendSubscription) -> None:
         """Takes a claim back."""
         backend.claims -= 1
-        self.unused(backend)
+        self.linger(backend)
 
-    def unused(self, backend: BackendSubscription) -> None:
+    def linger(self, backend: BackendSubscription) -> None:
         """Lets a BE subscription go after a while, if nobody wants it."""
         if not backend.claims and not backend.subscriptions:
             self._lingering.set(self._outbox.now, backend)

@@ -23,7 +23,7 @@ from tocsin.broker.sessions import Sessions
 from tocsin.broker.subscriptions import SubscriptionRequests
 from tocsin.model import control, subscriber
 from tocsin.model.coordination import Absent, Arrived, Handover, Prepare, Prepared, Release, Released, Unprepared
-from tocsin.model.histories import Cursor, resolve, said
+from tocsin.model.histories import Cursor, resolve, to_wire
 from tocsin.model.parts import parts, size
 from tocsin.model.subscriber import Code, Cursors, Held
 
@@ -240,7 +240,7 @@ class Migration:
             self._corrections.replace(stay, held, subscription.held)
 
     def _end(self, stay: Stay) -> None:
-        cursors: Cursors = {be: said(subscription.cursor) for be, subscription in stay.subscriptions.items()}
+        cursors: Cursors = {be: to_wire(subscription.cursor) for be, subscription in stay.subscriptions.items()}
         if stay.session:
             self._sessions.end(stay.session, Code.ELSEWHERE, "not served by this broker any more; ask the coordinator")
         for subscription in list(stay.subscriptions.values()):

@@ -16,7 +16,7 @@ from tocsin.broker.corrections import Corrections
 from tocsin.broker.holdings import BackendSubscription, FrontendSubscription, HeldChannel, Holdings
 from tocsin.broker.outbox import Outbox
 from tocsin.model import subscriber
-from tocsin.model.histories import DROPPED, NEWEST, Era, History, knows, resolve, shared, since
+from tocsin.model.histories import DROPPED, NEWEST, Era, History, common_execution, knows, resolve, since
 from tocsin.model.subscriber import Held
 
 GONE: Final = "gone"
@@ -39,7 +39,7 @@ class Renewals:
     def renew(self, channel: HeldChannel, history: list[Era], numbers: Mapping[BackendSubscription, int]) -> None:
         """A channel has this history now, and these BE subscriptions have these numbers."""
         known = channel.incarnation
-        common = shared(history, known, channel.history)
+        common = common_execution(history, known, channel.history)
         other = {backend: be for backend, be in numbers.items() if backend.be != be}
         if not other and known == (history[-1].incarnation if history else ""):
             channel.history = history
@@ -181,4 +181,4 @@ def is_outdated(history: History, stored: Held, now: Held) -> bool:
 
 def is_gone(channel: HeldChannel, incarnations: Iterable[str]) -> bool:
     """Whether one of these incarnations is that of a channel of the same name that was dropped."""
-    return any(known and shared(channel.history, known) == DROPPED for known in incarnations)
+    return any(known and common_execution(channel.history, known) == DROPPED for known in incarnations)

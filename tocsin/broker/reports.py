@@ -10,7 +10,7 @@ from tocsin.broker.holdings import FrontendSubscription, Holdings, Stay
 from tocsin.broker.limits import BrokerLimits
 from tocsin.broker.outbox import CoordinatorMessages, DataRequests, Outbox
 from tocsin.model.coordination import Load, Presence, Progress
-from tocsin.model.histories import Cursor, knows, meant, resolve, said
+from tocsin.model.histories import Cursor, from_wire, knows, resolve, to_wire
 from tocsin.model.parts import parts, with_more
 from tocsin.model.subscriber import Cursors
 
@@ -69,8 +69,8 @@ class Reports:
         """The subscriber has had these; what it does not hold or cannot have had is left out."""
         for be, cursor in cursors.items():
             subscription = stay.subscriptions.get(stay.renumbered.get(be, be))
-            if subscription and self._advances(subscription, meant(cursor, subscription.cursor.incarnation)):
-                self._progress.setdefault(stay.subscriber, {})[subscription.backend.be] = said(subscription.cursor)
+            if subscription and self._advances(subscription, from_wire(cursor, subscription.cursor.incarnation)):
+                self._progress.setdefault(stay.subscriber, {})[subscription.backend.be] = to_wire(subscription.cursor)
         if self._progress and self._progress_at == inf:
             self._progress_at = self._outbox.now + self._limits.acknowledge_seconds
 

@@ -14,7 +14,7 @@ from tocsin.broker.outbox import CoordinatorMessages, Outbox
 from tocsin.broker.reports import Reports
 from tocsin.errors import UnauthorizedError
 from tocsin.model.coordination import Arrived
-from tocsin.model.histories import Cursor, Era, knows, meant, resolve, since
+from tocsin.model.histories import Cursor, Era, from_wire, knows, resolve, since
 from tocsin.model.parts import parts, size, with_more
 from tocsin.model.subscriber import VERSION, Code, Cursors, Login, Slow, Welcome
 from tocsin.model.trust import Trust
@@ -157,10 +157,10 @@ class Sessions:
         if stay.session:
             self.end(stay.session, Code.REPLACED, "the same subscriber has connected again")
         for be, subscription in stay.subscriptions.items():
-            told = meant(cursors[be], subscription.cursor.incarnation) if be in cursors else subscription.doubt
+            told = from_wire(cursors[be], subscription.cursor.incarnation) if be in cursors else subscription.doubt
             self._judge(subscription, told)
         stay.session, session.stay = session, stay
-        session.cursors = {be: meant(cursor, "") for be, cursor in cursors.items() if be not in stay.subscriptions}
+        session.cursors = {be: from_wire(cursor, "") for be, cursor in cursors.items() if be not in stay.subscriptions}
         self._greet(session, stay, _histories(stay, cursors))
         if not stay.arrived:
             stay.arrived = True

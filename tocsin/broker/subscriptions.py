@@ -103,7 +103,7 @@ class SubscriptionRequests:
         self._catchup.stop(subscription)
         subscription.stay.told.pop(subscription.backend.be, None)
         del subscription.stay.subscriptions[subscription.backend.be], subscription.backend.subscriptions[subscription]
-        self._attachments.unused(subscription.backend)
+        self._attachments.linger(subscription.backend)
 
     def changing(self, stay: Stay) -> set[BackendSubscription]:
         """The BE subscriptions that are being subscribed to or given up."""

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
-from tocsin.cli.connection import RefusedStatementError, RemoteError, Server, ServerOption, TokenOption, connect
+from tocsin.cli.connection import RefusedStatementError, RemoteError, RemoteServer, ServerOption, TokenOption, connect
 from tocsin.cli.show import STATEMENT, rows
 from tocsin.errors import InvalidError, NotFoundError, StatementError
 
@@ -57,7 +57,7 @@ def apply(
     finally:
         _print(outcomes, "what would happen" if dry_run else "what happened")
     if refused:
-        messages.print(_pointed(refused, text, str(file)), soft_wrap=True)
+        messages.print(_point(refused, text, str(file)), soft_wrap=True)
         messages.print(_left_at(outcomes), soft_wrap=True)
         raise typer.Exit(1)
     if any(outcome.action == "changed" for outcome in outcomes):
@@ -65,12 +65,12 @@ def apply(
         raise typer.Exit(1)
 
 
-def _apply(text: str, data: Server, directory: Path, outcomes: list[StatementOutcome], dry_run: bool) -> None:
+def _apply(text: str, data: RemoteServer, directory: Path, outcomes: list[StatementOutcome], dry_run: bool) -> None:
     """Adds what each statement did to ``outcomes``, also when a later one fails."""
     from tocsin.cli.parts import datasets, parts
 
     pieces = list(parts(text))
-    would = _checked(text, data) if pieces else []
+    would = _check(text, data) if pieces else []
     if loads := [piece for piece in pieces if not isinstance(piece, str)]:
         _check_files(loads, directory, datasets(data, text, would))
     if dry_run:
@@ -100,17 +100,17 @@ def read(file: Path) -> str:
         raise NotFoundError(f"{file} cannot be read: {error.strerror}") from None
 
 
-def _carried_out(part: Part, data: Server, directory: Path) -> list[StatementOutcome]:
+def _carried_out(part: Part, data: RemoteServer, directory: Path) -> list[StatementOutcome]:
     import msgspec
 
     from tocsin.model.messages import Applied
 
     if isinstance(part, str):
         return msgspec.json.decode(data.post("/apply", part.encode(), "text/sql"), type=Applied).outcomes
-    return [_loaded(part, data, directory)]
+    return [_load(part, data, directory)]
 
 
-def _checked(text: str, data: Server) -> list[StatementOutcome]:
+def _check(text: str, data: RemoteServer) -> list[StatementOutcome]:
     """What the whole file would do. Its parts go one by one, and the first must not be done if the last cannot be."""
     import msgspec
 
@@ -136,7 +136,7 @@ def _check_files(loads: list[LoadDataset], directory: Path, datasets: Mapping[st
             raise statement.error(str(error)) from None
 
 
-def _loaded(statement: LoadDataset, data: Server, directory: Path) -> StatementOutcome:
+def _load(statement: LoadDataset, data: RemoteServer, directory: Path) -> StatementOutcome:
     """Sends the file along: the server may run elsewhere, and reads no paths."""
     import msgspec
 
@@ -172,7 +172,7 @@ def _print(outcomes: list[StatementOutcome], heading: str) -> None:
             output.print(Text(outcome.rows[0][STATEMENT]), soft_wrap=True)
 
 
-def _pointed(error: StatementError, text: str, file: str) -> Text:
+def _point(error: StatementError, text: str, file: str) -> Text:
     """``file:line:column: reason``, and below it the line with a caret at the column."""
     if not error.line:
         return Text.assemble((f"{file}: ", "bold"), error.reason)

@@ -144,14 +144,14 @@ def solve(
     from tocsin.balance.instances.file import read, write_plan
     from tocsin.balance.model.problem import Problem
     from tocsin.balance.policies import planner as planner_of
-    from tocsin.cli.solution import brokers, solved
+    from tocsin.cli.solution import brokers, find_solution
 
     given = {"alpha": alpha, "beta": beta, "gamma": gamma, "theta": theta}
     policy = planner_of(planner, **{name: value for name, value in given.items() if value is not None})
     workload, assignment = read(instance)
     problem = Problem(workload, assignment, target=target, max_moves=max_moves, seed=seed)
     with messages.status("planning …"):
-        solution = solved(problem, policy, from_nothing=start == "empty")
+        solution = find_solution(problem, policy, from_nothing=start == "empty")
     if out:
         write_plan(out, solution.plan)
     if json:

@@ -72,7 +72,7 @@ def balance(
 
     from tocsin.balance.instances.kinds import KINDS as KNOWN
     from tocsin.balance.policies import PLANNERS
-    from tocsin.bench.balance.peer import require
+    from tocsin.bench.balance.mtkahypar import require
     from tocsin.bench.balance.suite import KINDS, run
     from tocsin.bench.report import show
 

@@ -53,7 +53,7 @@ class RefusedStatementError(StatementError):
         super().__init__(problem.message, line=problem.line or 0, column=problem.column or 0)
 
 
-class Server(AbstractContextManager["Server"]):
+class RemoteServer(AbstractContextManager["RemoteServer"]):
     """The server at ``url``. Every call gives the body of a success, or raises a TocsinError.
 
     ``ca`` is the file of a private authority that is trusted, ``program`` the command that runs such a server,
@@ -157,36 +157,38 @@ class Server(AbstractContextManager["Server"]):
             ) from error
 
 
-class CoordinatorServer(Server):
-    """As :class:`Server`, of a coordinator."""
+class RemoteCoordinator(RemoteServer):
+    """As :class:`RemoteServer`, of a coordinator."""
 
     program, option, tokens = "tocsin coordinator", "--coordinator", "tocsin token sign"
     starting = "is starting"
 
 
-def connect(settings: Settings, server: str | None, token: str | None) -> Server:
+def connect(settings: Settings, server: str | None, token: str | None) -> RemoteServer:
     """The data cluster meant by the options; without one, that of the settings."""
     data = settings.data
     scheme = "https" if data.tls_certificate else "http"
-    default = located(data.host, data.port, scheme) if data.port else ""
-    return Server(server or default or _noted(Server, data.directory), token, ca=settings.tls.ca)
+    default = local_url(data.host, data.port, scheme) if data.port else ""
+    return RemoteServer(server or default or _read_address(RemoteServer, data.directory), token, ca=settings.tls.ca)
 
 
-def connect_coordinator(settings: Settings, url: str | None, token: str | None) -> CoordinatorServer:
+def connect_coordinator(settings: Settings, url: str | None, token: str | None) -> RemoteCoordinator:
     """The coordinator meant by the options; without one, that of the settings."""
     its = settings.coordinator
     scheme = "https" if its.tls_certificate else "http"
-    default = located(its.host, its.port, scheme) if its.port else ""
-    return CoordinatorServer(url or default or _noted(CoordinatorServer, its.directory), token, ca=settings.tls.ca)
+    default = local_url(its.host, its.port, scheme) if its.port else ""
+    return RemoteCoordinator(
+        url or default or _read_address(RemoteCoordinator, its.directory), token, ca=settings.tls.ca
+    )
 
 
-def located(host: str, port: int, scheme: str = "http") -> str:
+def local_url(host: str, port: int, scheme: str = "http") -> str:
     """The URL by which this machine reaches a server that listens there."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def _noted(kind: type[Server], directory: Path) -> str:
+def _read_address(kind: type[RemoteServer], directory: Path) -> str:
     """The address that a server on any free port has written down."""
     file = directory / "address"
     try:

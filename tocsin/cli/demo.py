@@ -17,7 +17,7 @@ from tocsin.errors import TocsinError
 
 if TYPE_CHECKING:
     from tocsin.crowd.plan import CrowdPlan
-    from tocsin.local.network import Network
+    from tocsin.local.network import LocalNetwork
 
 _WIDTH: Final = 120
 _INTERRUPTED: Final = 130
@@ -53,10 +53,10 @@ def demo(
     from tocsin.apps.emergency.ground import ground
     from tocsin.crowd.plan import CrowdPlan
     from tocsin.demo import network
-    from tocsin.local.network import COORDINATOR, DATA, occupied
+    from tocsin.local.network import COORDINATOR, DATA, occupy
 
     asked = invocation(context)
-    with _directory(keep) as directory, occupied(directory, "--keep"):
+    with _directory(keep) as directory, occupy(directory, "--keep"):
         # A file that cannot be read is found out before anything starts.
         land = ground(seed, None if trace else people, roads, trace)
         net = network.network(asked.settings, directory.absolute(), brokers, flags(asked), land)
@@ -90,26 +90,26 @@ def _directory(keep: Path | None) -> Iterator[Path]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-async def _run(net: Network, plan: CrowdPlan, seconds: int | None) -> None:
+async def _run(net: LocalNetwork, plan: CrowdPlan, seconds: int | None) -> None:
     from datetime import UTC, datetime
 
     from tocsin.crowd.crowd import crowd
     from tocsin.demo.board import Board
-    from tocsin.demo.calls import Calls
+    from tocsin.demo.calls import DemoCalls
     from tocsin.demo.network import whereabouts
     from tocsin.demo.play import Play, create
-    from tocsin.demo.screen import Screen
+    from tocsin.demo.screen import DemoScreen
     from tocsin.local.running import Running
     from tocsin.local.signals import until_told
 
-    screen = Screen(_console(), Board(whereabouts(net)))
+    screen = DemoScreen(_console(), Board(whereabouts(net)))
     world = plan.world(datetime.now(UTC))
     screen.introduce(len(world.subscribers), net.brokers)
 
     with until_told() as ended:
 
         async def perform() -> None:
-            async with Calls(plan.data, plan.coordinator) as calls:
+            async with DemoCalls(plan.data, plan.coordinator) as calls:
                 await create(calls, world, screen)
                 play = Play(calls, screen, ended)
                 async with crowd(plan, len(world.subscribers), net.directory / "log", play.hear) as people:

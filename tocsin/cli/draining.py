@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from tocsin.cli import messages
-from tocsin.cli.connection import Server
+from tocsin.cli.connection import RemoteServer
 from tocsin.cli.network import status_of
 from tocsin.cli.waiting import Reasons
 from tocsin.coordinator.answers import NetworkStatus
@@ -16,7 +16,7 @@ _OPEN: Final = ("serving", "joining")
 _UNTIL: Final = "this waits until all are gone; Ctrl-C ends the waiting, not the emptying"
 
 
-def wait_empty(server: Server, broker: str) -> None:
+def wait_empty(server: RemoteServer, broker: str) -> None:
     """Returns when nobody is on a broker any more, and says meanwhile how many are, and why they stay."""
     reasons = Reasons()
     with messages.status("") as line:

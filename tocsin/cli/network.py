@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.balance.model.explain import rate
-from tocsin.cli.connection import Server
+from tocsin.cli.connection import RemoteServer
 from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
 from tocsin.errors import UnavailableError
 from tocsin.trust import trust
@@ -25,7 +25,7 @@ _AT_A_TIME: Final = 16
 _STYLES: Final = {"dead": "bold red", "away": "yellow", "draining": "cyan", "joining": "green"}
 
 
-class Slow(msgspec.Struct, frozen=True):
+class SlowSubscribers(msgspec.Struct, frozen=True):
     """Who does not keep up on a broker: some names, and how many there are."""
 
     slow_count: int
@@ -33,23 +33,23 @@ class Slow(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkView:
     """All that is shown. A broker missing from ``slow`` did not say who is."""
 
     status: NetworkStatus
-    slow: dict[str, Slow]
+    slow: dict[str, SlowSubscribers]
 
 
-def look(server: Server, token: str | None) -> Network:
+def look(server: RemoteServer, token: str | None) -> NetworkView:
     """How things stand. A broker that does not answer soon is left out of ``slow``."""
     status = status_of(server)
     connected = [broker for broker in status.brokers if broker.state not in ("dead", "away")]
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         found = zip(connected, pool.map(lambda broker: _slow(broker, token, server.ca), connected), strict=True)
-        return Network(status, {broker.name: slow for broker, slow in found if slow is not None})
+        return NetworkView(status, {broker.name: slow for broker, slow in found if slow is not None})
 
 
-def status_of(server: Server) -> NetworkStatus:
+def status_of(server: RemoteServer) -> NetworkStatus:
     """How things stand, as a coordinator says; what answers otherwise is none, and an UnavailableError."""
     try:
         return msgspec.json.decode(server.get("/status"), type=NetworkStatus)
@@ -59,11 +59,11 @@ def status_of(server: Server) -> NetworkStatus:
         ) from None
 
 
-def _slow(broker: BrokerSummary, token: str | None, ca: str) -> Slow | None:
+def _slow(broker: BrokerSummary, token: str | None, ca: str) -> SlowSubscribers | None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         answer = httpx.get(status_url(broker.url), headers=headers, timeout=_BROKER_SECONDS, verify=trust(ca))
-        return msgspec.json.decode(answer.content, type=Slow) if answer.is_success else None
+        return msgspec.json.decode(answer.content, type=SlowSubscribers) if answer.is_success else None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
         return None
 
@@ -75,13 +75,13 @@ def status_url(url: str) -> str:
     return f"{scheme}://{parts.netloc}{parts.path.rpartition('/')[0]}/status"
 
 
-def screen(network: Network) -> RenderableType:
+def screen(network: NetworkView) -> RenderableType:
     """What is shown of it."""
     problems = [Text(problem, style="red") for problem in network.status.problems]
     return Group(_brokers(network), Text(), *_summary(network.status), *problems, *_slow_lines(network))
 
 
-def _brokers(network: Network) -> RenderableType:
+def _brokers(network: NetworkView) -> RenderableType:
     if not network.status.brokers:
         return Text("no brokers yet; 'tocsin broker' starts one")
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -114,7 +114,7 @@ def _summary(status: NetworkStatus) -> Iterator[Text]:
     yield Text(f"balancing is {'on' if status.balancing else 'off'}; {status.decision}")
 
 
-def _slow_lines(network: Network) -> Iterator[Text]:
+def _slow_lines(network: NetworkView) -> Iterator[Text]:
     for broker, slow in network.slow.items():
         if slow.slow:
             more = f" and {slow.slow_count - 5:,} more" if slow.slow_count > 5 else ""

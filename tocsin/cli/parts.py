@@ -8,7 +8,7 @@ from itertools import groupby
 
 import msgspec
 
-from tocsin.cli.connection import Server
+from tocsin.cli.connection import RemoteServer
 from tocsin.data.language.forms import CreateDataset, LoadDataset, Statement
 from tocsin.data.language.parser import parse
 from tocsin.model.messages import Listed, StatementOutcome
@@ -27,7 +27,7 @@ def parts(text: str) -> Iterator[Part]:
     return _parts(text, statements)
 
 
-def datasets(data: Server, text: str, outcomes: Sequence[StatementOutcome]) -> dict[str, Dataset]:
+def datasets(data: RemoteServer, text: str, outcomes: Sequence[StatementOutcome]) -> dict[str, Dataset]:
     """The datasets as they will be, by their names in lower case: those there are, and those the file makes."""
     known = msgspec.json.decode(data.get("/datasets"), type=Listed).items
     there = [statement for item in known for statement in parse(item["statement"])]

@@ -15,12 +15,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
-from tocsin.cli.connection import Server, ServerOption, TokenOption, connect
+from tocsin.cli.connection import RemoteServer, ServerOption, TokenOption, connect
 from tocsin.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from tocsin.cli.publisher import Pace, Publisher, Tally
-    from tocsin.cli.records import Format, Record
+    from tocsin.cli.publisher import FeedPublisher, PublishPace, PublishTally
+    from tocsin.cli.records import Format, SourceRecord
     from tocsin.schema.definitions import Dataset
 
 
@@ -45,17 +45,17 @@ def publish(
     The status is 1 when any record is refused. A request that got no answer is sent again, which is safe where records
     have a primary key: an id seen before is stored once.
     """
-    from tocsin.cli.publisher import Pace, Publisher, Tally, batches
-    from tocsin.cli.records import ENDINGS, recognised
+    from tocsin.cli.publisher import FeedPublisher, PublishPace, PublishTally, batches
+    from tocsin.cli.records import ENDINGS, detect_format
     from tocsin.cli.waiting import Reasons
 
-    tally = Tally()
+    tally = PublishTally()
     try:
-        with connect(invocation(context).settings, server, token) as data, _opened(file) as stream, _bar(file) as bar:
-            form = "csv" if csv else ENDINGS.get(file.suffix.lower()) or recognised(stream)
+        with connect(invocation(context).settings, server, token) as data, _open(file) as stream, _bar(file) as bar:
+            form = "csv" if csv else ENDINGS.get(file.suffix.lower()) or detect_format(stream)
             waiting = Reasons().say
-            publisher = Publisher(data, feed, joined=form == "json", patience=patience, waiting=waiting)
-            pace = Pace(rate) if rate else None
+            publisher = FeedPublisher(data, feed, joined=form == "json", patience=patience, waiting=waiting)
+            pace = PublishPace(rate) if rate else None
             for records in batches(_records(stream, form, data, feed), _per_request(batch, rate)):
                 _send(publisher, pace, records, tally)
                 bar.advance(stream, tally)
@@ -70,7 +70,7 @@ def _per_request(batch: int, rate: float | None) -> int:
     return batch if rate is None else max(1, min(batch, int(rate / 10)))
 
 
-def _send(publisher: Publisher, pace: Pace | None, records: list[Record], tally: Tally) -> None:
+def _send(publisher: FeedPublisher, pace: PublishPace | None, records: list[SourceRecord], tally: PublishTally) -> None:
     if pace:
         time.sleep(pace.wait(time.monotonic()))
     tally.count(records, publisher.send(records))
@@ -79,7 +79,7 @@ def _send(publisher: Publisher, pace: Pace | None, records: list[Record], tally:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[io.BufferedReader]:
+def _open(file: Path) -> Iterator[io.BufferedReader]:
     if str(file) == "-":
         assert isinstance(sys.stdin.buffer, io.BufferedReader)
         yield sys.stdin.buffer
@@ -92,7 +92,7 @@ def _opened(file: Path) -> Iterator[io.BufferedReader]:
         yield stream
 
 
-def _records(stream: io.BufferedReader, form: Format, data: Server, feed: str) -> Iterator[Record]:
+def _records(stream: io.BufferedReader, form: Format, data: RemoteServer, feed: str) -> Iterator[SourceRecord]:
     from tocsin.cli.records import lines, rows, values
 
     match form:
@@ -104,7 +104,7 @@ def _records(stream: io.BufferedReader, form: Format, data: Server, feed: str) -
             return lines(stream)
 
 
-def _dataset(data: Server, feed: str) -> Dataset:
+def _dataset(data: RemoteServer, feed: str) -> Dataset:
     """The dataset a feed fills: the types of its columns tell how to write what CSV has only as text."""
     import msgspec
 
@@ -131,7 +131,7 @@ class _Bar:
         self._progress, self._length = progress, length
         self._task = progress.add_task("", total=length, accepted=0, refused="")
 
-    def advance(self, stream: io.BufferedReader, tally: Tally) -> None:
+    def advance(self, stream: io.BufferedReader, tally: PublishTally) -> None:
         """Shows how far the file is read, and what became of its records."""
         completed = 0 if self._length is None else stream.tell()
         refused = f", {tally.refused:,} refused" if tally.refused else ""
@@ -150,7 +150,7 @@ def _bar(file: Path) -> Iterator[_Bar]:
         yield _Bar(progress, file.stat().st_size if file.is_file() else None)
 
 
-def _report(tally: Tally, file: Path) -> None:
+def _report(tally: PublishTally, file: Path) -> None:
     for line, reason in tally.reasons:
         messages.print(Text(f"{file}:{line}: {reason}"), soft_wrap=True)
     if tally.refused > len(tally.reasons):

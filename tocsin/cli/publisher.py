@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from tocsin.cli.connection import RemoteError, Server
-from tocsin.cli.records import Record
+from tocsin.cli.connection import RemoteError, RemoteServer
+from tocsin.cli.records import SourceRecord
 from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
 from tocsin.model.messages import Published
 
@@ -20,10 +20,10 @@ PATIENCE_SECONDS: Final = 60.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
 _PASSING: Final = (UnavailableError.status, StorageError.status, 502, 504)
 
-Batch = list[Record]
+Batch = list[SourceRecord]
 
 
-def batches(records: Iterable[Record], most: int, most_bytes: int = MOST_BATCH_BYTES) -> Iterator[Batch]:
+def batches(records: Iterable[SourceRecord], most: int, most_bytes: int = MOST_BATCH_BYTES) -> Iterator[Batch]:
     """Records in batches of up to ``most``, ended early at ``most_bytes``."""
     batch: Batch = []
     size = 0
@@ -41,7 +41,7 @@ def batches(records: Iterable[Record], most: int, most_bytes: int = MOST_BATCH_B
 
 
 @dataclass
-class Tally:
+class PublishTally:
     """What became of the records so far; ``reasons`` are the first refusals, by the line of the file."""
 
     accepted: int = 0
@@ -56,7 +56,7 @@ class Tally:
             self.reasons.append((batch[refusal.index].line, refusal.reason))
 
 
-class Pace:
+class PublishPace:
     """Spreads records evenly: ``rate`` of them a second, from the first one on."""
 
     def __init__(self, rate: float) -> None:
@@ -73,7 +73,7 @@ class Pace:
         self._sent += count
 
 
-class Publisher:
+class FeedPublisher:
     """Sends batches to one feed. A batch that got no answer is sent again: by their ids, records are stored once.
 
     A server that is busy is asked again when it said, one that is away or has no room ever less often, for ``patience``
@@ -82,7 +82,7 @@ class Publisher:
 
     def __init__(
         self,
-        server: Server,
+        server: RemoteServer,
         feed: str,
         *,
         joined: bool,

@@ -29,14 +29,14 @@ _WRITTEN_AS_TEXT: Final = frozenset({Kind.STRING, Kind.DATE, Kind.TIMESTAMP})
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
-class Record(NamedTuple):
+class SourceRecord(NamedTuple):
     """A record's JSON text, and the line of the file it begins at."""
 
     line: int
     text: bytes
 
 
-def recognised(stream: io.BufferedReader) -> Format:
+def detect_format(stream: io.BufferedReader) -> Format:
     """Whether JSON text is one record per line, or an array or spread-out objects; nothing is read off the stream."""
     beginning = stream.peek(_CHUNK_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()
     first, newline, _ = beginning.partition(b"\n")
@@ -45,15 +45,15 @@ def recognised(stream: io.BufferedReader) -> Format:
     return "ndjson"
 
 
-def lines(stream: io.BufferedReader) -> Iterator[Record]:
+def lines(stream: io.BufferedReader) -> Iterator[SourceRecord]:
     """The lines that are not blank; whether each is a record is for the server to say."""
     for number, line in enumerate(stream, start=1):
         text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
         if text:
-            yield Record(number, text)
+            yield SourceRecord(number, text)
 
 
-def rows(stream: io.BufferedReader, dataset: Dataset) -> Iterator[Record]:
+def rows(stream: io.BufferedReader, dataset: Dataset) -> Iterator[SourceRecord]:
     """The rows of a CSV file whose first row names columns of ``dataset``; an empty field is null."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     reader = csv.reader(text)
@@ -65,7 +65,7 @@ def rows(stream: io.BufferedReader, dataset: Dataset) -> Iterator[Record]:
         begin = reader.line_num + 1
         for row in reader:
             if row:
-                yield Record(begin, _object(header, kinds, row, begin))
+                yield SourceRecord(begin, _object(header, kinds, row, begin))
             begin = reader.line_num + 1
     except (csv.Error, UnicodeDecodeError) as error:
         raise InvalidError(f"line {reader.line_num + 1}: not CSV in UTF-8: {error}") from None
@@ -100,17 +100,17 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def values(stream: io.BufferedReader) -> Iterator[Record]:
+def values(stream: io.BufferedReader) -> Iterator[SourceRecord]:
     """The elements of a JSON array, or objects one after the other."""
     scanner = _Scanner(stream)
     if scanner.skip("["):
         yield from _elements(scanner)
     else:
-        while not scanner.finished:
+        while not scanner.at_end:
             yield scanner.value()
 
 
-def _elements(scanner: _Scanner) -> Iterator[Record]:
+def _elements(scanner: _Scanner) -> Iterator[SourceRecord]:
     if not scanner.skip("]"):
         yield scanner.value()
         while scanner.skip(","):
@@ -129,7 +129,7 @@ class _Scanner:
         self._text, self._position, self._line, self._exhausted = "", 0, 1, False
 
     @property
-    def finished(self) -> bool:
+    def at_end(self) -> bool:
         """Whether nothing but white space is left."""
         return not self._at_something()
 
@@ -147,10 +147,10 @@ class _Scanner:
 
     def end(self) -> None:
         """Nothing may follow."""
-        if not self.finished:
+        if not self.at_end:
             self._refuse("something follows the array")
 
-    def value(self) -> Record:
+    def value(self) -> SourceRecord:
         """Takes a value."""
         if not self._at_something():
             self._refuse("the file ends in the middle")
@@ -162,7 +162,7 @@ class _Scanner:
                 continue
             if end < len(self._text) or not self._read():
                 break
-        record = Record(self._line, self._text[self._position : end].encode())
+        record = SourceRecord(self._line, self._text[self._position : end].encode())
         self._line += self._text.count("\n", self._position, end)
         self._position = end
         return record

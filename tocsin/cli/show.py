@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
-from tocsin.cli.connection import Server, ServerOption, TokenOption, connect
+from tocsin.cli.connection import RemoteServer, ServerOption, TokenOption, connect
 
 STATEMENT: Final = "statement"
 ERROR: Final = "error"
@@ -36,7 +36,7 @@ def show(
             _listing(data, what, limit, statements)
 
 
-def _listing(data: Server, what: str, limit: int, statements: bool) -> None:
+def _listing(data: RemoteServer, what: str, limit: int, statements: bool) -> None:
     import msgspec
 
     from tocsin.model.messages import Listed
@@ -56,7 +56,7 @@ def _listing(data: Server, what: str, limit: int, statements: bool) -> None:
         messages.print(f"… and {listed.total - len(listed.items)} more; --limit shows more of them")
 
 
-def _health(data: Server) -> None:
+def _health(data: RemoteServer) -> None:
     import msgspec
 
     from tocsin.model.messages import Health

@@ -76,7 +76,7 @@ class Solution(NamedTuple):
         return [*sentences(self.plan), f"{took}, with at most {self.peak_mib:,.0f} MiB of memory."]
 
 
-def solved(problem: Problem, planner: Planner, *, from_nothing: bool) -> Solution:
+def find_solution(problem: Problem, planner: Planner, *, from_nothing: bool) -> Solution:
     """Plans, after a warm-up. From nothing, nobody has a broker at first; who moves is still counted from where it is.
 
     From nothing, everybody waits on a broker more, which drains: so every planner knows what to do, and moves all.

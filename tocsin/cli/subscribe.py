@@ -57,7 +57,7 @@ def subscribe(
 
     with connect_coordinator(invocation(context).settings, coordinator, token) as server:
         url = server.url
-    reading = Reading(channel, parameters(param or []), live, json, count)
+    reading = PrintedSubscription(channel, parameters(param or []), live, json, count)
     with suppress(KeyboardInterrupt):
         asyncio.run(_subscribe(url, user, token, reading, server.ca))
 
@@ -82,7 +82,7 @@ def _value(text: str) -> Any:
         return text
 
 
-class Reading:
+class PrintedSubscription:
     """What is subscribed to, and how it is printed."""
 
     def __init__(
@@ -126,7 +126,7 @@ async def _give_up(me: Subscriber) -> None:
             await me.unregister()
 
 
-async def _subscribe(url: str, user: str | None, token: str | None, reading: Reading, ca: str) -> None:
+async def _subscribe(url: str, user: str | None, token: str | None, reading: PrintedSubscription, ca: str) -> None:
     from tocsin.client import connect
     from tocsin.tasks import until_one_ends
 
@@ -139,7 +139,7 @@ async def _subscribe(url: str, user: str | None, token: str | None, reading: Rea
         raise type(error)(f"{error}; {_hint(user, token)}") from error
 
 
-async def _read(me: Subscriber, reading: Reading, passing: bool) -> None:
+async def _read(me: Subscriber, reading: PrintedSubscription, passing: bool) -> None:
     async with me:
         await reading.read(me, passing)
 

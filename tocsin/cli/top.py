@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from tocsin.cli import invocation, output
-from tocsin.cli.connection import CoordinatorOption, CoordinatorServer, TokenOption, connect_coordinator
+from tocsin.cli.connection import CoordinatorOption, RemoteCoordinator, TokenOption, connect_coordinator
 from tocsin.errors import BusyError, UnavailableError
 
 _REFRESH_SECONDS: Final = 1.0
@@ -37,7 +37,7 @@ def top(
             _watch(server, token)
 
 
-def _watch(server: CoordinatorServer, token: str | None) -> None:
+def _watch(server: RemoteCoordinator, token: str | None) -> None:
     from rich.console import Group, RenderableType
     from rich.live import Live
     from rich.text import Text

@@ -11,7 +11,7 @@ from tocsin.cli import Invocation, invocation, output
 from tocsin.errors import InvalidError, StatementError
 
 if TYPE_CHECKING:
-    from tocsin.local.network import Network
+    from tocsin.local.network import LocalNetwork
 
 _DIRECTORY: Final = Path("tocsin-up")
 _INTERRUPTED: Final = 130
@@ -34,13 +34,13 @@ def up(
     """
     import asyncio
 
-    from tocsin.local.network import Network, occupied
+    from tocsin.local.network import LocalNetwork, occupy
 
     asked = invocation(context)
     if app:
         _check(app)
-    network = Network(asked.settings, directory.absolute(), brokers, flags(asked))
-    with occupied(directory):
+    network = LocalNetwork(asked.settings, directory.absolute(), brokers, flags(asked))
+    with occupy(directory):
         # A port that is taken is found out before anything starts.
         network.choose_ports()
         try:
@@ -55,14 +55,14 @@ def flags(asked: Invocation) -> list[str]:
     return [*config, *(f"--set={override}" for override in asked.overrides)]
 
 
-async def _run(context: typer.Context, network: Network, app: Path | None) -> None:
-    from tocsin.cli.welcome import Welcome
+async def _run(context: typer.Context, network: LocalNetwork, app: Path | None) -> None:
+    from tocsin.cli.welcome import WelcomeScreen
     from tocsin.local.running import Running
-    from tocsin.local.screen import Screen
+    from tocsin.local.screen import NetworkScreen
     from tocsin.local.signals import until_told
 
-    screen = Screen(output)
-    welcome = Welcome(context, network, screen, app)
+    screen = NetworkScreen(output)
+    welcome = WelcomeScreen(context, network, screen, app)
     with until_told() as ended:
         await Running(network, screen).run(ended, lambda: welcome.give(ended))
 

@@ -11,22 +11,22 @@ import typer
 
 from tocsin.apps.emergency import APPLICATION
 from tocsin.cli.apply import apply
-from tocsin.cli.connection import Server
+from tocsin.cli.connection import RemoteServer
 from tocsin.cli.program import program
 from tocsin.errors import TocsinError
 from tocsin.local.invitation import Example, example
-from tocsin.local.network import COORDINATOR, DATA, TOKEN, Network
+from tocsin.local.network import COORDINATOR, DATA, TOKEN, LocalNetwork
 from tocsin.local.running import told
-from tocsin.local.screen import Screen
+from tocsin.local.screen import NetworkScreen
 from tocsin.model.messages import Listed
 from tocsin.settings import Settings
 from tocsin.tasks import until_one_ends
 
 
-class Welcome:
+class WelcomeScreen:
     """To a network, on a screen. Without ``app``, a network that has no channels gets the emergency application."""
 
-    def __init__(self, context: typer.Context, network: Network, screen: Screen, app: Path | None) -> None:
+    def __init__(self, context: typer.Context, network: LocalNetwork, screen: NetworkScreen, app: Path | None) -> None:
         self._context, self._network, self._screen, self._app = context, network, screen, app
 
     async def give(self, ended: asyncio.Event) -> None:
@@ -41,7 +41,7 @@ class Welcome:
         await asyncio.Event().wait()
 
     def _apply(self) -> None:
-        if not self._app and self._listed("channels"):
+        if not self._app and self._list("channels"):
             return
         file = self._app or APPLICATION
         try:
@@ -76,10 +76,10 @@ class Welcome:
         say(f"  {call} top{coordinator} --token {TOKEN}")
 
     def _example(self) -> Example | None:
-        return example(self._listed("channels"), self._listed("feeds"), self._listed("datasets"))
+        return example(self._list("channels"), self._list("feeds"), self._list("datasets"))
 
-    def _listed(self, what: str) -> list[dict[str, Any]]:
-        with Server(self._network.url(DATA), TOKEN) as data:
+    def _list(self, what: str) -> list[dict[str, Any]]:
+        with RemoteServer(self._network.url(DATA), TOKEN) as data:
             return msgspec.json.decode(data.get(f"/{what}"), type=Listed).items
 
     def _there(self, option: str, name: str) -> str:

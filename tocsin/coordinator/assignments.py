@@ -16,7 +16,7 @@ from tocsin.coordinator.store.records import (
     PutHeld,
     StoredState,
 )
-from tocsin.model.histories import Cursor, meant
+from tocsin.model.histories import Cursor, from_wire
 from tocsin.model.subscriber import Cursors, Held
 
 
@@ -155,7 +155,7 @@ class Assignments:
         own = broker in (assignment.broker, assignment.destination)
         if not own and self._left.get(subscriber) != broker:
             return
-        told = {key: meant(cursor, mine[key].incarnation) for key, cursor in cursors.items() if key in mine}
+        told = {key: from_wire(cursor, mine[key].incarnation) for key, cursor in cursors.items() if key in mine}
         news = {key: cursor for key, cursor in told.items() if _is_news(mine[key], cursor, own)}
         for subscription, cursor in news.items():
             held = mine[subscription]

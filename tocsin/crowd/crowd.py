@@ -17,20 +17,20 @@ import msgspec
 from tocsin.crowd.messages import (
     Acknowledged,
     Begin,
-    Compare,
     Compared,
-    Figures,
+    CompareReceipts,
+    CrowdFigures,
+    CrowdTrouble,
     Gathered,
     Heard,
     Hush,
-    Moved,
     Order,
+    PersonMoved,
     Telling,
-    Trouble,
-    added,
-    united,
+    add_figures,
+    merge_comparisons,
 )
-from tocsin.crowd.plan import CrowdPlan, Share, processes
+from tocsin.crowd.plan import CrowdPlan, CrowdShare, processes
 from tocsin.crowd.publishers import Publishers
 from tocsin.errors import UnavailableError
 from tocsin.local.journal import Journal
@@ -39,7 +39,7 @@ from tocsin.local.running import told
 from tocsin.tasks import until_one_ends
 
 T = TypeVar("T")
-Hear = Callable[[Heard | Moved | Trouble], None]
+Hear = Callable[[Heard | PersonMoved | CrowdTrouble], None]
 # What everybody has missed is said in one line.
 _LONGEST_LINE: Final = 1 << 28
 _LEAVE_SECONDS: Final = 30.0
@@ -55,7 +55,7 @@ class Member:
 
     def __init__(self, process: Process, journal: Journal, people: int) -> None:
         self._process, self._journal, self.people = process, journal, people
-        self.figures = Figures()
+        self.figures = CrowdFigures()
         self.alive = True
         loop = asyncio.get_running_loop()
         self.gathered: asyncio.Future[Gathered] = loop.create_future()
@@ -75,7 +75,7 @@ class Member:
         if not self.alive:
             return Compared()
         self.compared = asyncio.get_running_loop().create_future()
-        self.order(Compare(found))
+        self.order(CompareReceipts(found))
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 return await self.compared
@@ -116,7 +116,7 @@ class Member:
         match telling:
             case Gathered():
                 _settle(self.gathered, telling)
-            case Figures():
+            case CrowdFigures():
                 self.figures = telling
             case Compared():
                 _settle(self.compared, telling)
@@ -143,9 +143,9 @@ class Crowd:
         return len(self._members)
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> CrowdFigures:
         """What all of them have counted so far."""
-        return added([self._publishers.figures(), *(member.figures for member in self._members)])
+        return add_figures([self._publishers.figures(), *(member.figures for member in self._members)])
 
     @property
     def missing(self) -> int:
@@ -156,7 +156,7 @@ class Crowd:
         """Takes part while they live: raises UnavailableError when all are gone."""
         await until_one_ends(self._listen(), self._publish())
 
-    async def gathered(self) -> Gathered:
+    async def wait_gathered(self) -> Gathered:
         """Waits until all are ready."""
         parts = [await asyncio.shield(member.gathered) for member in self._members]
         return Gathered(sum(part.people for part in parts), [one for part in parts for one in part.subscriptions])
@@ -176,7 +176,7 @@ class Crowd:
     async def compare(self, found: Mapping[int, Collection[int]]) -> Compared:
         """What they have not got of the executions that found something, by BE subscription."""
         ordered = {be: sorted(executions) for be, executions in found.items()}
-        return united(await asyncio.gather(*(member.compare(ordered) for member in self._members)))
+        return merge_comparisons(await asyncio.gather(*(member.compare(ordered) for member in self._members)))
 
     async def _listen(self) -> None:
         whys = await asyncio.gather(*(self._listen_to(member) for member in self._members))
@@ -185,7 +185,7 @@ class Crowd:
     async def _listen_to(self, member: Member) -> str:
         why = await member.listen(self._hear)
         if any(other.alive for other in self._members):
-            self._hear(Trouble(f"{member.people:,} people are gone with the process that played them: {why}"))
+            self._hear(CrowdTrouble(f"{member.people:,} people are gone with the process that played them: {why}"))
         return why
 
     async def _publish(self) -> None:
@@ -195,7 +195,7 @@ class Crowd:
         # It is the people whose end is the end.
         await asyncio.get_running_loop().create_future()
 
-    def _acknowledged(self, telling: Acknowledged | Trouble) -> None:
+    def _acknowledged(self, telling: Acknowledged | CrowdTrouble) -> None:
         if isinstance(telling, Acknowledged):
             self._order(telling)
         else:
@@ -219,14 +219,14 @@ async def crowd(
     members: list[Member] = []
     try:
         for number in range(parts):
-            share, log = Share(number, parts), logs / f"people-{number + 1}.log"
-            members.append(await _started(plan, share, len(share.people(everybody)), log))
+            share, log = CrowdShare(number, parts), logs / f"people-{number + 1}.log"
+            members.append(await _start(plan, share, len(share.people(everybody)), log))
         yield Crowd(plan, members, hear)
     finally:
         await asyncio.gather(*(member.dismiss() for member in members))
 
 
-async def _started(plan: CrowdPlan, share: Share, people: int, log: Path) -> Member:
+async def _start(plan: CrowdPlan, share: CrowdShare, people: int, log: Path) -> Member:
     journal = Journal(log)
     words = (msgspec.json.encode(words).decode() for words in (plan, share))
     with journal.open() as file:

@@ -14,41 +14,41 @@ import msgspec
 from tocsin.crowd.delays import Delays
 
 
-class Message(msgspec.Struct, frozen=True, tag_field="type"):
+class CrowdMessage(msgspec.Struct, frozen=True, tag_field="type"):
     """Base of all messages."""
 
 
-class Begin(Message, frozen=True, tag="begin"):
+class Begin(CrowdMessage, frozen=True, tag="begin"):
     """Live: second 0 of the world is at this time."""
 
     at: float
 
 
-class Acknowledged(Message, frozen=True, tag="acknowledged"):
+class Acknowledged(CrowdMessage, frozen=True, tag="acknowledged"):
     """These reports were acknowledged at this time: whoever is told of one waited since then."""
 
     reports: list[str]
     at: float
 
 
-class Hush(Message, frozen=True, tag="hush"):
+class Hush(CrowdMessage, frozen=True, tag="hush"):
     """Publish nothing more, and neither come nor go. What comes is still received."""
 
 
-class Compare(Message, frozen=True, tag="compare"):
+class CompareReceipts(CrowdMessage, frozen=True, tag="compare"):
     """Asks for :class:`Compared`: what the data cluster has found, by BE subscription."""
 
     found: dict[int, list[int]]
 
 
-class Gathered(Message, frozen=True, tag="gathered"):
+class Gathered(CrowdMessage, frozen=True, tag="gathered"):
     """All are ready who could come. ``subscriptions`` has the number of the BE subscription of each that they hold."""
 
     people: int
     subscriptions: list[int]
 
 
-class Heard(Message, frozen=True, tag="heard"):
+class Heard(CrowdMessage, frozen=True, tag="heard"):
     """One of the notifications that somebody got: how many reports it has, and the gravest of them."""
 
     who: str
@@ -58,7 +58,7 @@ class Heard(Message, frozen=True, tag="heard"):
     gravest: dict[str, Any]
 
 
-class Moved(Message, frozen=True, tag="moved"):
+class PersonMoved(CrowdMessage, frozen=True, tag="moved"):
     """Somebody's program went over to another broker, without a gap."""
 
     who: str
@@ -66,7 +66,7 @@ class Moved(Message, frozen=True, tag="moved"):
     after: str
 
 
-class Missed(msgspec.Struct, frozen=True):
+class MissedNotes(msgspec.Struct, frozen=True):
     """Executions that found something for somebody's subscription, and whose notifications never came."""
 
     who: str
@@ -74,7 +74,7 @@ class Missed(msgspec.Struct, frozen=True):
     executions: list[int]
 
 
-class Compared(Message, frozen=True, tag="compared"):
+class Compared(CrowdMessage, frozen=True, tag="compared"):
     """Of ``expected`` notifications, how many never came, some of them named; and the BE subscriptions ever held.
 
     ``absent`` people were not connected, so that nothing is expected of theirs.
@@ -82,7 +82,7 @@ class Compared(Message, frozen=True, tag="compared"):
 
     expected: int = 0
     lost: int = 0
-    missed: list[Missed] = []
+    missed: list[MissedNotes] = []
     subscriptions: list[int] = []
     absent: int = 0
 
@@ -92,13 +92,13 @@ class Compared(Message, frozen=True, tag="compared"):
         return self.expected - self.lost
 
 
-class Trouble(Message, frozen=True, tag="trouble"):
+class CrowdTrouble(CrowdMessage, frozen=True, tag="trouble"):
     """Something a person should see."""
 
     message: str
 
 
-class Figures(Message, frozen=True, tag="figures"):
+class CrowdFigures(CrowdMessage, frozen=True, tag="figures"):
     """All that happened so far, counted.
 
     ``held`` subscriptions were made. ``again`` came again after a logout, whose acknowledgement had not arrived.
@@ -125,20 +125,20 @@ class Figures(Message, frozen=True, tag="figures"):
     lags: Delays = {}
 
 
-Order = Begin | Acknowledged | Hush | Compare
-Telling = Gathered | Heard | Moved | Figures | Compared | Trouble
+Order = Begin | Acknowledged | Hush | CompareReceipts
+Telling = Gathered | Heard | PersonMoved | CrowdFigures | Compared | CrowdTrouble
 
 
-def added(parts: Iterable[Figures]) -> Figures:
+def add_figures(parts: Iterable[CrowdFigures]) -> CrowdFigures:
     """The figures of several processes as those of one."""
-    total: dict[str, Any] = msgspec.structs.asdict(Figures())
+    total: dict[str, Any] = msgspec.structs.asdict(CrowdFigures())
     for part in parts:
         for name, value in msgspec.structs.asdict(part).items():
             total[name] = _sum(total[name], value) if isinstance(value, dict) else total[name] + value
-    return Figures(**total)
+    return CrowdFigures(**total)
 
 
-def united(parts: Iterable[Compared]) -> Compared:
+def merge_comparisons(parts: Iterable[Compared]) -> Compared:
     """What several processes found missing, as if it was one."""
     known = list(parts)
     return Compared(

@@ -53,7 +53,7 @@ def processes(people: int, cores: int) -> int:
     return max(min(math.ceil(people / PER_PROCESS), cores), 1)
 
 
-class Share(msgspec.Struct, frozen=True):
+class CrowdShare(msgspec.Struct, frozen=True):
     """Which of the people a process plays: every ``of``-th, from ``number`` on; so each has some of every kind."""
 
     number: int

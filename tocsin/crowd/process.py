@@ -25,19 +25,19 @@ from tocsin.client.subscription import Subscription
 from tocsin.crowd.messages import (
     Acknowledged,
     Begin,
-    Compare,
+    CompareReceipts,
+    CrowdTrouble,
     Gathered,
     Heard,
     Hush,
     Order,
     Telling,
-    Trouble,
 )
-from tocsin.crowd.person import Person
-from tocsin.crowd.plan import CrowdPlan, Share
-from tocsin.crowd.tally import Tally
-from tocsin.crowd.timetable import Kind, Step, timetable
+from tocsin.crowd.plan import CrowdPlan, CrowdShare
+from tocsin.crowd.tally import CrowdTally
+from tocsin.crowd.timetable import Step, StepKind, timetable
 from tocsin.crowd.visit import Observer
+from tocsin.crowd.visitor import Visitor
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.tasks import until_one_ends
 
@@ -53,17 +53,17 @@ _LONGEST_ORDER: Final = 1 << 28
 _ORDERS: Final = msgspec.json.Decoder(Order)
 
 
-class Process:
+class CrowdProcess:
     """The people of a share of a plan."""
 
-    def __init__(self, plan: CrowdPlan, share: Share, tell: Callable[[Telling], None]) -> None:
+    def __init__(self, plan: CrowdPlan, share: CrowdShare, tell: Callable[[Telling], None]) -> None:
         self._plan, self._share, self._tell = plan, share, tell
-        self._tally = Tally()
+        self._tally = CrowdTally()
         self._world = plan.world(datetime.now(UTC))
         self._numbers = share.people(len(self._world.subscribers))
         observer = Observer(self._tally, tell, self._hear)
         names = [self._world.subscribers[number] for number in self._numbers]
-        self._people = [Person(name, plan.coordinator, observer) for name in names]
+        self._people = [Visitor(name, plan.coordinator, observer) for name in names]
         self._where: list[dict[str, Any]] = next(self._world.locations(self._numbers))
         self._heard_at = 0.0
         self._living: list[asyncio.Task[None]] = []
@@ -91,7 +91,7 @@ class Process:
             case Hush():
                 for task in self._living:
                     task.cancel()
-            case Compare(found):
+            case CompareReceipts(found):
                 self._tell(self._tally.figures())
                 there = {person.name: person.numbers for person in self._people if person.there}
                 self._tell(self._tally.compare(found, there))
@@ -100,7 +100,7 @@ class Process:
         door = asyncio.Semaphore(max(AT_ONCE // self._share.of, 1))
         wanted = _by_person(self._world.interests()) if self._plan.seconds is None else {}
 
-        async def come(person: Person, place: Place) -> bool:
+        async def come(person: Visitor, place: Place) -> bool:
             async with door:
                 return await self._come(person, place, wanted.get(person.name, []))
 
@@ -113,7 +113,7 @@ class Process:
         # It is the orders that end everything.
         await asyncio.get_running_loop().create_future()
 
-    async def _come(self, person: Person, place: Place, wanted: list[Interest]) -> bool:
+    async def _come(self, person: Visitor, place: Place, wanted: list[Interest]) -> bool:
         """Whether somebody has come. On a busy machine some may not, and the others go on without them."""
         try:
             await person.register()
@@ -124,7 +124,7 @@ class Process:
         except UnreachableError:
             raise
         except UnavailableError as error:
-            self._tell(Trouble(f"{person.name} could not come: {error}"))
+            self._tell(CrowdTrouble(f"{person.name} could not come: {error}"))
             return False
         return True
 
@@ -147,7 +147,7 @@ class Process:
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Nothing that goes wrong here is to pass for something that the system did not do."""
         if not task.cancelled() and (error := task.exception()):
-            self._tell(Trouble(f"a fault in the load generator: {type(error).__name__}: {error}"))
+            self._tell(CrowdTrouble(f"a fault in the load generator: {type(error).__name__}: {error}"))
 
     async def _walk(self, began: float) -> None:
         """The world in its own time: each second of it once that second has come."""
@@ -165,25 +165,25 @@ class Process:
         until = None if self._plan.seconds is None else round(self._plan.seconds)
         return islice(self._world.locations(self._numbers), 0, until, step)
 
-    async def _follow(self, number: int, person: Person, steps: list[Step], began: float) -> None:
+    async def _follow(self, number: int, person: Visitor, steps: list[Step], began: float) -> None:
         """The timetable of a person; what fails is told, and the next step is tried at its time."""
         for step in steps:
             await _until(began + step.at / self._plan.speed)
             try:
                 await self._do(step, person, _place(self._where[number]))
             except TocsinError as error:
-                self._tell(Trouble(f"{person.name}: {error}"))
+                self._tell(CrowdTrouble(f"{person.name}: {error}"))
 
-    async def _do(self, step: Step, person: Person, place: Place) -> None:
+    async def _do(self, step: Step, person: Visitor, place: Place) -> None:
         match step.kind:
-            case Kind.LOGIN:
+            case StepKind.LOGIN:
                 await person.enter(place)
-            case Kind.LOGOUT:
+            case StepKind.LOGOUT:
                 self._tally.logouts += 1
                 await person.leave()
-            case Kind.SUBSCRIBE if step.interest:
+            case StepKind.SUBSCRIBE if step.interest:
                 await person.subscribe(step.interest)
-            case Kind.UNSUBSCRIBE if step.interest:
+            case StepKind.UNSUBSCRIBE if step.interest:
                 await person.unsubscribe(step.interest)
 
     async def _tick(self) -> None:
@@ -231,7 +231,7 @@ def tell(telling: Telling) -> None:
 def main() -> None:
     """Plays the share, the second argument, of the plan that is the first. What goes wrong is one line on standard
     error."""
-    plan, share = msgspec.json.decode(sys.argv[1], type=CrowdPlan), msgspec.json.decode(sys.argv[2], type=Share)
+    plan, share = msgspec.json.decode(sys.argv[1], type=CrowdPlan), msgspec.json.decode(sys.argv[2], type=CrowdShare)
     # The terminal's Ctrl-C is for whoever started this.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -243,11 +243,11 @@ def main() -> None:
         sys.exit(f"error: {error}")
 
 
-async def _run(plan: CrowdPlan, share: Share) -> None:
+async def _run(plan: CrowdPlan, share: CrowdShare) -> None:
     orders = asyncio.StreamReader(limit=_LONGEST_ORDER)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
-    await Process(plan, share, tell).run(orders)
+    await CrowdProcess(plan, share, tell).run(orders)
 
 
 if __name__ == "__main__":

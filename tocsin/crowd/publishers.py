@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx
 
 from tocsin.crowd.delays import Stopwatch
-from tocsin.crowd.messages import Acknowledged, Figures, Trouble
+from tocsin.crowd.messages import Acknowledged, CrowdFigures, CrowdTrouble
 from tocsin.crowd.plan import CrowdPlan
 from tocsin.local.network import TOKEN
 
@@ -25,14 +25,14 @@ _ANSWER_SECONDS: Final = 60
 class Publishers:
     """The publishers of a plan. ``tell`` hears when reports are acknowledged, and what goes wrong."""
 
-    def __init__(self, plan: CrowdPlan, tell: Callable[[Acknowledged | Trouble], None]) -> None:
+    def __init__(self, plan: CrowdPlan, tell: Callable[[Acknowledged | CrowdTrouble], None]) -> None:
         self._plan, self._tell = plan, tell
         self._late, self._published = Stopwatch(), 0
         self._door = asyncio.Semaphore(_AT_ONCE)
 
-    def figures(self) -> Figures:
+    def figures(self) -> CrowdFigures:
         """What they did."""
-        return Figures(published={REPORTS: self._published}, late=self._late.delays())
+        return CrowdFigures(published={REPORTS: self._published}, late=self._late.delays())
 
     async def live(self, began: float) -> None:
         """Reports what happens, second by second; the first is at ``began`` of the machine's monotonic clock."""
@@ -61,7 +61,7 @@ class Publishers:
             answer = await data.post(f"/feeds/{REPORTS}", json=reports)
             answer.raise_for_status()
         except httpx.HTTPError as error:
-            self._tell(Trouble(f"reports could not be published: {str(error) or type(error).__name__}"))
+            self._tell(CrowdTrouble(f"reports could not be published: {str(error) or type(error).__name__}"))
         else:
             self._published += answer.json()["accepted"]
             self._tell(Acknowledged([report["id"] for report in reports], time.monotonic()))

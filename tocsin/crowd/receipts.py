@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-from tocsin.crowd.messages import Compared, Missed
+from tocsin.crowd.messages import Compared, MissedNotes
 
 _MOST_NAMED: Final = 5
 
@@ -96,7 +96,7 @@ class Receipts:
             owed = receipt.owed(found.get(subscription, ()))
             expected += len(owed)
             if lacking := owed - receipt.executions:
-                missed.append(Missed(who, subscription, sorted(lacking)))
+                missed.append(MissedNotes(who, subscription, sorted(lacking)))
         lost = sum(len(one.executions) for one in missed)
         numbers, absent = (
             {number for _, number in self._receipts},

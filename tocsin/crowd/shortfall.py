@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from tocsin.crowd.delays import within
-from tocsin.crowd.messages import Figures
+from tocsin.crowd.messages import CrowdFigures
 
 # The generator keeps up as long as nearly all is sent this soon after it was due.
 MOST_LATE: Final = 0.5
@@ -34,7 +34,7 @@ class Strain(msgspec.Struct, frozen=True):
         return Strain(self.lag, self.executions - before.executions, self.missed - before.missed)
 
 
-def generator(figures: Figures, processes: int) -> str:
+def generator(figures: CrowdFigures, processes: int) -> str:
     """How late the generator itself was, which no delay of the system has in it."""
     late, lags = figures.late, figures.lags
     return (
@@ -45,7 +45,7 @@ def generator(figures: Figures, processes: int) -> str:
     )
 
 
-def shortfall(figures: Figures, strain: Strain) -> str:
+def shortfall(figures: CrowdFigures, strain: Strain) -> str:
     """A sentence that names the parts that did not keep up; nothing when all did."""
     said = []
     late = within(figures.late, 0.95)

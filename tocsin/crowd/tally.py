@@ -11,7 +11,7 @@ import msgspec
 
 from tocsin.client.note import Note
 from tocsin.crowd.delays import Stopwatch
-from tocsin.crowd.messages import Compared, Figures
+from tocsin.crowd.messages import Compared, CrowdFigures
 from tocsin.crowd.receipts import Order, Receipts
 
 # Of the newest reports it is known when they were acknowledged, and of how many who was told before that was known.
@@ -56,7 +56,7 @@ class Waits:
         _keep_newest(self._unknown, MOST_UNKNOWN)
 
 
-class Tally:
+class CrowdTally:
     """Counts from nothing."""
 
     def __init__(self) -> None:
@@ -92,9 +92,9 @@ class Tally:
         """What is missing of what was found, to those who are there."""
         return self._receipts.compare(found, there)
 
-    def figures(self) -> Figures:
+    def figures(self) -> CrowdFigures:
         """How it stands."""
-        return Figures(
+        return CrowdFigures(
             held=self._held,
             logouts=self.logouts,
             unsubscribed=self.unsubscribed,

@@ -23,7 +23,7 @@ GIVEN_UP: Final = 1 / 10
 GIVING_UP: Final = (9 / 30, 29 / 30)
 
 
-class Kind(Enum):
+class StepKind(Enum):
     """What a person does."""
 
     LOGIN = auto()
@@ -37,7 +37,7 @@ class Step:
     """What a person does ``at`` a second of the run; subscriptions are to ``interest``."""
 
     at: float
-    kind: Kind
+    kind: StepKind
     interest: Interest | None = None
 
 
@@ -45,21 +45,21 @@ def timetable(names: Sequence[str], interests: Sequence[Interest], seconds: floa
     """Everybody's steps in a run of so many seconds, each person's in the order of time."""
     rng = np.random.default_rng([seed, 61])
     steps = {
-        name: [Step(at, Kind.LOGIN)]
+        name: [Step(at, StepKind.LOGIN)]
         for name, at in zip(names, rng.uniform(0, LOGINS * seconds, len(names)).tolist(), strict=True)
     }
     times = rng.uniform(LOGINS * seconds, SUBSCRIPTIONS * seconds, len(interests)).tolist()
     for at, interest in zip(times, interests, strict=True):
-        steps[interest.subscriber].append(Step(at, Kind.SUBSCRIBE, interest))
+        steps[interest.subscriber].append(Step(at, StepKind.SUBSCRIBE, interest))
     absences = {name: _absence(rng, seconds) for name in names if rng.random() < AWAY}
     for name, (left, back) in absences.items():
-        steps[name] += [Step(left, Kind.LOGOUT), Step(back, Kind.LOGIN)]
+        steps[name] += [Step(left, StepKind.LOGOUT), Step(back, StepKind.LOGIN)]
     for interest in interests:
         if rng.random() < GIVEN_UP:
             at = rng.uniform(*GIVING_UP) * seconds
             left, back = absences.get(interest.subscriber, (at, at))
             # Whoever is away does it when back.
-            steps[interest.subscriber].append(Step(back if left <= at < back else at, Kind.UNSUBSCRIBE, interest))
+            steps[interest.subscriber].append(Step(back if left <= at < back else at, StepKind.UNSUBSCRIBE, interest))
     return {name: sorted(theirs, key=lambda step: step.at) for name, theirs in steps.items()}
 
 

@@ -14,8 +14,8 @@ from tocsin.client.note import Note
 from tocsin.client.notices import NoticeKind
 from tocsin.client.subscriber import Subscriber
 from tocsin.client.subscription import Subscription
-from tocsin.crowd.messages import Moved, Trouble
-from tocsin.crowd.tally import Tally
+from tocsin.crowd.messages import CrowdTrouble, PersonMoved
+from tocsin.crowd.tally import CrowdTally
 from tocsin.errors import TocsinError
 
 LOCATIONS: Final = "locations"
@@ -25,8 +25,8 @@ LOCATIONS: Final = "locations"
 class Observer:
     """Who is told what happens to people: it is counted in the tally, some of it is told, and notes are heard."""
 
-    tally: Tally
-    tell: Callable[[Moved | Trouble], None]
+    tally: CrowdTally
+    tell: Callable[[PersonMoved | CrowdTrouble], None]
     hear: Callable[[str, Subscription, Note], None]
 
 
@@ -111,7 +111,7 @@ class Visit:
             async for notice in me.events():
                 if notice.kind is NoticeKind.MOVED:
                     self._tally.moved += 1
-                    self._observer.tell(Moved(self._name, at, notice.url or ""))
+                    self._observer.tell(PersonMoved(self._name, at, notice.url or ""))
                 self._tally.lost_connections += notice.kind is NoticeKind.RECONNECTING
                 at = notice.url or at
         except TocsinError as error:
@@ -119,7 +119,7 @@ class Visit:
 
     def _complain(self, what: str) -> None:
         if not self._over:
-            self._observer.tell(Trouble(what))
+            self._observer.tell(CrowdTrouble(what))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

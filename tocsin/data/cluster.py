@@ -38,7 +38,7 @@ from tocsin.lock import take_lock
 from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.control import Changed, Dropped, Executed, Failing, Notice
-from tocsin.model.histories import DROPPED, Cursor, knows, shared
+from tocsin.model.histories import DROPPED, Cursor, common_execution, knows
 from tocsin.model.messages import (
     ChannelHealth,
     Health,
@@ -162,7 +162,7 @@ class Cluster:
     def compare(self, broker: str, channel: str, known: Cursor) -> None:
         position = self.position(channel)
         history = position.history if position else []
-        common = shared(history, known.incarnation)
+        common = common_execution(history, known.incarnation)
         if not DROPPED < common < known.execution:
             return
         here = f"has only those up to {common}" if knows(history, known.incarnation) else "has never counted so"

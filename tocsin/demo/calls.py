@@ -22,7 +22,7 @@ _ANSWER_SECONDS: Final = 600.0
 _EXECUTIONS: Final = 20
 
 
-class Calls(AbstractAsyncContextManager["Calls"]):
+class DemoCalls(AbstractAsyncContextManager["DemoCalls"]):
     """Calls to two servers. A refusal, or no answer, is an UnavailableError with the server's own words."""
 
     def __init__(self, data: str, coordinator: str) -> None:
@@ -49,12 +49,12 @@ class Calls(AbstractAsyncContextManager["Calls"]):
 
     async def executions(self) -> dict[str, int]:
         """How often each channel has run."""
-        return {item["name"]: item["execution"] for item in await self._listed("channels")}
+        return {item["name"]: item["execution"] for item in await self._list("channels")}
 
     async def strain(self) -> Strain:
         """Whether the data cluster keeps up."""
         health = msgspec.json.decode(await self._call("GET", f"{self._data}/health"), type=Health)
-        channels = await self._listed("channels")
+        channels = await self._list("channels")
         return Strain(
             max((feed.lag_seconds for feed in health.feeds), default=0.0),
             sum(channel["execution"] for channel in channels),
@@ -88,7 +88,7 @@ class Calls(AbstractAsyncContextManager["Calls"]):
         results = msgspec.json.decode(body, type=ResultsFound).results
         return [(result.be, result.execution) for result in results]
 
-    async def _listed(self, what: str) -> list[dict[str, Any]]:
+    async def _list(self, what: str) -> list[dict[str, Any]]:
         return msgspec.json.decode(await self._call("GET", f"{self._data}/{what}"), type=Listed).items
 
     async def _call(self, method: str, url: str, **options: Any) -> bytes:

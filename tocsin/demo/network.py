@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from tocsin.apps.emergency.ground import Ground
-from tocsin.local.network import Network
+from tocsin.local.network import LocalNetwork
 from tocsin.settings import Settings
 
 # In parts of the city's width and height.
@@ -33,15 +33,15 @@ _DATA: Final = {"rates.window_seconds": 20}
 _BROKER: Final = {"broker.rate_seconds": 20, "broker.report_seconds": 1, "broker.publish_seconds": 0.25}
 
 
-def network(settings: Settings, directory: Path, brokers: int, options: list[str], land: Ground) -> Network:
+def network(settings: Settings, directory: Path, brokers: int, options: list[str], land: Ground) -> LocalNetwork:
     """A network on free ports, with so many brokers, in a city."""
     (west, south), (east, north) = land.low, land.high
     places = [(west + x * (east - west), south + y * (north - south)) for x, y in PLACES.values()]
     own = [{**_BROKER, "broker.place": list(places[number % len(places)])} for number in range(brokers)]
-    return Network(_anywhere(settings), directory, brokers, options, _DATA, _COORDINATOR, own)
+    return LocalNetwork(_anywhere(settings), directory, brokers, options, _DATA, _COORDINATOR, own)
 
 
-def whereabouts(network: Network) -> dict[str, str]:
+def whereabouts(network: LocalNetwork) -> dict[str, str]:
     """Where each broker is, in words."""
     words = list(PLACES)
     return {name: words[number % len(words)] for number, name in enumerate(network.names)}

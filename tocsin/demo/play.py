@@ -11,11 +11,11 @@ from typing import Final
 from tocsin.apps.emergency import APPLICATION, World
 from tocsin.coordinator.answers import NetworkStatus
 from tocsin.crowd.crowd import Crowd
-from tocsin.crowd.messages import Compared, Gathered, Heard, Moved, Trouble
+from tocsin.crowd.messages import Compared, CrowdTrouble, Gathered, Heard, PersonMoved
 from tocsin.crowd.shortfall import Strain
 from tocsin.demo import summary
-from tocsin.demo.calls import Calls
-from tocsin.demo.screen import Screen
+from tocsin.demo.calls import DemoCalls
+from tocsin.demo.screen import DemoScreen
 from tocsin.demo.verdict import insist
 from tocsin.errors import UnavailableError
 from tocsin.local.running import told
@@ -31,7 +31,7 @@ _LOOK_SECONDS: Final = 5
 _MOST_TROUBLE: Final = 10
 
 
-async def create(calls: Calls, world: World, screen: Screen) -> None:
+async def create(calls: DemoCalls, world: World, screen: DemoScreen) -> None:
     """Creates the application, loads the shelters, and holds balancing off."""
     with screen.waiting("Creating the emergency application"):
         outcomes = await calls.apply(APPLICATION.read_bytes())
@@ -46,7 +46,7 @@ class Play:
     What can go wrong: the network does (UnavailableError), or its verdict is not clean (WrongError, when all is shown).
     """
 
-    def __init__(self, calls: Calls, screen: Screen, ended: asyncio.Event) -> None:
+    def __init__(self, calls: DemoCalls, screen: DemoScreen, ended: asyncio.Event) -> None:
         self._calls, self._screen, self._ended = calls, screen, ended
         self._strain = Strain()
         self._moves: Counter[tuple[str, str]] = Counter()
@@ -60,7 +60,7 @@ class Play:
         await until_one_ends(crowd.watch(), self._direct(seconds))
 
     async def _direct(self, seconds: int | None) -> None:
-        gathering = asyncio.ensure_future(self._crowd.gathered())
+        gathering = asyncio.ensure_future(self._crowd.wait_gathered())
         with self._screen.waiting("Connecting the people"):
             await until_one_ends(_done(gathering), told(self._ended))
         if self._ended.is_set():
@@ -131,7 +131,7 @@ class Play:
         self._screen.say()
         with self._screen.waiting("Waiting for what is on its way, and comparing it with what was found"):
             found = await self._calls.found(first, last)
-            compared = await self._settled(found)
+            compared = await self._settle(found)
         await self._look()
         figures = self._crowd.figures
         self._screen.say()
@@ -144,7 +144,7 @@ class Play:
         self._screen.say()
         insist(compared, figures)
 
-    async def _settled(self, found: dict[int, frozenset[int]]) -> Compared:
+    async def _settle(self, found: dict[int, frozenset[int]]) -> Compared:
         deadline = asyncio.get_running_loop().time() + SETTLE_SECONDS
         while True:
             compared = await self._crowd.compare(found)
@@ -152,14 +152,14 @@ class Play:
                 return compared
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    def hear(self, telling: Heard | Moved | Trouble) -> None:
+    def hear(self, telling: Heard | PersonMoved | CrowdTrouble) -> None:
         """Shows what the people tell."""
         match telling:
             case Heard():
                 self._screen.heard(telling)
-            case Moved(before=before, after=after):
+            case PersonMoved(before=before, after=after):
                 self._moves[before, after] += 1
-            case Trouble(message=message):
+            case CrowdTrouble(message=message):
                 self._trouble(message)
 
     def _trouble(self, message: str) -> None:

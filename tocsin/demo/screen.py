@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.coordinator.answers import NetworkStatus, Proposal
-from tocsin.crowd.messages import Figures, Gathered, Heard
+from tocsin.crowd.messages import CrowdFigures, Gathered, Heard
 from tocsin.demo.board import Board, evenness
-from tocsin.local.screen import Screen as Plain
+from tocsin.local.screen import NetworkScreen
 from tocsin.model.messages import StatementOutcome
 
 _LONGEST_TITLE: Final = 60
@@ -37,7 +37,7 @@ _EXPLANATION: Final = (
 )
 
 
-class Screen(Plain):
+class DemoScreen(NetworkScreen):
     """Prints to a console; on a terminal the brokers stay in view at its bottom.
 
     What people hear is shown while the stage is entered: before, it is what was found in an earlier run.
@@ -104,14 +104,14 @@ class Screen(Plain):
             f"{heard.rows:>3} new  ",
             (subscription(heard), "cyan"),
             "  ",
-            described(heard.gravest),
+            describe(heard.gravest),
         )
         if self._live:
             self.console.print(line, no_wrap=True, overflow="ellipsis")
         else:
             self.console.print(line, soft_wrap=True)
 
-    def look(self, second: int, status: NetworkStatus, figures: Figures, remark: str) -> None:
+    def look(self, second: int, status: NetworkStatus, figures: CrowdFigures, remark: str) -> None:
         """How it stands, once in a second."""
         told = count(figures.notifications, "notification")
         line = Text(f"── {second} s: {evenness(status)}; {told}; {remark}", style="bold")
@@ -149,7 +149,7 @@ def subscription(heard: Heard) -> str:
     return f"{heard.channel}({', '.join(values)})"
 
 
-def described(row: Row) -> str:
+def describe(row: Row) -> str:
     """A report in a few words: what it is, how far away, which shelters are near."""
     words = str(row["message"] or "").partition(":")[0][:_LONGEST_TITLE] or f"report {row['id']}"
     if row.get("distance") is not None:

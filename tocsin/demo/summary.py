@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tocsin.coordinator.answers import NetworkStatus
 from tocsin.crowd.delays import within
-from tocsin.crowd.messages import Compared, Figures
+from tocsin.crowd.messages import Compared, CrowdFigures
 from tocsin.crowd.shortfall import Strain, generator, shortfall
 from tocsin.demo.board import kilo
 
@@ -25,7 +25,7 @@ def balance(before: NetworkStatus, after: NetworkStatus) -> Table:
     return table
 
 
-def delivery(second: int, figures: Figures, compared: Compared) -> list[Text]:
+def delivery(second: int, figures: CrowdFigures, compared: Compared) -> list[Text]:
     """What was published and delivered, in sentences."""
     published = figures.published
     said = [
@@ -49,7 +49,7 @@ def delivery(second: int, figures: Figures, compared: Compared) -> list[Text]:
     return [Text(sentence) for sentence in said]
 
 
-def effort(figures: Figures, processes: int, missing: int, strain: Strain) -> list[Text]:
+def effort(figures: CrowdFigures, processes: int, missing: int, strain: Strain) -> list[Text]:
     """How the load generator and the machine did: whether what was measured can be blamed on the system."""
     gone = f"{missing:,} people were lost with the processes that played them; nothing above is about them."
     warnings = [gone if missing else "", shortfall(figures, strain)]

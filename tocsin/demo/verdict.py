@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.crowd.messages import Compared, Figures
+from tocsin.crowd.messages import Compared, CrowdFigures
 from tocsin.errors import TocsinError
 
 
@@ -12,7 +12,7 @@ class WrongError(TocsinError):
     code = "wrong"
 
 
-def insist(compared: Compared, figures: Figures) -> None:
+def insist(compared: Compared, figures: CrowdFigures) -> None:
     """Raises WrongError unless everybody got everything, once and in order."""
     if compared.lost or figures.duplicates or figures.disordered:
         raise WrongError(

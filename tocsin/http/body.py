@@ -49,7 +49,7 @@ async def save(request: Request, path: Path, most: int) -> None:
         raise StorageError(f"the file could not be stored: {error.strerror}; nothing was loaded") from None
 
 
-def decoded(text: bytes | str, type_: type[T]) -> T:
+def decode(text: bytes | str, type_: type[T]) -> T:
     """JSON text from outside as a struct; InvalidError says which field is wrong, and how."""
     try:
         return msgspec.json.decode(text, type=type_)

@@ -58,7 +58,7 @@ def failure(error: Exception, outcomes: list[StatementOutcome] | None = None) ->
     return answer(Failure(told), status(error), _headers(error))
 
 
-def unrouted(request: Request, error: Exception) -> Response:
+def no_such_call(request: Request, error: Exception) -> Response:
     """The answer to a call that does not exist."""
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})

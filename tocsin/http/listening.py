@@ -20,7 +20,7 @@ import uvicorn
 from tocsin.errors import StorageError, UnavailableError
 from tocsin.http.accepting import Acceptor
 from tocsin.http.doorway import HEAD_SECONDS, Doorways
-from tocsin.http.websocket import WebSocket
+from tocsin.http.websocket import ServerWebSocket
 from tocsin.log import get_logger
 
 log = get_logger(__name__)
@@ -91,7 +91,7 @@ def config(app: Any, doorways: Doorways, **more: Any) -> uvicorn.Config:
     """How Uvicorn serves an application here; ``more`` are further settings of Uvicorn's."""
     settings: dict[str, Any] = {
         "http": doorways.protocol,
-        "ws": WebSocket,
+        "ws": ServerWebSocket,
         # Results are compressible, but brokers are near and there is no core to spare for it.
         "ws_per_message_deflate": False,
         "lifespan": "off",
@@ -116,7 +116,7 @@ def note_address(directory: Path, url: str) -> None:
         raise StorageError(f"the address cannot be written to {directory}: {error.strerror}") from None
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """Uvicorn that says when it listens, bounds what strangers may do, and leaves the process alive when a signal stops
     it. ``stopping`` is awaited before anything is closed."""
 

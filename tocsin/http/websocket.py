@@ -12,7 +12,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 CLOSE_SECONDS: Final = 2.0
 
 
-class WebSocket(WebSocketsSansIOProtocol):
+class ServerWebSocket(WebSocketsSansIOProtocol):
     """Uvicorn's, but cut off when a peer does not take the last bytes.
 
     Uvicorn closes a transport and waits until it is empty. A peer that is alive and does not read would keep it, with

@@ -42,7 +42,7 @@ class Child:
         self._process: Process | None = None
 
     @property
-    def started(self) -> bool:
+    def was_started(self) -> bool:
         """Whether there was ever a process."""
         return self._process is not None
 
@@ -77,7 +77,7 @@ class Child:
         """Waits until it says that it is ready; raises DidNotStartError, or UnavailableError with its own reason."""
         await self._until(self._healthy)
 
-    async def ended(self) -> str:
+    async def wait(self) -> str:
         """Waits for its end, and says how it was."""
         assert self._process is not None, "not started yet"
         return _ending(await self._process.wait())
@@ -88,7 +88,7 @@ class Child:
             return True
         self._signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(self.ended(), self.part.stop_seconds)
+            await asyncio.wait_for(self.wait(), self.part.stop_seconds)
         except TimeoutError:
             await self.kill()
             return False
@@ -120,7 +120,7 @@ class Child:
 
     async def _pause(self) -> None:
         try:
-            ending = await asyncio.wait_for(self.ended(), _LOOK_SECONDS)
+            ending = await asyncio.wait_for(self.wait(), _LOOK_SECONDS)
         except TimeoutError:
             return
         raise DidNotStartError(self.part.name, ending, self.journal)

@@ -28,7 +28,7 @@ _DATA_READY_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True)
-class Network:
+class LocalNetwork:
     """The parts, their addresses and their settings.
 
     Args:
@@ -119,7 +119,7 @@ class Network:
 
 
 @contextmanager
-def occupied(directory: Path, option: str = "--directory") -> Iterator[None]:
+def occupy(directory: Path, option: str = "--directory") -> Iterator[None]:
     """While entered, nobody else runs a network on this directory, which is made when missing.
 
     ``option`` is the one by which a person chose it. Raises StorageError when it cannot be made, and ConflictError

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tocsin.local.child import DidNotStartError
-from tocsin.local.network import COORDINATOR, DATA, TOKEN, Network
-from tocsin.local.screen import Screen
+from tocsin.local.network import COORDINATOR, DATA, TOKEN, LocalNetwork
+from tocsin.local.screen import NetworkScreen
 from tocsin.local.supervisor import Supervisor
 from tocsin.tasks import until_one_ends
 
@@ -16,7 +16,7 @@ from tocsin.tasks import until_one_ends
 class Running:
     """Runs a network on a screen."""
 
-    def __init__(self, network: Network, screen: Screen) -> None:
+    def __init__(self, network: LocalNetwork, screen: NetworkScreen) -> None:
         self._network, self._screen = network, screen
 
     async def run(self, ended: asyncio.Event, then: Callable[[], Awaitable[Any]]) -> None:
@@ -31,7 +31,7 @@ class Running:
             try:
                 await until_one_ends(self._bring_up(processes), told(ended))
                 if not ended.is_set():
-                    await until_one_ends(processes.watch(), _awaited(then))
+                    await until_one_ends(processes.watch(), _wait(then))
             except DidNotStartError as error:
                 self._last_words(error)
                 raise
@@ -63,5 +63,5 @@ async def told(ended: asyncio.Event) -> None:
     await ended.wait()
 
 
-async def _awaited(then: Callable[[], Awaitable[Any]]) -> None:
+async def _wait(then: Callable[[], Awaitable[Any]]) -> None:
     await then()

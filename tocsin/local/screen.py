@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 
-class Screen:
+class NetworkScreen:
     """Prints to a console; where that is no terminal, plain lines."""
 
     def __init__(self, console: Console) -> None:

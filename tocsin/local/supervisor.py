@@ -80,7 +80,7 @@ class Supervisor:
 
     async def watch(self) -> None:
         """Keeps up what was started, until it is cancelled or a part is given up."""
-        started = [child for child in self.children if child.started]
+        started = [child for child in self.children if child.was_started]
         await until_one_ends(self._read_along(), *(self._keep(child) for child in started))
 
     async def stop(self) -> None:
@@ -95,7 +95,7 @@ class Supervisor:
         failures = 0
         while True:
             began = asyncio.get_running_loop().time()
-            how = await child.ended()
+            how = await child.wait()
             steady = asyncio.get_running_loop().time() - began >= STEADY_SECONDS
             failures = 1 if steady else failures + 1
             if failures > MOST_FAILURES:

@@ -43,12 +43,12 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 History = Sequence[Era]
 
 
-def said(cursor: Cursor) -> int | Cursor:
+def to_wire(cursor: Cursor) -> int | Cursor:
     """A cursor as it is told: the number alone where there is but one incarnation."""
     return cursor if cursor.incarnation else cursor.execution
 
 
-def meant(cursor: int | Cursor, incarnation: str) -> Cursor:
+def from_wire(cursor: int | Cursor, incarnation: str) -> Cursor:
     """A cursor as it was told; a number alone is counted under ``incarnation``."""
     return cursor if isinstance(cursor, Cursor) else Cursor(cursor, incarnation)
 
@@ -68,7 +68,7 @@ def knows(history: History, known: str) -> bool:
     return known == incarnation(history) or any(era.incarnation == known for era in history)
 
 
-def shared(history: History, known: str, before: History = ()) -> int:
+def common_execution(history: History, known: str, before: History = ()) -> int:
     """Up to which execution an incarnation and the present one are the same.
 
     That is 0 for one that is not in the history, and ``DROPPED`` for one whose channel was dropped since. Whoever knows
@@ -83,12 +83,14 @@ def shared(history: History, known: str, before: History = ()) -> int:
     earlier = [place for place, era in enumerate(before) if knows(history, era.incarnation)]
     if not earlier:
         return 0
-    return min([shared(history, before[earlier[-1]].incarnation), *(era.began for era in before[earlier[-1] + 1 :])])
+    return min(
+        [common_execution(history, before[earlier[-1]].incarnation), *(era.began for era in before[earlier[-1] + 1 :])]
+    )
 
 
 def resolve(history: History, cursor: Cursor) -> int:
     """The same cursor in the present history: what is after it is new to whoever has had everything up to it."""
-    return min(cursor.execution, shared(history, cursor.incarnation))
+    return min(cursor.execution, common_execution(history, cursor.incarnation))
 
 
 def since(history: History, known: str) -> list[Era]:

@@ -23,7 +23,7 @@ def fault(name: str) -> str | None:
     return None
 
 
-def repeated(names: Iterable[str]) -> str | None:
+def find_repeated(names: Iterable[str]) -> str | None:
     """The first name that occurs twice, letter case aside as in SQL; None when all differ."""
     seen: set[str] = set()
     for name in names:

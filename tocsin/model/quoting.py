@@ -16,10 +16,10 @@ def shown(value: object) -> str:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, TypeError, RecursionError):
         text = f"a value of type {type(value).__name__}"
-    return shortened(text)
+    return shorten(text)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """The beginning of ``text``, with what cannot be encoded escaped."""
     safe = text.encode("utf-8", "backslashreplace").decode()
     return safe if len(safe) <= _LONGEST_SHOWN else safe[: _LONGEST_SHOWN - 1] + "…"

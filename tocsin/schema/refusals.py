@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from tocsin.errors import InvalidError
 from tocsin.model import names
-from tocsin.model.quoting import shortened, shown
+from tocsin.model.quoting import shorten, shown
 from tocsin.schema.json_types import python_type
 from tocsin.schema.normal import finer_than_microseconds, holds, normaliser
 from tocsin.schema.scalars import mismatch
@@ -78,7 +78,7 @@ def _unknown(path: str, members: Mapping[str, Raw], fields: Fields) -> str | Non
     known = [name for name, _ in fields]
     for name in sorted(members.keys() - known):
         hint = names.suggestion(name, known) or f"; expected are {', '.join(known)}"
-        return f"unknown field '{shortened(path + name)}'{hint}"
+        return f"unknown field '{shorten(path + name)}'{hint}"
     return None
 
 
@@ -99,7 +99,7 @@ def _problem(path: str, type_: ColumnType, value: Raw) -> str | None:
         return _unknown(f"{path}.", members, fields) or _wrong(f"{path}.", members, fields)
     if type_.scalar and _fits(type_, value):
         return None
-    return f"field '{shortened(path)}': {mismatch(type_, _shown(value))}"
+    return f"field '{shorten(path)}': {mismatch(type_, _shown(value))}"
 
 
 def _first(problems: Iterable[str | None]) -> str | None:
@@ -145,4 +145,4 @@ def _is_null(value: bytes | Raw) -> bool:
 
 
 def _shown(value: bytes | Raw) -> str:
-    return shortened(bytes(memoryview(value)[:200]).decode("utf-8", "replace"))
+    return shorten(bytes(memoryview(value)[:200]).decode("utf-8", "replace"))

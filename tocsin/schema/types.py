@@ -202,7 +202,7 @@ class _TypeReader:
         while self._accept(","):
             fields.append(self._field(depth))
         self.expect(">")
-        if twice := names.repeated(field.name for field in fields):
+        if twice := names.find_repeated(field.name for field in fields):
             raise InvalidError(f"field {twice!r} occurs twice in type {self._text[:80]!r}")
         return ColumnType(Kind.STRUCT, fields=tuple(fields))
 

@@ -102,7 +102,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
         prefix, _, rest = variable.partition("_")
         section, _, name = rest.lower().partition("_")
         if prefix == "TOCSIN" and section in SECTIONS and name and variable.isupper():
-            yield _parsed(f"{section}.{name}", environ[variable], f"environment {variable}")
+            yield _parse(f"{section}.{name}", environ[variable], f"environment {variable}")
 
 
 def _from_flags(overrides: Iterable[str]) -> Iterator[Given]:
@@ -110,10 +110,10 @@ def _from_flags(overrides: Iterable[str]) -> Iterator[Given]:
         dotted, equals, text = override.partition("=")
         if not equals:
             raise SettingsError(f"--set {override} has no value: write it as --set data.port=8801")
-        yield _parsed(dotted.strip(), text, "--set")
+        yield _parse(dotted.strip(), text, "--set")
 
 
-def _parsed(dotted: str, text: str, origin: str) -> Given:
+def _parse(dotted: str, text: str, origin: str) -> Given:
     found = find(dotted)
     whole = found is not None and not found[1]
     return Given(dotted, found[0].parse(text) if found and whole else text, origin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tocsin.model.histories import DROPPED, History, knows, shared
+from tocsin.model.histories import DROPPED, History, common_execution, knows
 from tocsin.simulate.cluster import DataClusterModel
 
 
@@ -40,7 +40,9 @@ class SubscriptionSpan:
 
     def told_of(self, execution: int, history: History) -> bool:
         """Whether it knows that what an execution of the present history found is gone."""
-        return any(gap.first <= execution <= min(gap.last, shared(history, gap.incarnation)) for gap in self.missed)
+        return any(
+            gap.first <= execution <= min(gap.last, common_execution(history, gap.incarnation)) for gap in self.missed
+        )
 
 
 class Diary:
@@ -188,8 +190,8 @@ def _begun(span: SubscriptionSpan, cluster: DataClusterModel) -> list[int]:
     """
     channel = cluster.words[span.be][0]
     history, before = cluster.histories.get(channel, []), cluster.eras.get((channel, span.incarnation), [])
-    known = shared(history, span.incarnation, before)
-    begun = {min(span.since, each) for each in (known, shared(history, span.incarnation))}
+    known = common_execution(history, span.incarnation, before)
+    begun = {min(span.since, each) for each in (known, common_execution(history, span.incarnation))}
     if not all(knows(history, under) for under in span.under):
         begun.add(0)
     return sorted(begun - {DROPPED}, reverse=True) or [DROPPED]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from tocsin.apps.emergency.city import EAST, HEIGHT, WIDTH, City, district
-from tocsin.apps.emergency.people import Crowd, Movement
+from tocsin.apps.emergency.people import Movement, Population
 from tocsin.apps.emergency.roads import Floats
 from tocsin.apps.emergency.shelters import shelters
 from tocsin.apps.emergency.traces import Traces
@@ -72,7 +72,7 @@ def ground(
     city = City.from_wkt(roads) if roads else City.from_seed(seed)
     raised = shelters(city, seed, built)
     if trace is None:
-        crowd = Crowd(city.roads, seed, people=subscribers or PEOPLE, publishers=publishers)
+        crowd = Population(city.roads, seed, people=subscribers or PEOPLE, publishers=publishers)
         places = city.roads.points if roads else np.array([[0.0, 0.0], [WIDTH, HEIGHT]])
         return _ground(crowd, len(crowd.people), city.districts(), raised, places)
     recorded = Traces(trace)

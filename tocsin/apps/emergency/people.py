@@ -53,7 +53,7 @@ class Movement(Protocol):
         """
 
 
-class Crowd:
+class Population:
     """The seeded movement: people on foot (p…), by car (c…), and publishers (e…), numbered through. It never ends."""
 
     def __init__(self, roads: Roads, seed: int, *, people: int = 400, publishers: int = 8) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from tocsin.balance.planners.planner import Planner
 from tocsin.balance.policies import planner as planner_of
 from tocsin.bench.balance import targets
-from tocsin.bench.balance.peer import Peer
+from tocsin.bench.balance.mtkahypar import MtKaHyPar
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Case:
 
     def made(self) -> Planner:
         """The planner."""
-        return Peer() if self.planner == Peer.name else planner_of(self.planner, **self.settings)
+        return MtKaHyPar() if self.planner == MtKaHyPar.name else planner_of(self.planner, **self.settings)
 
 
 BASELINE = Case("gsh")
-PEER = Case(Peer.name)
+PEER = Case(MtKaHyPar.name)
 CASES = (
     BASELINE,
     Case("ldm", {"alpha": 0.05}),

@@ -39,23 +39,23 @@ class Measured(NamedTuple):
         return cls(*(median(values) for values in zip(*several, strict=True)))
 
 
-class Run(NamedTuple):
+class InstanceRun(NamedTuple):
     """All cases on one instance; ``levels`` are the start and the bounds by their names, in multiples of LB1."""
 
     levels: dict[str, float]
     cases: dict[str, Measured]
 
 
-def measured(kind: str, seed: int, cases: Sequence[Case], say: Callable[[str], None]) -> Run:
+def measure_cases(kind: str, seed: int, cases: Sequence[Case], say: Callable[[str], None]) -> InstanceRun:
     """Every case on the instance of a seed."""
     say(f"making {kind} of seed {seed}")
     workload, assignment = generate(kind, seed)
     problem = Problem(workload, assignment, seed=seed)
     least = spread(workload, HolderSums.of(workload))
-    run = Run(_levels(problem, least), {})
+    run = InstanceRun(_levels(problem, least), {})
     for case in cases:
         say(f"{case.name} on {kind} of seed {seed}")
-        run.cases[case.name] = _measured(case, replace(problem, target=_target(case, kind, run)), least)
+        run.cases[case.name] = _measure(case, replace(problem, target=_target(case, kind, run)), least)
     return run
 
 
@@ -69,7 +69,7 @@ def _levels(problem: Problem, least: float) -> dict[str, float]:
     return levels
 
 
-def _target(case: Case, kind: str, run: Run) -> float | None:
+def _target(case: Case, kind: str, run: InstanceRun) -> float | None:
     if case.targets:
         return case.targets[kind] / run.levels["lower bound"]
     if not case.as_low_as:
@@ -77,7 +77,7 @@ def _target(case: Case, kind: str, run: Run) -> float | None:
     return _AS_LOW * run.cases[case.as_low_as].highest / run.levels["lower bound"]
 
 
-def _measured(case: Case, problem: Problem, least: float) -> Measured:
+def _measure(case: Case, problem: Problem, least: float) -> Measured:
     planner = case.made()
     forget_peak()
     turns: list[float] = []

@@ -9,7 +9,7 @@ from tocsin.balance.model.problem import Problem
 from tocsin.balance.warming import warm_up
 from tocsin.bench.balance import targets
 from tocsin.bench.balance.cases import BASELINE, CASES, PEER, Case
-from tocsin.bench.balance.measured import Measured, Run, measured
+from tocsin.bench.balance.measured import InstanceRun, Measured, measure_cases
 from tocsin.bench.balance.process import one_core
 from tocsin.bench.report import Figure, median
 
@@ -23,18 +23,18 @@ def run(
     cases = [case for case in CASES if case.planner in planners or case is BASELINE] + [PEER] * peer
     for case in cases:
         say(f"warming up {case.name}")
-        yield Figure("warm-up", case.name, _warmed(case), "s")
+        yield Figure("warm-up", case.name, _warm_up(case), "s")
     for kind in kinds:
         concerned = [case for case in cases if case.concerns(kind)]
-        runs = [measured(kind, seed, concerned, say) for seed in seeds]
+        runs = [measure_cases(kind, seed, concerned, say) for seed in seeds]
         yield from _highest(kind, runs)
         middles = {case.name: Measured.middle([run.cases[case.name] for run in runs]) for case in concerned}
-        yield from _moved(kind, middles)
+        yield from _move_figures(kind, middles)
         yield from _seconds(kind, middles)
         yield from _memory(kind, middles)
 
 
-def _warmed(case: Case) -> float:
+def _warm_up(case: Case) -> float:
     workload, assignment = generate("P")
     with one_core():
         return warm_up(
@@ -42,7 +42,7 @@ def _warmed(case: Case) -> float:
         )
 
 
-def _highest(kind: str, runs: Sequence[Run]) -> Iterator[Figure]:
+def _highest(kind: str, runs: Sequence[InstanceRun]) -> Iterator[Figure]:
     group, unit = f"{kind}: highest load", "× LB1"
     for name in runs[0].levels:
         yield Figure(group, name, median([run.levels[name] for run in runs]), unit)
@@ -52,7 +52,7 @@ def _highest(kind: str, runs: Sequence[Run]) -> Iterator[Figure]:
         yield _figure(group, name, value, unit, value / baseline, targets.HIGHEST.get(name, {}).get(kind))
 
 
-def _moved(kind: str, middles: Mapping[str, Measured]) -> Iterator[Figure]:
+def _move_figures(kind: str, middles: Mapping[str, Measured]) -> Iterator[Figure]:
     """Moves against their own bound: no plan that ends as low moves fewer."""
     group = f"{kind}: moved"
     for name, one in middles.items():

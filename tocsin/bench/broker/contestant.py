@@ -1,4 +1,4 @@
-"""What takes part in the fan-out: a server with its crowd, which delivers on demand and counts what arrives."""
+"""What takes part in the fan-out: a server with its subscribers, which delivers on demand and counts what arrives."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import msgspec
 import psutil
 
 from tocsin.bench.broker import websocket
-from tocsin.bench.broker.crowd import Crowd, converse, exactly
 from tocsin.bench.broker.feeder import CHANNEL, Feeder
 from tocsin.bench.broker.network import TOKEN, network
 from tocsin.bench.broker.payloads import payload
-from tocsin.bench.broker.peers.peer import Peer
+from tocsin.bench.broker.peers.peer import PeerServer
 from tocsin.bench.broker.processes import free_port, listens, running, wait_until
 from tocsin.bench.broker.registration import register
+from tocsin.bench.broker.sockets import Sockets, converse, exactly
 from tocsin.bench.broker.subscriber import subscriber
 from tocsin.errors import UnavailableError
 from tocsin.model.subscriber import Note, Notes
@@ -31,7 +31,7 @@ _QUIET: Final = 2.5  # seconds; nats-server's first pings come two seconds after
 Cores = tuple[set[int], set[int]]
 
 
-class Round(msgspec.Struct):
+class FanoutRound(msgspec.Struct):
     """How long a round took, and how much processor time it cost the clients and the server."""
 
     seconds: float
@@ -39,7 +39,7 @@ class Round(msgspec.Struct):
     server: float
 
 
-class Contestant(ABC):
+class FanoutContestant(ABC):
     """One server and its subscribers. What arrives is counted per subscriber, and must be exact.
 
     What can go wrong: the server does not start or is not installed, a subscriber gets something else than it should,
@@ -50,7 +50,7 @@ class Contestant(ABC):
 
     def __init__(self, subscribers: int) -> None:
         self._subscribers = subscribers
-        self._stack, self._crowd = ExitStack(), Crowd()
+        self._stack, self._sockets = ExitStack(), Sockets()
         self._server: psutil.Process
 
     @abstractmethod
@@ -71,43 +71,45 @@ class Contestant(ABC):
 
     def close(self) -> None:
         """Ends everything."""
-        self._crowd.close()
+        self._sockets.close()
         self._stack.close()
 
     def rest(self, seconds: float) -> None:
         """Nothing is asked of it for a while, but its server may want an answer."""
-        self._crowd.attend(seconds)
+        self._sockets.attend(seconds)
 
     def check(self, count: int) -> None:
         """One round in which everything is looked at."""
         self.publish(count)
-        wrong = [got for got in self._crowd.collect(self._subscribers * self.size(count)) if not self.right(count, got)]
+        wrong = [
+            got for got in self._sockets.collect(self._subscribers * self.size(count)) if not self.right(count, got)
+        ]
         if wrong:
             raise UnavailableError(f"{self.name} delivered to {len(wrong)} not what was published: {wrong[0][:500]!r}")
 
-    def round(self, count: int) -> Round:
+    def round(self, count: int) -> FanoutRound:
         """Publishes once, and takes the time until the last one has everything."""
         size, server, client = self.size(count), _cpu(self._server), time.process_time()
         began = time.perf_counter()
         self.publish(count)
-        counts = self._crowd.receive(self._subscribers * size)
+        counts = self._sockets.receive(self._subscribers * size)
         seconds = time.perf_counter() - began
         exactly(counts, size)
-        return Round(seconds, time.process_time() - client, _cpu(self._server) - server)
+        return FanoutRound(seconds, time.process_time() - client, _cpu(self._server) - server)
 
     def reading(self, count: int, wait: float) -> float:
         """How long the clients need to read a round that has arrived after ``wait`` seconds: the least they need."""
         self.publish(count)
-        self._crowd.attend(wait)
+        self._sockets.attend(wait)
         began = time.perf_counter()
-        self._crowd.receive(self._subscribers * self.size(count))
+        self._sockets.receive(self._subscribers * self.size(count))
         return time.perf_counter() - began
 
 
-class Other(Contestant):
+class Other(FanoutContestant):
     """A peer."""
 
-    def __init__(self, subscribers: int, peer: Peer) -> None:
+    def __init__(self, subscribers: int, peer: PeerServer) -> None:
         super().__init__(subscribers)
         self.name, self._peer = peer.name, peer
         self._number = 0
@@ -118,10 +120,10 @@ class Other(Contestant):
         self._server = self._stack.enter_context(running(self._peer.command(port, directory), log, cores[0]))
         wait_until(lambda: listens(port), self._server, log, self.name)
         address = ("127.0.0.1", port)
-        self._crowd.open(address, (self._peer.subscriber(number) for number in range(1, self._subscribers + 1)))
+        self._sockets.open(address, (self._peer.subscriber(number) for number in range(1, self._subscribers + 1)))
         self._publisher = converse(address, self._peer.publisher())
-        self._crowd.listen(self._publisher, lambda buffer: self._publisher.recv_into(buffer) * 0)
-        self._crowd.settle(_QUIET)
+        self._sockets.listen(self._publisher, lambda buffer: self._publisher.recv_into(buffer) * 0)
+        self._sockets.settle(_QUIET)
 
     def publish(self, count: int) -> None:
         self._number += 1
@@ -137,31 +139,31 @@ class Other(Contestant):
         return [payload(one, self._number) for one in range(count)]
 
 
-class Tocsin(Contestant):
+class Tocsin(FanoutContestant):
     """A broker of ours with a real coordinator; what its data cluster finds is scripted."""
 
     name = "Tocsin"
 
     def __init__(self, subscribers: int) -> None:
         super().__init__(subscribers)
-        self._feeder = Feeder(self._crowd, payload)
+        self._feeder = Feeder(self._sockets, payload)
 
     def open(self, directory: Path, cores: Cores) -> None:
-        running_network = network(directory, self._feeder.url, ["bench"], cores, lambda: self._crowd.attend(0.05))
+        running_network = network(directory, self._feeder.url, ["bench"], cores, lambda: self._sockets.attend(0.05))
         net = self._stack.enter_context(running_network)
         self._server = net.brokers["bench"]
-        places = register(self._crowd, net.coordinator, TOKEN, [f"s{number}" for number in range(self._subscribers)])
+        places = register(self._sockets, net.coordinator, TOKEN, [f"s{number}" for number in range(self._subscribers)])
         wanted = [{"kind": kind} for kind in range(MOST)]
         scripts = (subscriber(place.url, place.token, CHANNEL, wanted) for place in places)
-        self._crowd.open(websocket.address(places[0].url), scripts)
-        self._crowd.settle(_QUIET)
+        self._sockets.open(websocket.address(places[0].url), scripts)
+        self._sockets.settle(_QUIET)
 
     def publish(self, count: int) -> None:
         self._feeder.execute(self._feeder.bes[:count])
 
     def size(self, count: int) -> int:
         notes = [Note(be, self._feeder.execution, msgspec.Raw(payload(be, 0))) for be in self._feeder.bes[:count]]
-        return len(websocket.framed(msgspec.json.encode(Notes(notes))))
+        return len(websocket.encode_frame(msgspec.json.encode(Notes(notes))))
 
     def right(self, count: int, got: bytes) -> bool:
         buffer, execution = bytearray(got), self._feeder.execution

@@ -8,24 +8,29 @@ from functools import partial
 from pathlib import Path
 
 from tocsin.bench.broker import targets
-from tocsin.bench.broker.contestant import MOST, Contestant, Cores, Other, Round, Tocsin
+from tocsin.bench.broker.contestant import MOST, Cores, FanoutContestant, FanoutRound, Other, Tocsin
 from tocsin.bench.broker.peers.mosquitto import Mosquitto
 from tocsin.bench.broker.peers.nats import Nats
-from tocsin.bench.broker.peers.peer import Peer
+from tocsin.bench.broker.peers.peer import PeerServer
 from tocsin.bench.broker.peers.redis import Redis
 from tocsin.bench.broker.worker import Worker
 from tocsin.bench.report import Figure, median
 
-PEERS: tuple[Peer, ...] = (Redis(), Nats(), Mosquitto())
+PEERS: tuple[PeerServer, ...] = (Redis(), Nats(), Mosquitto())
 _WARM_UP = 3
 
 
 def fanout(
-    directory: Path, cores: Cores, sizes: Sequence[int], rounds: int, peers: Sequence[Peer], say: Callable[[str], None]
+    directory: Path,
+    cores: Cores,
+    sizes: Sequence[int],
+    rounds: int,
+    peers: Sequence[PeerServer],
+    say: Callable[[str], None],
 ) -> Iterator[Figure]:
     """All contestants take turns, round by round, so that whatever else the machine does hits them alike."""
     for subscribers in sizes:
-        makes: list[tuple[str, Callable[[], Contestant]]] = [(Tocsin.name, partial(Tocsin, subscribers))]
+        makes: list[tuple[str, Callable[[], FanoutContestant]]] = [(Tocsin.name, partial(Tocsin, subscribers))]
         makes += [(peer.name, partial(Other, subscribers, peer)) for peer in peers]
         with ExitStack() as stack:
             workers = {}
@@ -35,13 +40,13 @@ def fanout(
                 own.mkdir()
                 workers[name] = stack.enter_context(Worker(make, own, cores))
             for count in (MOST, 1):
-                yield from _measured(workers, subscribers, count, rounds, say)
+                yield from _measure(workers, subscribers, count, rounds, say)
 
 
-def _measured(
+def _measure(
     workers: dict[str, Worker], subscribers: int, count: int, rounds: int, say: Callable[[str], None]
 ) -> Iterator[Figure]:
-    measured: dict[str, list[Round]] = {name: [] for name in workers}
+    measured: dict[str, list[FanoutRound]] = {name: [] for name in workers}
     for worker in workers.values():
         worker.check(count)
     for turn in range(_WARM_UP + rounds):
@@ -79,5 +84,5 @@ def _against(group: str, count: int, rates: dict[str, float]) -> Iterator[Figure
         yield Figure(group, Tocsin.name, ours, "deliveries/s", ratio, name, said, ratio >= target if target else None)
 
 
-def _rate(deliveries: int, rounds: Sequence[Round]) -> float:
+def _rate(deliveries: int, rounds: Sequence[FanoutRound]) -> float:
     return deliveries / median([one.seconds for one in rounds])

@@ -11,7 +11,7 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from tocsin.bench.broker.crowd import Crowd
+from tocsin.bench.broker.sockets import Sockets
 from tocsin.model import control
 from tocsin.model.messages import Result
 
@@ -28,15 +28,15 @@ _REQUEST: Final = msgspec.json.Decoder[control.Request](control.Request)
 class Feeder:
     """Serves brokers from within a crowd's loop. ``payload`` makes what an execution finds for a BE subscription."""
 
-    def __init__(self, crowd: Crowd, payload: Callable[[int, int], bytes]) -> None:
-        self._crowd, self._payload = crowd, payload
+    def __init__(self, sockets: Sockets, payload: Callable[[int, int], bytes]) -> None:
+        self._sockets, self._payload = sockets, payload
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.execution = FIRST
         self._found: dict[int, frozenset[int]] = {}
         self._bes: set[int] = set()
-        self._brokers: list[Conversation] = []
-        crowd.listen(self._listener, self._accept)
+        self._brokers: list[FeederConnection] = []
+        sockets.listen(self._listener, self._accept)
 
     @property
     def bes(self) -> list[int]:
@@ -67,7 +67,7 @@ class Feeder:
             case control.Ping(id):
                 return control.Pong(id)
 
-    def gone(self, broker: Conversation) -> None:
+    def gone(self, broker: FeederConnection) -> None:
         """A broker has hung up."""
         if broker in self._brokers:
             self._brokers.remove(broker)
@@ -88,19 +88,19 @@ class Feeder:
     def _accept(self, buffer: memoryview) -> int:  # noqa: ARG002
         one, _ = self._listener.accept()
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        conversation = Conversation(self, self._crowd, one)
+        conversation = FeederConnection(self, self._sockets, one)
         self._brokers.append(conversation)
         return 0
 
 
-class Conversation:
+class FeederConnection:
     """A broker's connection: first it registers by HTTP, on another one it upgrades to a WebSocket."""
 
-    def __init__(self, feeder: Feeder, crowd: Crowd, one: socket.socket) -> None:
-        self._feeder, self._crowd, self._socket = feeder, crowd, one
+    def __init__(self, feeder: Feeder, sockets: Sockets, one: socket.socket) -> None:
+        self._feeder, self._sockets, self._socket = feeder, sockets, one
         self._protocol = ServerProtocol(max_size=None)
         self.attached: set[int] = set()
-        crowd.listen(one, self._take)
+        sockets.listen(one, self._take)
 
     def send(self, message: control.ControlMessage) -> None:
         """Tells the broker."""
@@ -139,5 +139,5 @@ class Conversation:
 
     def _end(self) -> None:
         """The broker has hung up; it dials again."""
-        self._crowd.dismiss(self._socket)
+        self._sockets.dismiss(self._socket)
         self._feeder.gone(self)

@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from tocsin.bench.broker import targets
-from tocsin.bench.broker.crowd import Crowd
 from tocsin.bench.broker.network import TOKEN, network
 from tocsin.bench.broker.registration import register
-from tocsin.bench.broker.traveller import Traveller, subscribed
+from tocsin.bench.broker.sockets import Sockets
+from tocsin.bench.broker.traveller import Traveller, await_subscriptions
 from tocsin.bench.data.latency import APPLICATION
-from tocsin.bench.data.server import Server
+from tocsin.bench.data.server import BenchServer
 from tocsin.bench.report import Figure, quantile
 from tocsin.model.subscriber import Note
 
@@ -37,10 +37,10 @@ class _Row(msgspec.Struct):
 _ROWS: Final = msgspec.json.Decoder[list[_Row]](list[_Row])
 
 
-class Publications:
+class TimedPublications:
     """When records were published and how long each took to everybody who wanted it; all in one clock."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: BenchServer) -> None:
         self._server = server
         self._at: dict[str, float] = {}
         self._acknowledged: dict[str, float] = {}
@@ -93,28 +93,28 @@ def latency(directory: Path, subscribers: int, seconds: float, say: Callable[[st
     each, everywhere = subscribers // _KINDS, os.sched_getaffinity(0)
     say("starting the data cluster")
     with (
-        closing(Crowd()) as crowd,
-        Server(directory / "data") as server,
-        network(directory, server.url, ["bench"], (everywhere, everywhere), lambda: crowd.attend(0.05)) as net,
+        closing(Sockets()) as sockets,
+        BenchServer(directory / "data") as server,
+        network(directory, server.url, ["bench"], (everywhere, everywhere), lambda: sockets.attend(0.05)) as net,
     ):
         server.apply(APPLICATION)
-        publications = Publications(server)
-        places = register(crowd, net.coordinator, TOKEN, [f"s{number}" for number in range(subscribers)])
+        publications = TimedPublications(server)
+        places = register(sockets, net.coordinator, TOKEN, [f"s{number}" for number in range(subscribers)])
         people = [
-            Traveller(crowd, place.url, place.token, _CHANNEL, [{"event": f"e{n % _KINDS}"}], publications.arrived)
+            Traveller(sockets, place.url, place.token, _CHANNEL, [{"event": f"e{n % _KINDS}"}], publications.arrived)
             for n, place in enumerate(places)
         ]
-        subscribed(crowd, people)
+        await_subscriptions(sockets, people)
         say(f"publishing {_KINDS * _RATE} records a second for {_WARM_SECONDS + seconds:.0f} s")
         publisher = threading.Thread(target=publications.publish, args=(_WARM_SECONDS + seconds,), daemon=True)
         publisher.start()
         deadline = time.monotonic() + _WARM_SECONDS + seconds + _PATIENCE
         while publisher.is_alive() or (publications.missing(each) and time.monotonic() < deadline):
-            crowd.attend(0.2)
+            sockets.attend(0.2)
     yield from _figures(publications, subscribers, each)
 
 
-def _figures(publications: Publications, subscribers: int, each: int) -> Iterator[Figure]:
+def _figures(publications: TimedPublications, subscribers: int, each: int) -> Iterator[Figure]:
     measured = publications.late(_WARM_SECONDS)
     delays = [delay for one in measured for delay in one]
     group = f"publisher to {subscribers} subscribers, continuous channel, {_KINDS * _RATE} records/s"

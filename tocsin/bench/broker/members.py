@@ -10,11 +10,11 @@ from typing import Final
 
 from tocsin.bench.broker import targets, websocket
 from tocsin.bench.broker.contestant import Cores
-from tocsin.bench.broker.crowd import Crowd
 from tocsin.bench.broker.feeder import CHANNEL, Feeder
 from tocsin.bench.broker.network import TOKEN, network
 from tocsin.bench.broker.payloads import payload
 from tocsin.bench.broker.registration import register
+from tocsin.bench.broker.sockets import Sockets
 from tocsin.bench.broker.subscriber import subscriber
 from tocsin.bench.report import Figure
 
@@ -26,16 +26,16 @@ _KINDS: Final = 1000
 def members(directory: Path, cores: Cores, subscribers: int, say: Callable[[str], None]) -> Iterator[Figure]:
     """All come at once, as after a broker's restart."""
     with ExitStack() as stack:
-        crowd = stack.enter_context(closing(Crowd()))
-        feeder = Feeder(crowd, payload)
-        net = stack.enter_context(network(directory, feeder.url, ["bench"], cores, lambda: crowd.attend(0.05)))
+        sockets = stack.enter_context(closing(Sockets()))
+        feeder = Feeder(sockets, payload)
+        net = stack.enter_context(network(directory, feeder.url, ["bench"], cores, lambda: sockets.attend(0.05)))
         empty = net.memory("bench")
         say(f"registering {subscribers:,} subscribers")
-        places = register(crowd, net.coordinator, TOKEN, [f"s{number}" for number in range(subscribers)])
+        places = register(sockets, net.coordinator, TOKEN, [f"s{number}" for number in range(subscribers)])
         say(f"logging in {subscribers:,} subscribers with {_EACH} subscriptions each")
         scripts = [subscriber(place.url, place.token, CHANNEL, _wanted(number)) for number, place in enumerate(places)]
         began = time.perf_counter()
-        crowd.open(websocket.address(places[0].url), scripts)
+        sockets.open(websocket.address(places[0].url), scripts)
         seconds = time.perf_counter() - began
         each = (net.memory("bench") - empty) / subscribers / 1024
     group = f"{subscribers:,} subscribers with {_EACH} subscriptions each"

@@ -19,7 +19,7 @@ TOKEN: Final = "demo"
 _PROGRAM: Final = (sys.executable, "-m", "tocsin", "--set", "log.level=warning")
 
 
-class Network:
+class BenchNetwork:
     """A running network; ``brokers`` are their processes by their names."""
 
     def __init__(self, coordinator: str, brokers: dict[str, psutil.Process], relay: Relay | None) -> None:
@@ -51,7 +51,7 @@ def network(
     cores: tuple[set[int], set[int]],
     attend: Callable[[], object],
     relayed: bool = False,
-) -> Iterator[Network]:
+) -> Iterator[BenchNetwork]:
     """Starts a coordinator and brokers; brokers have the first cores, the coordinator the others.
 
     ``data`` is the data cluster's URL and ``attend`` is called while brokers connect to it. What brokers and
@@ -74,9 +74,9 @@ def network(
             listening = free_port()
             command = _broker(name, listening, relay.url if relay else url, data)
             started[name] = stack.enter_context(running(command, log, brokers))
-            ready = partial(_attended, attend, f"http://127.0.0.1:{listening}")
+            ready = partial(_attend, attend, f"http://127.0.0.1:{listening}")
             wait_until(ready, started[name], log, f"broker {name}")
-        yield Network(url, started, relay)
+        yield BenchNetwork(url, started, relay)
 
 
 def _broker(name: str, port: int, coordinator: str, data: str) -> list[str]:
@@ -86,7 +86,7 @@ def _broker(name: str, port: int, coordinator: str, data: str) -> list[str]:
     return [*_PROGRAM, *_set([f"broker.{key}={value}" for key, value in (settings | more).items()]), "broker"]
 
 
-def _attended(attend: Callable[[], object], url: str) -> bool:
+def _attend(attend: Callable[[], object], url: str) -> bool:
     attend()
     return _healthy(url)
 

@@ -50,7 +50,7 @@ def kept_to(cores: set[int]) -> Iterator[None]:
 def running(command: Sequence[str], log: Path, cores: set[int]) -> Iterator[psutil.Process]:
     """A program, ended when the block ends."""
     with log.open("ab") as output, kept_to(cores):
-        process = subprocess.Popen([installed(command[0]), *command[1:]], stdout=output, stderr=output)
+        process = subprocess.Popen([find_program(command[0]), *command[1:]], stdout=output, stderr=output)
     try:
         yield psutil.Process(process.pid)
     finally:
@@ -62,7 +62,7 @@ def running(command: Sequence[str], log: Path, cores: set[int]) -> Iterator[psut
             process.wait()
 
 
-def installed(program: str) -> str:
+def find_program(program: str) -> str:
     """Where a program is; one that is not there is an InvalidError."""
     path = shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:{_SBIN}")
     if path is None:

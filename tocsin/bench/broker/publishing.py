@@ -23,7 +23,7 @@ from websockets.asyncio.client import connect
 import tocsin
 from tocsin.bench.broker import targets
 from tocsin.bench.broker.contestant import Cores
-from tocsin.bench.broker.scripted import scripted
+from tocsin.bench.broker.scripted import scripted_servers
 from tocsin.bench.report import Figure, quantile
 from tocsin.model.subscriber import Login, Publish
 
@@ -65,8 +65,8 @@ def publishing(cores: Cores, people: int, seconds: float, say: Callable[[str], N
 
 
 def _spent(enter: Enter, cores: Cores, people: int, seconds: float) -> Spent:
-    with scripted(cores[0]) as port, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_measured(partial(enter, port), people, seconds))
+    with scripted_servers(cores[0]) as port, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_measure(partial(enter, port), people, seconds))
 
 
 def _figures(ours: Spent, bare: Spent, people: int) -> Iterator[Figure]:
@@ -78,7 +78,7 @@ def _figures(ours: Spent, bare: Spent, people: int) -> Iterator[Figure]:
     yield Figure(group, "publications sent later than they were due, p99", 1e3 * quantile(ours.late, 0.99), "ms")
 
 
-async def _measured(enter: Callable[[int], AbstractAsyncContextManager[Say]], people: int, seconds: float) -> Spent:
+async def _measure(enter: Callable[[int], AbstractAsyncContextManager[Say]], people: int, seconds: float) -> Spent:
     async with AsyncExitStack() as stack:
         door = asyncio.Semaphore(_AT_ONCE)
 

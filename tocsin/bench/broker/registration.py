@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tocsin.bench.broker.crowd import Crowd, Script
+from tocsin.bench.broker.sockets import Script, Sockets
 from tocsin.errors import UnavailableError
 
 _CONNECTIONS = 32
@@ -21,14 +21,14 @@ class Place(msgspec.Struct):
     url: str
 
 
-def register(crowd: Crowd, coordinator: str, token: str, names: Sequence[str]) -> list[Place]:
-    """Registers all, as an operator, and asks for each one's broker. Whom the crowd listens to is served meanwhile."""
+def register(sockets: Sockets, coordinator: str, token: str, names: Sequence[str]) -> list[Place]:
+    """Registers all, as an operator, and asks for each one's broker. Whom the sockets listen to is served meanwhile."""
     found: dict[str, Place] = {}
     host, port = urlsplit(coordinator).hostname or "", urlsplit(coordinator).port or 80
     waiting = iter(names)
     scripts = [_conversation(f"{host}:{port}", token, waiting, found) for _ in range(_CONNECTIONS)]
-    for one in crowd.open((host, port), scripts):
-        crowd.dismiss(one)
+    for one in sockets.open((host, port), scripts):
+        sockets.dismiss(one)
     return [found[name] for name in names]
 
 

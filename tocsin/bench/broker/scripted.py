@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 
 from tocsin.bench.broker.processes import kept_to
-from tocsin.bench.broker.websocket import framed
+from tocsin.bench.broker.websocket import encode_frame
 from tocsin.model.subscriber import VERSION, Login, Publish, Published, Request, Welcome
 
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -27,7 +27,7 @@ _END_SECONDS: Final = 10.0
 
 
 @contextmanager
-def scripted(cores: set[int]) -> Iterator[int]:
+def scripted_servers(cores: set[int]) -> Iterator[int]:
     """While entered, it serves on the port that is given, on these cores."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
@@ -42,7 +42,7 @@ def scripted(cores: set[int]) -> Iterator[int]:
         process.join(_END_SECONDS)
 
 
-class Conversation(asyncio.Protocol):
+class ScriptedConnection(asyncio.Protocol):
     """One connection: a question for a broker by HTTP, or a subscriber's WebSocket."""
 
     def __init__(self, port: int) -> None:
@@ -75,7 +75,7 @@ class Conversation(asyncio.Protocol):
         self._open = True
 
     def _answer(self) -> None:
-        for kind, text in _unmasked(self._came):
+        for kind, text in _unmask(self._came):
             if kind == _CLOSE:
                 self._transport.close()
                 return
@@ -86,10 +86,10 @@ class Conversation(asyncio.Protocol):
                 self._say(Published(request.id, len(request.records)))
 
     def _say(self, answer: Welcome | Published) -> None:
-        self._transport.write(framed(msgspec.json.encode(answer)))
+        self._transport.write(encode_frame(msgspec.json.encode(answer)))
 
 
-def _unmasked(buffer: bytearray) -> Iterator[tuple[int, bytes]]:
+def _unmask(buffer: bytearray) -> Iterator[tuple[int, bytes]]:
     """Takes a client's whole frames from the buffer: the kind of each, and what is in it."""
     while len(buffer) >= 2:
         size, start = buffer[1] & 0x7F, 2
@@ -115,7 +115,7 @@ async def _serve(pipe: Connection) -> None:
     """Until the other end of the pipe is closed."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     ports: list[int] = []
-    server = await loop.create_server(lambda: Conversation(ports[0]), "127.0.0.1", 0, backlog=_BACKLOG)
+    server = await loop.create_server(lambda: ScriptedConnection(ports[0]), "127.0.0.1", 0, backlog=_BACKLOG)
     ports.append(server.sockets[0].getsockname()[1])
     loop.add_reader(pipe.fileno(), ended.set)
     pipe.send(ports[0])

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tocsin.bench.broker import websocket
-from tocsin.bench.broker.crowd import Script
+from tocsin.bench.broker.sockets import Script
 from tocsin.errors import UnavailableError
 
 Parameters = dict[str, Any]
@@ -18,7 +18,7 @@ def subscriber(url: str, token: str, channel: str, wanted: Sequence[Parameters])
     """Opens a connection and subscribes to a channel with all these parameters."""
     host, _, path = url.removeprefix("ws://").partition("/")
     buffer = yield websocket.upgrade(f"/{path}", host)
-    while not websocket.upgraded(buffer):
+    while not websocket.take_upgrade(buffer):
         yield b""
     yield websocket.text({"type": "login", "token": token})
     yield from _answers(buffer, "welcome", 1)

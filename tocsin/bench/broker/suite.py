@@ -10,7 +10,7 @@ from tocsin.bench.broker.fanout import PEERS, fanout
 from tocsin.bench.broker.latency import latency
 from tocsin.bench.broker.members import members
 from tocsin.bench.broker.migration import migration
-from tocsin.bench.broker.processes import apart, check_files, installed
+from tocsin.bench.broker.processes import apart, check_files, find_program
 from tocsin.bench.broker.publishing import publishing
 from tocsin.bench.report import Figure
 
@@ -25,7 +25,7 @@ def run(
     if "fanout" in parts:
         check_files(max(sizes))
         for peer in PEERS if peers else ():
-            installed(peer.program)
+            find_program(peer.program)
     if "members" in parts:
         check_files(MEMBERS)
     if "publishing" in parts:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from tocsin.bench.broker.contestant import Cores
-from tocsin.bench.broker.crowd import Crowd
 from tocsin.bench.broker.feeder import BES, CHANNEL, Feeder
-from tocsin.bench.broker.network import TOKEN, Network, network
+from tocsin.bench.broker.network import TOKEN, BenchNetwork, network
 from tocsin.bench.broker.payloads import payload
 from tocsin.bench.broker.registration import register
-from tocsin.bench.broker.traveller import Traveller, subscribed
+from tocsin.bench.broker.sockets import Sockets
+from tocsin.bench.broker.traveller import Traveller, await_subscriptions
 from tocsin.errors import UnavailableError
 
 PERIOD: Final = 0.1
@@ -26,8 +26,8 @@ _PATIENCE: Final = 120.0
 class Town:
     """Everybody is on one broker at first. Each execution finds something for one subscription of everybody."""
 
-    def __init__(self, crowd: Crowd, feeder: Feeder, net: Network, people: list[Traveller]) -> None:
-        self._crowd, self._feeder, self._network = crowd, feeder, net
+    def __init__(self, sockets: Sockets, feeder: Feeder, net: BenchNetwork, people: list[Traveller]) -> None:
+        self._sockets, self._feeder, self._network = sockets, feeder, net
         self.people = people
         self._executions = self._said = 0
 
@@ -39,7 +39,7 @@ class Town:
 
     def start(self) -> None:
         """Counts from now on, when all that was found is delivered."""
-        self._crowd.attend(2 * PERIOD)
+        self._sockets.attend(2 * PERIOD)
         self._executions, self._said = 0, self._network.said
         for one in self.people:
             one.start()
@@ -57,7 +57,7 @@ class Town:
 
     def wrong(self) -> int:
         """How many did not get exactly what was executed since the start, once all is delivered."""
-        self._crowd.attend(1.0)
+        self._sockets.attend(1.0)
         return sum(one.count != self._executions for one in self.people)
 
     def overhead(self) -> int:
@@ -68,7 +68,7 @@ class Town:
         began = time.perf_counter()
         self._executions += 1
         self._feeder.execute(range(BES + self._executions % _EACH, BES + _KINDS, _EACH))
-        self._crowd.attend(max(began + PERIOD - time.perf_counter(), 0.001))
+        self._sockets.attend(max(began + PERIOD - time.perf_counter(), 0.001))
 
 
 @contextmanager
@@ -76,20 +76,20 @@ def town(directory: Path, cores: Cores, subscribers: int, say: Callable[[str], N
     """Starts everything, and has everybody subscribe on the first broker."""
     names = ["north", "south"]
     with ExitStack() as stack:
-        crowd = stack.enter_context(closing(Crowd()))
-        feeder = Feeder(crowd, payload)
-        running = network(directory, feeder.url, names, cores, lambda: crowd.attend(0.05), relayed=True)
+        sockets = stack.enter_context(closing(Sockets()))
+        feeder = Feeder(sockets, payload)
+        running = network(directory, feeder.url, names, cores, lambda: sockets.attend(0.05), relayed=True)
         net = stack.enter_context(running)
         net.call("PUT", "/balancing", json={"on": False})
         net.call("PUT", "/brokers/south/draining", json={"on": True})
         say(f"registering {subscribers:,} subscribers")
-        places = register(crowd, net.coordinator, TOKEN, [f"s{number}" for number in range(subscribers)])
+        places = register(sockets, net.coordinator, TOKEN, [f"s{number}" for number in range(subscribers)])
         people = [
-            Traveller(crowd, place.url, place.token, CHANNEL, _wanted(number)) for number, place in enumerate(places)
+            Traveller(sockets, place.url, place.token, CHANNEL, _wanted(number)) for number, place in enumerate(places)
         ]
-        subscribed(crowd, people)
+        await_subscriptions(sockets, people)
         net.call("PUT", "/brokers/south/draining", json={"on": False})
-        yield Town(crowd, feeder, net, people)
+        yield Town(sockets, feeder, net, people)
 
 
 def _wanted(number: int) -> list[dict[str, int]]:

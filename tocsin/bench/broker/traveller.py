@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from tocsin.bench.broker import websocket
-from tocsin.bench.broker.crowd import Crowd
+from tocsin.bench.broker.sockets import Sockets
 from tocsin.errors import UnavailableError
 from tocsin.model.subscriber import Answer, Error, Moved, Note, Notes, Slow, Subscribed, Welcome
 
@@ -27,7 +27,7 @@ class Door:
         self._socket = socket.create_connection(websocket.address(url))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._came, self._open = bytearray(), False
-        traveller.crowd.listen(self._socket, self._take)
+        traveller.sockets.listen(self._socket, self._take)
         host, _, path = url.removeprefix("ws://").partition("/")
         self.send(websocket.upgrade(f"/{path}", host))
 
@@ -38,7 +38,7 @@ class Door:
 
     def close(self) -> None:
         """Ends the connection."""
-        self._traveller.crowd.dismiss(self._socket)
+        self._traveller.sockets.dismiss(self._socket)
 
     def _take(self, buffer: memoryview) -> int:
         size = self._socket.recv_into(buffer)
@@ -57,7 +57,7 @@ class Door:
 
     def _enter(self) -> None:
         before = len(self._came)
-        if websocket.upgraded(self._came):
+        if websocket.take_upgrade(self._came):
             self._open = True
             self._traveller.overhead += before - len(self._came)
             self._traveller.enter(self)
@@ -71,7 +71,7 @@ class Traveller:
 
     def __init__(
         self,
-        crowd: Crowd,
+        sockets: Sockets,
         url: str,
         token: str,
         channel: str,
@@ -79,7 +79,7 @@ class Traveller:
         show: Callable[[Note], None] | None = None,
     ) -> None:
         """``show`` is given everything new."""
-        self.crowd, self._token, self._channel, self._wanted, self._show = crowd, token, channel, wanted, show
+        self.sockets, self._token, self._channel, self._wanted, self._show = sockets, token, channel, wanted, show
         self.cursors: dict[int, int] = {}
         self.count = self.delivered = self.overhead = self.moves = 0
         self.longest, self._last = 0.0, time.perf_counter()
@@ -155,10 +155,10 @@ class Traveller:
             door.send(websocket.text(wish))
 
 
-def subscribed(crowd: Crowd, people: Sequence[Traveller]) -> None:
+def await_subscriptions(sockets: Sockets, people: Sequence[Traveller]) -> None:
     """Waits until everybody has all subscriptions."""
     deadline = time.monotonic() + _PATIENCE
     while not all(one.ready for one in people):
         if time.monotonic() > deadline:
             raise UnavailableError(f"not everybody had subscribed within {_PATIENCE:.0f} seconds")
-        crowd.attend(0.1)
+        sockets.attend(0.1)

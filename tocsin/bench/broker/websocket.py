@@ -21,7 +21,7 @@ def upgrade(path: str, host: str) -> bytes:
     return _UPGRADE.format(path=path, host=host).encode()
 
 
-def upgraded(buffer: bytearray) -> bool:
+def take_upgrade(buffer: bytearray) -> bool:
     """Takes the answer from the buffer, if it is there."""
     end = buffer.find(b"\r\n\r\n")
     if end < 0:
@@ -34,10 +34,10 @@ def upgraded(buffer: bytearray) -> bool:
 
 def text(message: dict[str, Any]) -> bytes:
     """A message of a client."""
-    return framed(msgspec.json.encode(message), _MASKED, _MASK)
+    return encode_frame(msgspec.json.encode(message), _MASKED, _MASK)
 
 
-def framed(payload: bytes, masked: int = 0, mask: bytes = b"") -> bytes:
+def encode_frame(payload: bytes, masked: int = 0, mask: bytes = b"") -> bytes:
     """A text frame; without a mask, as servers send it."""
     size = len(payload)
     if size < 126:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tocsin.bench.broker.contestant import Contestant, Cores, Round
+from tocsin.bench.broker.contestant import Cores, FanoutContestant, FanoutRound
 from tocsin.errors import TocsinError, UnavailableError
 
 _REST = 0.02
@@ -19,7 +19,7 @@ _END_SECONDS = 60
 class Worker:
     """Calls a contestant that ``make`` makes there; what goes wrong there is raised here."""
 
-    def __init__(self, make: Callable[[], Contestant], directory: Path, cores: Cores) -> None:
+    def __init__(self, make: Callable[[], FanoutContestant], directory: Path, cores: Cores) -> None:
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
         # Not before it is told to: it inherits which cores it may use.
@@ -42,16 +42,16 @@ class Worker:
         self._end()
 
     def check(self, count: int) -> None:
-        """See :meth:`Contestant.check`."""
+        """See :meth:`FanoutContestant.check`."""
         self._call("check", count)
 
-    def round(self, count: int) -> Round:
-        """See :meth:`Contestant.round`."""
-        found: Round = self._call("round", count)
+    def round(self, count: int) -> FanoutRound:
+        """See :meth:`FanoutContestant.round`."""
+        found: FanoutRound = self._call("round", count)
         return found
 
     def reading(self, count: int, wait: float) -> float:
-        """See :meth:`Contestant.reading`."""
+        """See :meth:`FanoutContestant.reading`."""
         found: float = self._call("reading", count, wait)
         return found
 
@@ -71,7 +71,7 @@ class Worker:
         return answer
 
 
-def _serve(pipe: Connection, make: Callable[[], Contestant]) -> None:
+def _serve(pipe: Connection, make: Callable[[], FanoutContestant]) -> None:
     """Until the other end is closed."""
     contestant = make()
     try:

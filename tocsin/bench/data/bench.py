@@ -37,7 +37,7 @@ CREATE CONTINUOUS CHANNEL NearMe(user STRING) AS
 """
 
 
-class Bench:
+class DataBench:
     """Datasets, channels, subscriptions and an executor in a directory of their own."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
@@ -65,7 +65,7 @@ class Bench:
         """Subscribes."""
         self.subscriptions.attach(self.channels[channel], "bench", values)
 
-    def compiled(self, channel: str) -> Compiled:
+    def compile(self, channel: str) -> Compiled:
         """The channel as it will run."""
         if channel not in self._compiled:
             self._compiled[channel] = check(self.spark, self.channels[channel], self.datasets)
@@ -73,7 +73,7 @@ class Bench:
 
     def execute(self, channel: str) -> Execution:
         """Runs a channel on what is new."""
-        compiled, results = self.compiled(channel), self._results[channel]
+        compiled, results = self.compile(channel), self._results[channel]
         moment = Round(self.spark, self.tables, [])
         try:
             return self.executor.run(compiled, results, moment)
@@ -82,7 +82,7 @@ class Bench:
 
     def skip(self, channel: str) -> None:
         """Counts everything so far as seen."""
-        compiled = self.compiled(channel)
+        compiled = self.compile(channel)
         self._results[channel].skip({name: self.tables[name].version for name in compiled.fresh})
 
 
@@ -113,18 +113,18 @@ def locations(count: int, seed: int, extent: float = 45_000) -> pa.Table:
 
 
 @contextmanager
-def timed(seconds: list[float]) -> Iterator[None]:
+def add_time(seconds: list[float]) -> Iterator[None]:
     """Adds how long the block took."""
     began = time.perf_counter()
     yield
     seconds.append(time.perf_counter() - began)
 
 
-def repeated(times: int, action: Callable[[int], None]) -> list[float]:
+def repeat(times: int, action: Callable[[int], None]) -> list[float]:
     """How long each of several turns took."""
     seconds: list[float] = []
     for turn in range(times):
-        with timed(seconds):
+        with add_time(seconds):
             action(turn)
     return seconds
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tocsin.bench.data.bench import Bench, locations, repeated, reports
+from tocsin.bench.data.bench import DataBench, locations, repeat, reports
 from tocsin.bench.report import Figure, median
 from tocsin.data.channels.frames import SubscriptionFrames
 from tocsin.data.compiler import grid, query
@@ -37,7 +37,7 @@ def executions(
     figures: list[Figure] = []
     first = 0.0
     for size in sizes:
-        bench = Bench(spark, directory / str(size))
+        bench = DataBench(spark, directory / str(size))
         say(f"attaching {size:,} subscriptions")
         bench.attach("OfType", [{"event": f"e{i}"} for i in range(size)])
         seconds = _cost(bench, size, turns, warm, say)
@@ -63,7 +63,7 @@ def executions(
     return figures
 
 
-def _cost(bench: Bench, kinds: int, turns: int, warm: int, say: Callable[[str], None]) -> float:
+def _cost(bench: DataBench, kinds: int, turns: int, warm: int, say: Callable[[str], None]) -> float:
     """The median time of an execution, after some to warm up; each sees 10,000 records that are new to it."""
     bench.skip("OfType")
     say(f"executing for {kinds:,} subscriptions")
@@ -76,7 +76,7 @@ def _cost(bench: Bench, kinds: int, turns: int, warm: int, say: Callable[[str], 
 
 
 def _per_subscription(
-    bench: Bench, size: int, together: float, group: str, sample: int, say: Callable[[str], None]
+    bench: DataBench, size: int, together: float, group: str, sample: int, say: Callable[[str], None]
 ) -> Figure:
     """The same answers by one query per subscription, measured on a sample of them."""
     say("one query per subscription, for comparison")
@@ -89,7 +89,7 @@ def _per_subscription(
         statement = rewriter.for_one([f"'e{number}'"]).sql
         bench.spark.sql(f"SELECT to_json(collect_list(struct(*))) FROM ({statement})").collect()
 
-    each = median(repeated(sample + 1, one)[1:])
+    each = median(repeat(sample + 1, one)[1:])
     ratio = each * size / together
     target = "at least 1,000×"
     return Figure(
@@ -97,7 +97,7 @@ def _per_subscription(
     )
 
 
-def _attach_more(bench: Bench, size: int, before: float, group: str, say: Callable[[str], None]) -> list[Figure]:
+def _attach_more(bench: DataBench, size: int, before: float, group: str, say: Callable[[str], None]) -> list[Figure]:
     """A thousand more subscriptions, and the execution right after."""
     say("attaching 1,000 more")
     base = bench.subscriptions.segments("OfType").base
@@ -126,7 +126,7 @@ def near(
 ) -> list[Figure]:
     """Reports near users: the grid against a nested loop of the same condition."""
     group = f"near, {RECORDS:,} new reports × {users:,} users, 500 m"
-    bench = Bench(spark, directory / "near")
+    bench = DataBench(spark, directory / "near")
     bench.tables["Locations"].append(locations(users, 1), {})
     say(f"attaching {users:,} subscriptions")
     bench.attach("NearMe", [{"user": f"u{i}"} for i in range(users)])
@@ -151,7 +151,7 @@ def near(
     ]
 
 
-def _join(bench: Bench) -> float:
+def _join(bench: DataBench) -> float:
     """The matches counted, for all subscriptions at once, without making their payloads."""
     table, users = bench.tables["Reports"], bench.tables["Locations"]
     subscribed = SubscriptionFrames(bench.spark).view("NearMe", bench.subscriptions.segments("NearMe"), NONE)
@@ -164,10 +164,10 @@ def _join(bench: Bench) -> float:
     def turn(_: int) -> None:
         bench.spark.sql(statement).collect()
 
-    return median(repeated(3, turn))
+    return median(repeat(3, turn))
 
 
-def _nested_loop(bench: Bench) -> float:
+def _nested_loop(bench: DataBench) -> float:
     table, users = bench.tables["Reports"], bench.tables["Locations"]
     frames.fresh(bench.spark, table, table.snapshot, table.version - 1).createOrReplaceTempView("bench_reports")
     frames.whole(bench.spark, users, users.snapshot).createOrReplaceTempView("bench_users")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from tocsin.bench.data.server import Server
+from tocsin.bench.data.server import BenchServer
 from tocsin.bench.report import Figure
 
 APPLICATION = """
@@ -47,7 +47,7 @@ def updates(count: int, seed: int) -> list[bytes]:
     ]
 
 
-def ingestion(server: Server, directory: Path, seconds: float, say: Callable[[str], None]) -> list[Figure]:
+def ingestion(server: BenchServer, directory: Path, seconds: float, say: Callable[[str], None]) -> list[Figure]:
     """Publishes for some seconds and waits until all of it is stored."""
     server.apply(APPLICATION)
     figures = []
@@ -60,7 +60,7 @@ def ingestion(server: Server, directory: Path, seconds: float, say: Callable[[st
         say(f"publishing to {feed} for {seconds:.0f} s")
         before = server.memory()
         batches = make(int(seconds * rate / _BATCH), 2)
-        sent, stored, memory = _measured(server, feed, batches, rate, seconds)
+        sent, stored, memory = _measure(server, feed, batches, rate, seconds)
         total = sent * _BATCH
         baseline = _bare(batches[:sent], directory / f"bare-{feed}") if feed == "reports" else None
         figures.append(
@@ -79,7 +79,7 @@ def ingestion(server: Server, directory: Path, seconds: float, say: Callable[[st
     return figures
 
 
-def _measured(server: Server, feed: str, batches: list[bytes], rate: int, seconds: float) -> tuple[int, float, int]:
+def _measure(server: BenchServer, feed: str, batches: list[bytes], rate: int, seconds: float) -> tuple[int, float, int]:
     """How many requests were taken, and how long until their records were in the dataset."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
@@ -89,7 +89,7 @@ def _measured(server: Server, feed: str, batches: list[bytes], rate: int, second
             memory = max(memory, server.memory())
             publishing.wait(1)
         began, sent = publishing.get()
-    server.stored()
+    server.wait_stored()
     return sent, time.time() - began, memory
 
 
@@ -113,11 +113,11 @@ def _publish_from(
     return began, sent
 
 
-def _publish(server: Server, feed: str, batches: list[bytes]) -> None:
+def _publish(server: BenchServer, feed: str, batches: list[bytes]) -> None:
     with server.client() as client:
         for body in batches:
             client.post(f"/feeds/{feed}", content=body, headers={"content-type": "application/x-ndjson"})
-    server.stored()
+    server.wait_stored()
 
 
 def _bare(batches: list[bytes], path: Path) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from websockets.sync.client import connect
 
-from tocsin.bench.data.server import Server
+from tocsin.bench.data.server import BenchServer
 from tocsin.bench.report import Figure, quantile
 
 APPLICATION = """
@@ -30,10 +30,10 @@ _RATE = 100
 _WARM_SECONDS = 60
 
 
-def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[Figure]:
+def latency(server: BenchServer, seconds: float, say: Callable[[str], None]) -> list[Figure]:
     """100 records a second, ten requests a second, each record wanted by one subscription."""
     say(f"publishing 100 records/s for {_WARM_SECONDS + seconds:.0f} s to a continuous channel")
-    traffic = Traffic(server)
+    traffic = LatencyProbe(server)
     traffic.publish(_WARM_SECONDS)
     ids = traffic.publish(seconds)
     delays, missing = traffic.delays(ids)
@@ -52,8 +52,11 @@ def latency(server: Server, seconds: float, say: Callable[[str], None]) -> list[
 def price_of_syncing(directory: Path, seconds: float, say: Callable[[str], None]) -> list[Figure]:
     """What waiting for the disk adds: two servers, one of which does not wait, are published to in turns."""
     say(f"publishing 100 records/s to two servers in turns, for {2 * (_WARM_SECONDS + seconds):.0f} s")
-    with Server(directory / "synced") as synced, Server(directory / "unsynced", ["lake.sync=false"]) as unsynced:
-        both = [Traffic(server) for server in (synced, unsynced)]
+    with (
+        BenchServer(directory / "synced") as synced,
+        BenchServer(directory / "unsynced", ["lake.sync=false"]) as unsynced,
+    ):
+        both = [LatencyProbe(server) for server in (synced, unsynced)]
         for traffic in both:
             traffic.publish(_WARM_SECONDS)
         ids: list[list[str]] = [[], []]
@@ -67,10 +70,10 @@ def price_of_syncing(directory: Path, seconds: float, say: Callable[[str], None]
     ]
 
 
-class Traffic:
+class LatencyProbe:
     """Publications to a server, and when their results were told of."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: BenchServer) -> None:
         self._server = server
         self._requests = itertools.count()
         self._published: dict[str, float] = {}
@@ -141,7 +144,7 @@ class Traffic:
                 self._arrived.setdefault(row["id"], now)
 
 
-def _unit(server: Server) -> float:
+def _unit(server: BenchServer) -> float:
     """What this machine needs right now for the smallest call, to compare runs on machines of different speed."""
     with server.client() as client:
         times = []

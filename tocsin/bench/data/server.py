@@ -19,7 +19,7 @@ from tocsin.errors import UnavailableError
 _START_SECONDS = 120
 
 
-class Server:
+class BenchServer:
     """``tocsin data --demo-token`` on a free port, ended when the block ends."""
 
     def __init__(self, directory: Path, settings: list[str] | None = None) -> None:
@@ -81,7 +81,7 @@ class Server:
                 time.sleep(0.05)
         raise UnavailableError(f"waited {seconds:.0f} s for {what}; see {self._directory / 'server.log'}")
 
-    def stored(self) -> None:
+    def wait_stored(self) -> None:
         """Waits until everything accepted is in its dataset."""
         self.wait_until(lambda health: not any(f["backlog_bytes"] for f in health["feeds"]), "the feeds' backlog", 600)
 

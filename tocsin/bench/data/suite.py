@@ -9,7 +9,7 @@ from pathlib import Path
 from tocsin.bench.data.executions import executions, near
 from tocsin.bench.data.ingestion import ingestion
 from tocsin.bench.data.latency import latency, price_of_syncing
-from tocsin.bench.data.server import Server
+from tocsin.bench.data.server import BenchServer
 from tocsin.bench.report import Figure
 from tocsin.data import session
 from tocsin.settings import Settings
@@ -24,7 +24,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="tocsin-bench-") as name:
         directory = Path(name)
         if {"ingestion", "latency"} & set(parts):
-            yield from _served(directory, parts, seconds, say)
+            yield from _server_figures(directory, parts, seconds, say)
         if {"executions", "near"} & set(parts):
             spark = session.start(settings.spark, directory / "scratch")
             if "executions" in parts:
@@ -34,9 +34,9 @@ def run(
             spark.stop()
 
 
-def _served(directory: Path, parts: list[str], seconds: float, say: Callable[[str], None]) -> Iterator[Figure]:
+def _server_figures(directory: Path, parts: list[str], seconds: float, say: Callable[[str], None]) -> Iterator[Figure]:
     say("starting the server")
-    with Server(directory / "served") as server:
+    with BenchServer(directory / "served") as server:
         yield Figure("memory of the process tree", "at rest, nothing created", server.memory() / 2**20, "MiB")
         if "latency" in parts:
             yield from latency(server, seconds, say)

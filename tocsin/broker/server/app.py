@@ -16,7 +16,7 @@ from tocsin.broker.server.server import BrokerServer
 from tocsin.errors import NotFoundError, UnavailableError
 from tocsin.http.answers import answer
 from tocsin.http.envelope import CALLER, Envelope
-from tocsin.http.failures import failure, unrouted
+from tocsin.http.failures import failure, no_such_call
 from tocsin.http.origins import Guard
 from tocsin.http.script import PATH as SCRIPT
 from tocsin.http.script import script
@@ -47,13 +47,13 @@ def create_app(server: BrokerServer) -> Starlette:
         PATH: subscriber,
     }
     return Starlette(
-        routes=[Route(path, _guarded(call)) for path, call in calls.items()],
+        routes=[Route(path, _guard(call)) for path, call in calls.items()],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=server.origins)],
         exception_handlers={HTTPException: _unrouted, Exception: lambda _, error: failure(error)},
     )
 
 
-def _guarded(call: Call) -> Callable[[Request], Awaitable[Response]]:
+def _guard(call: Call) -> Callable[[Request], Awaitable[Response]]:
     async def called(request: Request) -> Response:
         try:
             return call(request)
@@ -67,4 +67,4 @@ def _unrouted(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == NotFoundError.status:
         return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of a broker"))
-    return unrouted(request, error)
+    return no_such_call(request, error)

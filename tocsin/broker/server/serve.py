@@ -10,7 +10,7 @@ from tocsin.broker.server.entrance import PATH
 from tocsin.broker.server.server import BrokerServer
 from tocsin.errors import SettingsError
 from tocsin.http import listening as sockets
-from tocsin.http.listening import Server, address, allow_files, config
+from tocsin.http.listening import HttpServer, address, allow_files, config
 from tocsin.http.tls import tls
 from tocsin.log import get_logger
 from tocsin.settings import BrokerSettings
@@ -52,7 +52,7 @@ async def run(
     options = config(create_app(server), doorways, ws=doorways.connection, **files)
     server.start()
     try:
-        await Server(options, listens, doorways, server.stop).serve([listener])
+        await HttpServer(options, listens, doorways, server.stop).serve([listener])
     finally:
         await server.stop()
 

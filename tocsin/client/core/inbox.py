@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from tocsin.client.core.actions import Deliver, Missed
 from tocsin.client.rules import Rules
-from tocsin.model.histories import Cursor, Era, incarnation, knows, said, shared, since
+from tocsin.model.histories import Cursor, Era, common_execution, incarnation, knows, since, to_wire
 from tocsin.model.subscriber import Acknowledge, Cursors, Gap, Held, Note
 
 _CONNECTIONS: Final = 4
@@ -59,18 +59,18 @@ class NoteStream:
     @property
     def cursor(self) -> int | Cursor:
         """What the application has taken, as brokers are told."""
-        return said(Cursor(self.taken, self.incarnation))
+        return to_wire(Cursor(self.taken, self.incarnation))
 
     def go_on(self, history: Sequence[Era]) -> None:
         """Counts under another incarnation."""
-        common = max(0, shared(history, self.incarnation, self.history))
+        common = max(0, common_execution(history, self.incarnation, self.history))
         self.left.add(self.incarnation)
         if common < self.last:
             self._cut(common)
         known = knows(history, self.incarnation)
         self.history = [*self.history[:-1], *since(history, self.incarnation)] if known else list(history)
         for branch in self.branches:
-            again = shared(history, incarnation(branch.history), branch.history)
+            again = common_execution(history, incarnation(branch.history), branch.history)
             self.last = max(self.last, min(branch.last, again))
             self.taken = max(self.taken, min(branch.taken, again))
 

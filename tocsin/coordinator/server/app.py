@@ -18,7 +18,7 @@ from tocsin.coordinator.server.links import BrokerLinks
 from tocsin.coordinator.server.watch import StoreWatch
 from tocsin.errors import NotFoundError
 from tocsin.http.envelope import Envelope
-from tocsin.http.failures import failure, unrouted
+from tocsin.http.failures import failure, no_such_call
 from tocsin.http.origins import Guard, Origins
 from tocsin.http.script import PATH as SCRIPT
 from tocsin.settings.coordinator import CoordinatorSettings
@@ -81,4 +81,4 @@ def _unrouted(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == NotFoundError.status:
         return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of a coordinator"))
-    return unrouted(request, error)
+    return no_such_call(request, error)

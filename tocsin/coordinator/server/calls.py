@@ -178,7 +178,7 @@ def guarded(call: Endpoint) -> Endpoint:
 
 
 async def _decoded(request: Request, kind: type[_T]) -> _T:
-    return body.decoded(await body.read(request, _MOST_BYTES), kind)
+    return body.decode(await body.read(request, _MOST_BYTES), kind)
 
 
 def _place(request: Request) -> tuple[float, float] | None:

@@ -22,7 +22,7 @@ from tocsin.coordinator.store.opening import open_store
 from tocsin.http import listening as sockets
 from tocsin.http.demo import DEMO_TOKEN, check_demo
 from tocsin.http.doorway import Doorways
-from tocsin.http.listening import ADDRESS, Server, address, allow_files, config, note_address
+from tocsin.http.listening import ADDRESS, HttpServer, address, allow_files, config, note_address
 from tocsin.http.tls import tls
 from tocsin.log import get_logger
 from tocsin.settings.coordinator import CoordinatorSettings
@@ -105,7 +105,7 @@ async def _serve(
     allow_files("coordinator", settings.connections)
     options = {"ws_max_size": _MESSAGE_BYTES, "ws_ping_interval": 5, "ws_ping_timeout": 10, **files}
     try:
-        await Server(config(app, doorways, **options), listens, doorways).serve([listener])
+        await HttpServer(config(app, doorways, **options), listens, doorways).serve([listener])
     finally:
         with suppress(OSError):
             (settings.directory / ADDRESS).unlink()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tocsin.data.language.source import Source, Word
 from tocsin.errors import InvalidError, StatementError
 from tocsin.model import names
-from tocsin.model.quoting import shortened
+from tocsin.model.quoting import shorten
 from tocsin.schema.definitions import Column
 from tocsin.schema.types import ColumnType, parse_type
 
@@ -70,7 +70,7 @@ class Cursor:
         if word.text.startswith("`"):
             raise self.error(f"backquoted names are not supported; write {what} names plainly", word)
         if fault := names.fault(word.text):
-            raise self.error(f"{shortened(word.text)} {fault}", word)
+            raise self.error(f"{shorten(word.text)} {fault}", word)
         return word.text
 
     def string(self, what: str) -> str:
@@ -127,7 +127,7 @@ class Cursor:
     def _column(self, what: str, before: list[Column]) -> Column:
         place = self.word
         name = self.name(what)
-        if names.repeated([*(column.name for column in before), name]):
+        if names.find_repeated([*(column.name for column in before), name]):
             raise self.error(f"{what} '{name}' occurs twice", place)
         return Column(name, self._type())
 
@@ -158,7 +158,7 @@ class Cursor:
     def _shown(word: Word | None) -> str:
         if word is None:
             return "the end of the statement"
-        return shortened(word.text) if word.string is not None else f"'{shortened(word.text)}'"
+        return shorten(word.text) if word.string is not None else f"'{shorten(word.text)}'"
 
 
 def _alternatives(keywords: tuple[str, ...]) -> str:

@@ -80,7 +80,7 @@ class CreateFeed(Placed, frozen=True, kw_only=True):
     def _terms(self, dataset: Dataset) -> Terms:
         """The terms, with bound columns as the dataset spells them."""
         bound = [self._bound(dataset, name) for name in self.terms.bound]
-        if twice := names.repeated(bound):
+        if twice := names.find_repeated(bound):
             raise self.error(f"column '{twice}' is bound to the subscriber twice")
         return Terms(tuple(sorted(bound)), self.terms.groups)
 

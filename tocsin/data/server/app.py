@@ -21,7 +21,7 @@ from tocsin.data.server.openapi import document
 from tocsin.data.server.operations import OPERATIONS
 from tocsin.http.demo import check_demo
 from tocsin.http.envelope import CALLER, Envelope
-from tocsin.http.failures import failure, unrouted
+from tocsin.http.failures import failure, no_such_call
 from tocsin.http.origins import Guard, Origins
 from tocsin.settings import Settings
 
@@ -43,7 +43,7 @@ def create_app(cluster: DataCluster, tokens: Tokens, settings: Settings, demo_to
             WebSocketRoute("/control", ControlSocket(cluster, gate).endpoint),
         ],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=origins)],
-        exception_handlers={HTTPException: unrouted, Exception: lambda _, error: failure(error)},
+        exception_handlers={HTTPException: no_such_call, Exception: lambda _, error: failure(error)},
     )
     app.router.redirect_slashes = False
     app.state.openapi = msgspec.json.encode(document(OPERATIONS))

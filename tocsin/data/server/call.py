@@ -43,7 +43,7 @@ class Call:
 
     async def decode(self, type_: type[T]) -> T:
         """The request's JSON body."""
-        return body.decoded(await self.body(), type_)
+        return body.decode(await self.body(), type_)
 
 
 @dataclass(frozen=True)

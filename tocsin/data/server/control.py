@@ -23,7 +23,7 @@ from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster, Notices
 from tocsin.errors import BusyError, InvalidError, StorageError, UnauthorizedError, UnavailableError
 from tocsin.http import failures
-from tocsin.http.body import decoded
+from tocsin.http.body import decode
 from tocsin.log import get_logger
 from tocsin.model import control
 from tocsin.model.messages import BrokerName, Pulled
@@ -224,7 +224,7 @@ async def _token(websocket: WebSocket) -> str:
     if text is None:
         raise WebSocketDisconnect(UNSUPPORTED)
     try:
-        return decoded(text, control.Token).token
+        return decode(text, control.Token).token
     except InvalidError:
         raise UnauthorizedError('send {"type": "token", "token": ...} first, or an Authorization header') from None
 

@@ -11,7 +11,7 @@ from tocsin.data.server.app import create_app
 from tocsin.data.server.cluster import DataCluster, Tokens
 from tocsin.http import listening as sockets
 from tocsin.http.doorway import Doorways
-from tocsin.http.listening import ADDRESS, Server, address, allow_files, config, note_address
+from tocsin.http.listening import ADDRESS, HttpServer, address, allow_files, config, note_address
 from tocsin.http.tls import tls
 from tocsin.log import get_logger
 from tocsin.settings import Settings
@@ -55,7 +55,7 @@ async def run(
     allow_files("data", settings.data.connections)
     options = {"ws_max_size": settings.data.max_request_bytes, "ws_ping_interval": 10, "ws_ping_timeout": 30, **files}
     try:
-        await Server(config(app, doorways, **options), listens, doorways).serve([listener])
+        await HttpServer(config(app, doorways, **options), listens, doorways).serve([listener])
     finally:
         with suppress(OSError):
             (directory / ADDRESS).unlink()

@@ -17,7 +17,7 @@ from tocsin.http.answers import answer
 from tocsin.http.failures import failure
 from tocsin.log import get_logger
 from tocsin.model import messages, names
-from tocsin.model.quoting import shortened
+from tocsin.model.quoting import shorten
 
 log = get_logger(__name__)
 
@@ -107,7 +107,7 @@ async def _text(call: Call) -> str:
     """The statements: as they are, or as the only member of a JSON object."""
     received = await call.body(MOST_STATEMENT_BYTES)
     if received.lstrip().startswith(b"{"):
-        return body.decoded(received, messages.Statement).statement
+        return body.decode(received, messages.Statement).statement
     return body.text(received)
 
 
@@ -141,7 +141,7 @@ def _check_creates(thing: Thing, statements: list[Statement]) -> None:
 
 def _name(call: Call, thing: Thing) -> str:
     if fault := names.fault(call.name):
-        raise InvalidError(f"{shortened(call.name)}, the name of the {thing}, {fault}")
+        raise InvalidError(f"{shorten(call.name)}, the name of the {thing}, {fault}")
     return call.name
 
 

@@ -15,7 +15,7 @@ from tocsin.apps.emergency.city import HEIGHT, WIDTH
 from tocsin.broker.limits import BrokerLimits
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.experiment.schemes import Scheme
-from tocsin.local.network import Network
+from tocsin.local.network import LocalNetwork
 from tocsin.settings import Settings
 
 PLACEMENTS: Final = {"RND": "random", "RR": "round-robin", "NR": "nearest", "LL": "least-loaded"}
@@ -39,9 +39,9 @@ class Bed:
     low: tuple[float, float] = (0.0, 0.0)
     high: tuple[float, float] = (WIDTH, HEIGHT)
 
-    def network(self, directory: Path) -> Network:
+    def network(self, directory: Path) -> LocalNetwork:
         """The processes, on free ports, with their state in a directory."""
-        return Network(
+        return LocalNetwork(
             free_ports(),
             directory,
             self.brokers,

@@ -16,11 +16,10 @@ from tocsin.balance.control.triggers import Stage
 from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
 from tocsin.crowd.crowd import Crowd, crowd
 from tocsin.crowd.delays import within
-from tocsin.crowd.messages import Compared, Figures, Heard, Moved
-from tocsin.crowd.messages import Trouble as Told
+from tocsin.crowd.messages import Compared, CrowdFigures, CrowdTrouble, Heard, PersonMoved
 from tocsin.crowd.plan import CrowdPlan
 from tocsin.crowd.shortfall import Strain, shortfall
-from tocsin.demo.calls import Calls
+from tocsin.demo.calls import DemoCalls
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.experiment.series.rows import LoadRow, moment
 from tocsin.experiment.study import Tell
@@ -28,7 +27,7 @@ from tocsin.experiment.table import Row
 from tocsin.experiment.testbed.bed import Bed
 from tocsin.experiment.testbed.rows import RunSummary, RunTrouble
 from tocsin.local.child import DidNotStartError
-from tocsin.local.network import COORDINATOR, DATA, TOKEN, Network
+from tocsin.local.network import COORDINATOR, DATA, TOKEN, LocalNetwork
 from tocsin.local.supervisor import Supervisor
 from tocsin.tasks import until_one_ends
 
@@ -56,7 +55,7 @@ class TestbedRun:
     roads: str | None = None
     rows: list[Row] = field(default_factory=list)
     _troubles: list[str] = field(default_factory=list)
-    _figures: Figures = field(default_factory=Figures)
+    _figures: CrowdFigures = field(default_factory=CrowdFigures)
     _compared: Compared = field(default_factory=Compared)
     _missing: int = 0
     _strain: Strain = field(default_factory=Strain)
@@ -72,7 +71,7 @@ class TestbedRun:
                 last = "; ".join(error.lines[-3:]) or "nothing"
                 raise UnavailableError(f"{error.sentence.partition(';')[0]}; the last it said was: {last}") from None
 
-    async def _live(self, network: Network) -> None:
+    async def _live(self, network: LocalNetwork) -> None:
         groups = ([network.data()], [network.coordinator()], network.broker_parts())
         async with Supervisor(*groups, say=self._troubles.append, token=TOKEN) as processes:
             self.tell("starting the processes", 0.0)
@@ -83,7 +82,7 @@ class TestbedRun:
             await until_one_ends(processes.watch(), self._play(network))
         self._conclude()
 
-    async def _play(self, network: Network) -> None:
+    async def _play(self, network: LocalNetwork) -> None:
         plan = CrowdPlan(
             coordinator=network.url(COORDINATOR),
             data=network.url(DATA),
@@ -97,7 +96,7 @@ class TestbedRun:
         world = plan.world(datetime.now(UTC))
         logs = network.directory / "log"
         async with (
-            Calls(plan.data, plan.coordinator) as calls,
+            DemoCalls(plan.data, plan.coordinator) as calls,
             crowd(plan, len(world.subscribers), logs, self._hear) as people,
         ):
             self.tell("making the application", 0.0)
@@ -106,8 +105,8 @@ class TestbedRun:
             await calls.balance(self.bed.scheme.thresholds is not None)
             await until_one_ends(people.watch(), self._run(calls, people))
 
-    async def _run(self, calls: Calls, people: Crowd) -> None:
-        await people.gathered()
+    async def _run(self, calls: DemoCalls, people: Crowd) -> None:
+        await people.wait_gathered()
         first, before = await calls.executions(), await calls.strain()
         await self._watch(calls, people, before, people.begin())
         people.hush()
@@ -118,7 +117,7 @@ class TestbedRun:
         if absent := self._compared.absent:
             self._troubles.append(f"{absent} subscribers were not connected at the end, and not asked what they got")
 
-    async def _watch(self, calls: Calls, people: Crowd, before: Strain, began: float) -> None:
+    async def _watch(self, calls: DemoCalls, people: Crowd, before: Strain, began: float) -> None:
         """Looks again and again, until the run is over."""
         at = 0.0
         while at < self.seconds:
@@ -130,8 +129,8 @@ class TestbedRun:
             at += SAMPLE_SECONDS
         await self._until(began, self.seconds)
 
-    def _hear(self, telling: Heard | Moved | Told) -> None:
-        if isinstance(telling, Told):
+    def _hear(self, telling: Heard | PersonMoved | CrowdTrouble) -> None:
+        if isinstance(telling, CrowdTrouble):
             self._troubles.append(telling.message)
 
     def _sample(self, at: float, status: NetworkStatus, moved: int) -> None:
@@ -167,7 +166,7 @@ class TestbedRun:
         self.rows += [RunTrouble(*where, " ".join(text.split()), self.seed) for text in self._troubles]
         self.rows.append(self._summary(self._figures, self._compared))
 
-    def _summary(self, figures: Figures, compared: Compared) -> RunSummary:
+    def _summary(self, figures: CrowdFigures, compared: Compared) -> RunSummary:
         return RunSummary(
             placement=self.bed.placement,
             scheme=self.bed.scheme.title,

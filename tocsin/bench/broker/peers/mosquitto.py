@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tocsin.bench.broker.crowd import Script
+from tocsin.bench.broker.sockets import Script
 
 _TOPIC = b"alarms"
 _CONNECTED = b"\x20\x02\x00\x00"

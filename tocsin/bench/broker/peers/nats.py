@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tocsin.bench.broker.crowd import Script
-from tocsin.bench.broker.peers.peer import awaited
+from tocsin.bench.broker.peers.peer import take_until
+from tocsin.bench.broker.sockets import Script
 
 _SUBJECT = b"alarms"
 _CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"echo":true}\r\n'
@@ -37,8 +37,8 @@ class Nats:
 def _opened(more: bytes) -> Script:
     """The server greets first, and sends its own first ping when the client has connected."""
     buffer = yield b""
-    while not awaited(buffer, b"\r\n"):
+    while not take_until(buffer, b"\r\n"):
         yield b""
     yield _CONNECT + more + b"PING\r\n"
-    while not awaited(buffer, b"PONG\r\n"):
+    while not take_until(buffer, b"PONG\r\n"):
         yield b""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tocsin.bench.broker.crowd import Script
+from tocsin.bench.broker.sockets import Script
 
 
-class Peer(Protocol):
+class PeerServer(Protocol):
     """A publish/subscribe server. Its protocol is spoken by hand, so that all are measured by the same few lines."""
 
     name: str
@@ -36,7 +36,7 @@ class Peer(Protocol):
         ...
 
 
-def awaited(buffer: bytearray, end: bytes) -> bool:
+def take_until(buffer: bytearray, end: bytes) -> bool:
     """Takes what came up to ``end`` from the buffer, if that has come."""
     at = buffer.find(end)
     if at < 0:

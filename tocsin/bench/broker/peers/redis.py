@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tocsin.bench.broker.crowd import Script
-from tocsin.bench.broker.peers.peer import awaited
+from tocsin.bench.broker.peers.peer import take_until
+from tocsin.bench.broker.sockets import Script
 
 _CHANNEL = b"alarms"
 
@@ -24,12 +24,12 @@ class Redis:
 
     def subscriber(self, number: int) -> Script:  # noqa: ARG002
         buffer = yield _words(b"SUBSCRIBE", _CHANNEL)
-        while not awaited(buffer, b":1\r\n"):
+        while not take_until(buffer, b":1\r\n"):
             yield b""
 
     def publisher(self) -> Script:
         buffer = yield _words(b"PING")
-        while not awaited(buffer, b"+PONG\r\n"):
+        while not take_until(buffer, b"+PONG\r\n"):
             yield b""
 
     def publication(self, payloads: Sequence[bytes]) -> bytes:

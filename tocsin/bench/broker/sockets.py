@@ -24,7 +24,7 @@ _OPENING: Final = 256  # connections being opened at once: fewer than servers le
 _PATIENCE: Final = 60.0
 
 
-class Crowd:
+class Sockets:
     """Connections to one server.
 
     What can go wrong: the server closes a connection, or nothing comes for a minute (both are an UnavailableError).
@@ -45,7 +45,7 @@ class Crowd:
         return len(self._sockets)
 
     def listen(self, one: socket.socket, taker: Take) -> None:
-        """Calls ``taker``, which gives 0, when something has come for a socket that is not one of the crowd."""
+        """Calls ``taker``, which gives 0, when something has come for a socket that is not one of these."""
         fd = one.fileno()
         self._guests[fd], self._takers[fd] = one, taker
         self._others.register(fd, select.EPOLLIN)
@@ -60,7 +60,7 @@ class Crowd:
             one.close()
 
     def attend(self, seconds: float) -> None:
-        """Serves those that are not of the crowd for some time, while what comes to the crowd waits."""
+        """Serves those that are not of these for some time, while what comes to these waits."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._attend_once(self._buffer, left)
@@ -164,7 +164,7 @@ class Crowd:
 
 
 def converse(address: tuple[str, int], script: Script) -> socket.socket:
-    """Opens one connection outside of any crowd."""
+    """Opens one connection outside of these."""
     one, came = socket.create_connection(address), bytearray()
     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     one.sendall(next(script))

@@ -30,7 +30,7 @@ def require() -> None:
 
 
 @dataclass(frozen=True)
-class Peer:
+class MtKaHyPar:
     """Mt-KaHyPar on one thread. It knows neither rules nor budgets nor capacities.
 
     Args:

@@ -13,7 +13,7 @@ from tocsin.local.network import TOKEN
 
 
 @dataclass
-class Person:
+class Visitor:
     """Somebody called ``name``, who may come and go.
 
     What can go wrong when entering and subscribing is the client library's: it is raised as it is. What happens later
