@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.balance.enumeration import assignments, highest, ruled, tiny
 from tocsin.balance.bounds import lower_bound, moves_lower_bound
-from tocsin.balance.bounds.heaviest import heaviest
 from tocsin.balance.bounds.holders import HolderSums
+from tocsin.balance.bounds.lowest import heaviest
 from tocsin.balance.bounds.replication import replication
 from tocsin.balance.bounds.spectral import spectral_bound
 from tocsin.balance.bounds.spread import spread

@@ -128,8 +128,8 @@ def test_every_size_is_measured_beside_the_naive_scan(quotes: Quotes) -> None:
 
 @pytest.mark.process
 def test_targets_are_judged_where_there_are_some(quotes: Quotes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.bench.content.targets.PUBLICATIONS", {SIZE: 1e12})
-    monkeypatch.setattr("tocsin.bench.content.targets.NAIVE", {SIZE: 1e-12})
+    monkeypatch.setattr("tocsin.bench.content.suite._LEAST", {SIZE: 1e12})
+    monkeypatch.setattr("tocsin.bench.content.suite._TIMES_NAIVE", {SIZE: 1e-12})
     judged = {figure.target: figure.met for figure in _run(quotes, [SIZE]) if figure.target}
     assert judged == {"at least 1,000,000,000,000": False, "at least 1e-12×": True}
 

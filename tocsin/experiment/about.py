@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
+import psutil
 
 from tocsin import __version__
-from tocsin.experiment.machine import machine
 from tocsin.experiment.study import Study
+
+_CPUS: Final = Path("/proc/cpuinfo")
 
 
 class About(msgspec.Struct, kw_only=True):
@@ -31,7 +36,26 @@ class About(msgspec.Struct, kw_only=True):
             experiment=study.name,
             version=__version__,
             settings=msgspec.json.decode(msgspec.json.encode(dict(study.settings))),
-            machine=machine(),
+            machine=describe_machine(),
             command=command,
             began=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         )
+
+
+def describe_machine() -> str:
+    """Processor, cores, memory, system and Python in one line: figures of different machines are not comparable."""
+    memory = psutil.virtual_memory().total / (1 << 30)
+    cores = len(os.sched_getaffinity(0))
+    return (
+        f"{_processor()}, {cores} core{'s' if cores > 1 else ''}, {memory:.0f} GiB, "
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = _CPUS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.machine()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tocsin.balance.bounds.heaviest import heaviest
 from tocsin.balance.bounds.holders import HolderSums
 from tocsin.balance.bounds.replication import replication
-from tocsin.balance.bounds.scope import changeable, staying_subscribers
+from tocsin.balance.bounds.scope import capacities, changeable, staying_subscribers
 from tocsin.balance.bounds.spread import spread
 from tocsin.balance.model.loads import count_loads
 from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.workload import Workload
 
 
 def lower_bound(problem: Problem) -> float:
@@ -20,6 +20,14 @@ def lower_bound(problem: Problem) -> float:
         return _settled(problem)
     holders = HolderSums.of(part)
     return max(replication(part, holders, max(spread(part, holders), heaviest(part))), _settled(problem))
+
+
+def heaviest(workload: Workload) -> float:
+    """LB2, the heaviest subscriber alone on the largest broker: 2 max uᵢ ÷ its capacity.
+
+    Proof: the broker of subscriber i sends it uᵢ, and receives at least what it sends it, once: uᵢ again.
+    """
+    return 2 * int(workload.own.max(initial=0)) / float(capacities(workload).max())
 
 
 def _settled(problem: Problem) -> float:

@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 
 from tocsin.apps.stocks.quotes import Quotes
-from tocsin.bench.content import targets
 from tocsin.bench.content.contestant import Contestant, Entry, Inserted
 from tocsin.bench.content.workload import ContentWorkload, write_workload
 from tocsin.bench.report import Figure, median
@@ -25,6 +24,9 @@ FindPeers = Callable[[Path, Say], Iterable[Entry]]
 
 _CHECKED: Final = 100
 _UNIT: Final = "publications/s"
+# What is expected on one core, by how many subscriptions there are: publications per second, and multiples of the scan.
+_LEAST: Final = {100_000: 20_000.0}
+_TIMES_NAIVE: Final = {100_000: 50.0}
 
 
 def _ours(name: str, matcher: str) -> Entry:
@@ -130,7 +132,7 @@ def _difference(name: str, publication: int, ours: Int64s, theirs: Int64s) -> st
 def _rates(size: int, rates: Mapping[str, float]) -> Iterator[Figure]:
     """Ours with its target, then each of the others, and ours beside it."""
     group, ours = _matching(size), rates[TOCSIN.name]
-    least = targets.PUBLICATIONS.get(size)
+    least = _LEAST.get(size)
     said = f"at least {least:,.0f}" if least else ""
     yield Figure(group, TOCSIN.name, ours, _UNIT, target=said, met=ours >= least if least else None)
     for name, rate in rates.items():
@@ -138,7 +140,7 @@ def _rates(size: int, rates: Mapping[str, float]) -> Iterator[Figure]:
             continue
         yield Figure(group, name, rate, _UNIT)
         ratio = ours / rate
-        times = targets.NAIVE.get(size) if name == NAIVE.name else None
+        times = _TIMES_NAIVE.get(size) if name == NAIVE.name else None
         said = f"at least {times:g}×" if times else ""
         yield Figure(group, TOCSIN.name, ours, _UNIT, ratio, name, said, ratio >= times if times else None)
 
