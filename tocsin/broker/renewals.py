@@ -23,7 +23,7 @@ GONE: Final = "gone"
 
 
 class Renewals:
-    """Brings BE subscriptions and subscriptions to a channel's new history.
+    """Brings BE and FE subscriptions to a channel's new history.
 
     What can go wrong: a channel was dropped meanwhile (its subscriptions end), two BE subscriptions turn out to be one
     (the later one takes the other's subscriptions), a subscriber knows of a newer incarnation than the broker (nothing

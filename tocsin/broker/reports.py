@@ -19,8 +19,7 @@ _NUMBER_BYTES: Final = 32
 
 
 class DataRates:
-    """λ of each BE subscription, in bytes per second, as the data cluster says it to every broker that has the BE
-    subscription."""
+    """λ of each BE subscription, in bytes per second, as the data cluster says it to every broker that has it."""
 
     def __init__(self, holdings: Holdings, data: DataRequests) -> None:
         self._holdings, self._data, self._changes = holdings, data, RateChanges()

@@ -27,7 +27,7 @@ _LEFT: Final = {Code.ELSEWHERE, GOING_AWAY}
 
 @dataclass
 class BrokerSession:
-    """A connection: until it is welcomed it has a ``deadline``."""
+    """One connection to a broker, from its opening on: until it is welcomed it has a ``deadline``."""
 
     number: int
     url: str
@@ -37,7 +37,7 @@ class BrokerSession:
 
 
 class Connector:
-    """The connection to the network of brokers.
+    """Keeps a subscriber connected to the network of brokers.
 
     What can go wrong: the coordinator does not answer (the last known broker is tried, then it is asked again); a
     broker does not open, welcome or stay (another attempt after a growing, random wait, and the coordinator is asked
