@@ -160,6 +160,14 @@ def test_who_is_to_go_is_told_when_enough_was_sampled_and_may_leave_when_all_hav
     assert bench.core.surroundings.state() is Availability.STABILIZING
 
 
+def test_who_is_to_go_is_told_where_the_other_edge_is_reached() -> None:
+    bench, _ = offloading()
+    load = LocalLoad("f", "h", IDLE_EDGE, "OK", [], "ws://f.example.org")
+    bench.hear("h", Control({"load": "h"}, "f", load))
+    publish(bench, 50, 3.0)
+    assert {each.message.edge for each in bench.clients if isinstance(each.message, Move)} == {"ws://f.example.org"}
+
+
 def test_an_offloader_that_hears_nothing_more_settles_when_the_time_is_up() -> None:
     bench, _ = offloading()
     publish(bench, 50, 3.0)

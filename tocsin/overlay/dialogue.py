@@ -70,7 +70,7 @@ class Gap(msgspec.Struct, frozen=True, tag=True):
 
 
 class Move(msgspec.Struct, frozen=True, tag=True):
-    """Subscribe at another edge as well, in a session in which so many migrate."""
+    """Subscribe at another edge as well, in a session in which so many migrate. ``edge`` is where it is reached."""
 
     edge: str
     session: str

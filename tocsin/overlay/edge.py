@@ -42,6 +42,7 @@ class Edge:
         name: its own, which no other broker of the overlay has.
         cluster: its head's name.
         incarnation: what it has not been started under before.
+        url: where subscribers reach it, if not by its name.
 
     What can go wrong: its head is lost. Subscribers stay, and get what they missed when there is a way again. The edge
     itself dies: its subscribers come to others, with their cursors. A filter that cannot be read is refused, and ends
@@ -55,6 +56,7 @@ class Edge:
         incarnation: str,
         limits: OverlayLimits | None = None,
         tuning: Tuning | None = None,
+        url: str = "",
     ) -> None:
         self.name, limits, tuning = name, limits or OverlayLimits(), tuning or Tuning()
         self._post = Post()
@@ -62,7 +64,7 @@ class Edge:
         self._subscriptions = Subscriptions(name, incarnation, self._post, self._links, limits)
         self._gauges = Gauges(limits.rate_seconds)
         self._surroundings = Surroundings(
-            name, cluster, self._post, self._links, self._subscriptions, self._gauges, tuning, limits
+            name, cluster, self._post, self._links, self._subscriptions, self._gauges, tuning, limits, url
         )
         self._mediation = Mediation(
             name,

@@ -224,9 +224,10 @@ class Mediation:
     def _migrate(self, session: _Sampling, subscribers: list[str]) -> None:
         seconds = len(subscribers) * self._limits.migration_seconds + 2 * self._limits.grace_seconds
         self._session = _Migrating(session.id, session.acceptor, subscribers, self._post.now + seconds)
+        address = self._surroundings.address(session.acceptor)
         for subscriber in subscribers:
             if held := self._subscriptions.get(subscriber):
-                self._post.reply(held.session, Move(session.acceptor, session.id, len(subscribers)))
+                self._post.reply(held.session, Move(address, session.id, len(subscribers)))
 
     def _settle(self, session: _Migrating) -> None:
         """Whoever is served by the acceptor leaves, when what is queued here has been sent."""

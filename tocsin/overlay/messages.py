@@ -88,13 +88,14 @@ class Found(msgspec.Struct, frozen=True, tag=True):
 
 class LocalLoad(msgspec.Struct, frozen=True, tag=True):
     """An edge's load message (PIE), for the edges of its cluster: ``state`` is an Availability, ``balanced`` are the
-    brokers that differ from it by no trigger."""
+    brokers that differ from it by no trigger, ``url`` is where subscribers reach it if not by its name."""
 
     broker: str
     cluster: str
     metrics: Metrics
     state: str
     balanced: list[str]
+    url: str = ""
 
     @property
     def match_rate(self) -> float:

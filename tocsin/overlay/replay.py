@@ -42,6 +42,11 @@ class ReplayLog:
         """The first offset of which everything is kept."""
         return self.last - len(self._publications) + 1
 
+    @property
+    def publishers(self) -> int:
+        """How many publishers it knows a number of."""
+        return len(self._taken)
+
     def sequence(self, publisher: str) -> int:
         """The last number of a publisher that is stored."""
         return self._stored.get(publisher, 0)

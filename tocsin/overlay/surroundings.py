@@ -42,8 +42,9 @@ class Surroundings:
         gauges: Gauges,
         tuning: Tuning,
         limits: OverlayLimits,
+        url: str = "",
     ) -> None:
-        self._name, self._cluster = name, cluster
+        self._name, self._cluster, self._url = name, cluster, url
         self._post, self._links, self._subscriptions, self._gauges = post, links, subscriptions, gauges
         self._tuning, self._limits = tuning, limits
         self._stabilisation = Stabilisation(tuning)
@@ -83,6 +84,11 @@ class Surroundings:
     def hear(self, load: LocalLoad) -> None:
         """Another edge says how it is."""
         self._heard[load.broker] = self._post.now, load
+
+    def address(self, edge: str) -> str:
+        """Where subscribers reach another edge that has said how it is."""
+        _, load = self._heard.get(edge, (0.0, None))
+        return (load.url if load else "") or edge
 
     def view(self, view: ClusterView) -> None:
         """The head says which other clusters count."""
@@ -126,7 +132,7 @@ class Surroundings:
         if load is None:
             return
         even = balanced_with(load.metrics, self._neighbours(), self._tuning, self._tuning.local)
-        message = LocalLoad(self._name, self._cluster, load.metrics, self.state().value, even)
+        message = LocalLoad(self._name, self._cluster, load.metrics, self.state().value, even, self._url)
         self._links.route(Control({"load": self._cluster}, self._name, message))
 
     def _detected(self, now: float) -> list[OffloadAction]:
