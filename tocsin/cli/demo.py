@@ -93,12 +93,13 @@ def _directory(keep: Path | None) -> Iterator[Path]:
 async def _run(net: LocalNetwork, plan: CrowdPlan, seconds: int | None) -> None:
     from datetime import UTC, datetime
 
+    from tocsin.client.operator import Operator
     from tocsin.crowd.crowd import crowd
     from tocsin.demo.board import Board
-    from tocsin.demo.calls import DemoCalls
     from tocsin.demo.network import whereabouts
     from tocsin.demo.play import Play, create
     from tocsin.demo.screen import DemoScreen
+    from tocsin.local.network import TOKEN
     from tocsin.local.running import Running
     from tocsin.local.signals import until_told
 
@@ -109,9 +110,9 @@ async def _run(net: LocalNetwork, plan: CrowdPlan, seconds: int | None) -> None:
     with until_told() as ended:
 
         async def perform() -> None:
-            async with DemoCalls(plan.data, plan.coordinator) as calls:
-                await create(calls, world, screen)
-                play = Play(calls, screen, ended)
+            async with Operator(plan.data, plan.coordinator, TOKEN) as operator:
+                await create(operator, world, screen)
+                play = Play(operator, screen, ended)
                 async with crowd(plan, len(world.subscribers), net.directory / "log", play.hear) as people:
                     await play.run(people, seconds)
 

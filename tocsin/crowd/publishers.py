@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final
 
-import httpx
-
+from tocsin.client.operator import Operator
 from tocsin.crowd.delays import Stopwatch
 from tocsin.crowd.messages import Acknowledged, CrowdFigures, CrowdTrouble
 from tocsin.crowd.plan import CrowdPlan
+from tocsin.errors import TocsinError
 from tocsin.local.network import TOKEN
 
 REPORTS: Final = "reports"
@@ -36,10 +36,8 @@ class Publishers:
 
     async def live(self, began: float) -> None:
         """Reports what happens, second by second; the first is at ``began`` of the machine's monotonic clock."""
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        url, seconds = self._plan.data, _ANSWER_SECONDS
-        client = httpx.AsyncClient(base_url=url, headers=headers, timeout=seconds, trust_env=False)
-        async with client as data, asyncio.TaskGroup() as requests:
+        data = Operator(self._plan.data, "", TOKEN, seconds=_ANSWER_SECONDS)
+        async with data, asyncio.TaskGroup() as requests:
             for second, reports in enumerate(self._seconds(began)):
                 due = began + second
                 await asyncio.sleep(due - time.monotonic())
@@ -56,14 +54,13 @@ class Publishers:
         while step := list(islice(seconds, max(round(self._plan.speed), 1))):
             yield [report for reports in step for report in reports]
 
-    async def _report(self, data: httpx.AsyncClient, reports: list[dict[str, Any]]) -> None:
+    async def _report(self, data: Operator, reports: list[dict[str, Any]]) -> None:
         try:
-            answer = await data.post(f"/feeds/{REPORTS}", json=reports)
-            answer.raise_for_status()
-        except httpx.HTTPError as error:
-            self._tell(CrowdTrouble(f"reports could not be published: {str(error) or type(error).__name__}"))
+            answer = await data.publish(REPORTS, reports)
+        except TocsinError as error:
+            self._tell(CrowdTrouble(f"reports could not be published: {error}"))
         else:
-            self._published += answer.json()["accepted"]
+            self._published += answer.accepted
             self._tell(Acknowledged([report["id"] for report in reports], time.monotonic()))
         finally:
             self._door.release()

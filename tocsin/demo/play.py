@@ -9,15 +9,16 @@ from contextlib import suppress
 from typing import Final
 
 from tocsin.apps.emergency import APPLICATION, World
+from tocsin.client.operator import Operator
 from tocsin.coordinator.answers import NetworkStatus
 from tocsin.crowd.crowd import Crowd
 from tocsin.crowd.messages import Compared, CrowdTrouble, Gathered, Heard, PersonMoved
+from tocsin.crowd.observation import count_executions, find_owed, measure_strain
 from tocsin.crowd.shortfall import Strain
 from tocsin.demo import summary
-from tocsin.demo.calls import DemoCalls
 from tocsin.demo.screen import DemoScreen
 from tocsin.demo.verdict import insist
-from tocsin.errors import UnavailableError
+from tocsin.errors import TocsinError
 from tocsin.local.running import told
 from tocsin.tasks import until_one_ends
 
@@ -31,23 +32,23 @@ _LOOK_SECONDS: Final = 5
 _MOST_TROUBLE: Final = 10
 
 
-async def create(calls: DemoCalls, world: World, screen: DemoScreen) -> None:
+async def create(operator: Operator, world: World, screen: DemoScreen) -> None:
     """Creates the application, loads the shelters, and holds balancing off."""
     with screen.waiting("Creating the emergency application"):
-        outcomes = await calls.apply(APPLICATION.read_bytes())
-        await calls.load("Shelters", world.shelters())
-        await calls.balance(False)
+        outcomes = await operator.apply(APPLICATION.read_bytes())
+        await operator.load("Shelters", world.shelters())
+        await operator.balance(False)
     screen.outcomes(outcomes)
 
 
 class Play:
     """One performance, until ``ended`` is set or so many seconds have passed.
 
-    What can go wrong: the network does (UnavailableError), or its verdict is not clean (WrongError, when all is shown).
+    What can go wrong: the network does (a TocsinError), or its verdict is not clean (WrongError, when all is shown).
     """
 
-    def __init__(self, calls: DemoCalls, screen: DemoScreen, ended: asyncio.Event) -> None:
-        self._calls, self._screen, self._ended = calls, screen, ended
+    def __init__(self, operator: Operator, screen: DemoScreen, ended: asyncio.Event) -> None:
+        self._operator, self._screen, self._ended = operator, screen, ended
         self._strain = Strain()
         self._moves: Counter[tuple[str, str]] = Counter()
         self._decision = ""
@@ -67,7 +68,7 @@ class Play:
             return
         self._screen.gathered(gathering.result(), self._crowd.processes)
         self._screen.explain(held(seconds), seconds)
-        first, self._before = await self._calls.executions(), await self._calls.strain()
+        first, self._before = await count_executions(self._operator), await measure_strain(self._operator)
         self._crowd.begin()
         with self._screen.stage():
             before = await self._watch(held(seconds), f"balancing is held off until {held(seconds)} s")
@@ -82,21 +83,21 @@ class Play:
         """Shows what would be moved, where the coordinator can say so in time, and lets it be done."""
         try:
             async with asyncio.timeout(_PLAN_SECONDS):
-                self._screen.proposal(await self._calls.plan())
-        except (TimeoutError, UnavailableError):
+                self._screen.proposal(await self._operator.plan())
+        except (TimeoutError, TocsinError):
             self._screen.say("Balancing is on from here; what it does is shown as it happens.", style="bold yellow")
-        await self._calls.balance(True)
+        await self._operator.balance(True)
 
     async def _watch(self, until: int | None, remark: str) -> NetworkStatus:
         """Looks every second, up to that second; gives what it saw last."""
-        status = await self._calls.status()
+        status = await self._operator.status()
         began = asyncio.get_running_loop().time() - self._second
         while not self._ended.is_set() and (until is None or self._second < until):
             self._second += 1
             await self._pause(began + self._second - asyncio.get_running_loop().time())
-            with suppress(UnavailableError):
+            with suppress(TocsinError):
                 # The network goes on without its coordinator, and so does this.
-                status = await self._calls.status()
+                status = await self._operator.status()
             self._tell_of_moves(status)
             self._screen.look(self._second, status, self._crowd.figures, remark)
             if self._second % _LOOK_SECONDS == 0:
@@ -105,8 +106,8 @@ class Play:
 
     async def _look(self) -> None:
         """Asks the data cluster how it keeps up, and remembers the worst."""
-        with suppress(UnavailableError):
-            now = (await self._calls.strain()).after(self._before)
+        with suppress(TocsinError):
+            now = (await measure_strain(self._operator)).after(self._before)
             self._strain = Strain(max(now.lag, self._strain.lag), now.executions, now.missed)
 
     async def _patience(self, status: NetworkStatus, seconds: int | None) -> NetworkStatus:
@@ -127,10 +128,10 @@ class Play:
             self._screen.moves(Counter({(names.get(a, a), names.get(b, b)): n for (a, b), n in moves.items()}))
 
     async def _conclude(self, first: dict[str, int], before: NetworkStatus, after: NetworkStatus) -> None:
-        last = await self._calls.executions()
+        last = await count_executions(self._operator)
         self._screen.say()
         with self._screen.waiting("Waiting for what is on its way, and comparing it with what was found"):
-            found = await self._calls.found(first, last)
+            found = await find_owed(self._operator, first, last)
             compared = await self._settle(found)
         await self._look()
         figures = self._crowd.figures

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from tocsin.balance.control.triggers import Stage
+from tocsin.client.operator import Operator
 from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
 from tocsin.crowd.crowd import Crowd, crowd
 from tocsin.crowd.delays import within
 from tocsin.crowd.messages import Compared, CrowdFigures, CrowdTrouble, Heard, PersonMoved
+from tocsin.crowd.observation import count_executions, find_owed, measure_strain
 from tocsin.crowd.plan import CrowdPlan
 from tocsin.crowd.shortfall import Strain, shortfall
-from tocsin.demo.calls import DemoCalls
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.experiment.series.rows import LoadRow, moment
 from tocsin.experiment.study import Tell
@@ -96,35 +97,35 @@ class TestbedRun:
         world = plan.world(datetime.now(UTC))
         logs = network.directory / "log"
         async with (
-            DemoCalls(plan.data, plan.coordinator) as calls,
+            Operator(plan.data, plan.coordinator, TOKEN) as operator,
             crowd(plan, len(world.subscribers), logs, self._hear) as people,
         ):
             self.tell("making the application", 0.0)
-            await calls.apply(self.bed.application())
-            await calls.load("Shelters", world.shelters())
-            await calls.balance(self.bed.scheme.thresholds is not None)
-            await until_one_ends(people.watch(), self._run(calls, people))
+            await operator.apply(self.bed.application())
+            await operator.load("Shelters", world.shelters())
+            await operator.balance(self.bed.scheme.thresholds is not None)
+            await until_one_ends(people.watch(), self._run(operator, people))
 
-    async def _run(self, calls: DemoCalls, people: Crowd) -> None:
+    async def _run(self, operator: Operator, people: Crowd) -> None:
         await people.wait_gathered()
-        first, before = await calls.executions(), await calls.strain()
-        await self._watch(calls, people, before, people.begin())
+        first, before = await count_executions(operator), await measure_strain(operator)
+        await self._watch(operator, people, before, people.begin())
         people.hush()
         self.tell("comparing what came with what was found", 1.0)
-        found = await calls.found(first, await calls.executions())
+        found = await find_owed(operator, first, await count_executions(operator))
         self._compared = await self._settle(found, people)
         self._figures, self._missing = people.figures, people.missing
         if absent := self._compared.absent:
             self._troubles.append(f"{absent} subscribers were not connected at the end, and not asked what they got")
 
-    async def _watch(self, calls: DemoCalls, people: Crowd, before: Strain, began: float) -> None:
+    async def _watch(self, operator: Operator, people: Crowd, before: Strain, began: float) -> None:
         """Looks again and again, until the run is over."""
         at = 0.0
         while at < self.seconds:
             await self._until(began, at)
             with suppress(TocsinError):
-                self._sample(at, await calls.status(), people.figures.moved)
-                now = (await calls.strain()).after(before)
+                self._sample(at, await operator.status(), people.figures.moved)
+                now = (await measure_strain(operator)).after(before)
                 self._strain = Strain(max(now.lag, self._strain.lag), now.executions, now.missed)
             at += SAMPLE_SECONDS
         await self._until(began, self.seconds)
