@@ -1,1 +1,1 @@
-"""The vocabulary every other room speaks: schemas, definitions, messages. Imports nothing else of ours but errors."""
+"""What crosses a wire: the messages of all protocols and calls, and what both sides decide alike. Needs msgspec."""
