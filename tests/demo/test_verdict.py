@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin.crowd.messages import Compared, CrowdFigures, MissedNotes
-from tocsin.demo.verdict import WrongError, insist
+from tocsin.demo.play import WrongError, insist
 
 
 @pytest.mark.parametrize(

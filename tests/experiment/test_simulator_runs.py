@@ -10,9 +10,8 @@ from tests.cli.program import Program
 from tests.experiment.courses import course
 from tocsin.balance.policies import planner
 from tocsin.experiment.directory import Directory
-from tocsin.experiment.latency.demand import mean_outgoing
 from tocsin.experiment.latency.rows import Delay
-from tocsin.experiment.latency.study import Latency
+from tocsin.experiment.latency.study import Latency, mean_outgoing
 from tocsin.experiment.schemes import LDM, NONE, OURS, above, papers_above, scheme
 from tocsin.experiment.series.course import RunKey, courses
 from tocsin.experiment.series.simulator import policy, simulate_run

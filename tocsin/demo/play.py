@@ -12,12 +12,11 @@ from tocsin.apps.emergency import APPLICATION, World
 from tocsin.client.operator import Operator
 from tocsin.coordinator.answers import NetworkStatus
 from tocsin.crowd.crowd import Crowd
-from tocsin.crowd.messages import Compared, CrowdTrouble, Gathered, Heard, PersonMoved
+from tocsin.crowd.messages import Compared, CrowdFigures, CrowdTrouble, Gathered, Heard, PersonMoved
 from tocsin.crowd.observation import count_executions, find_owed, measure_strain
 from tocsin.crowd.shortfall import Strain
 from tocsin.demo import summary
 from tocsin.demo.screen import DemoScreen
-from tocsin.demo.verdict import insist
 from tocsin.errors import TocsinError
 from tocsin.local.running import told
 from tocsin.tasks import until_one_ends
@@ -182,3 +181,18 @@ def held(seconds: int | None) -> int:
 
 async def _done(future: asyncio.Future[Gathered]) -> None:
     await asyncio.shield(future)
+
+
+class WrongError(TocsinError):
+    """What was delivered is not what was found."""
+
+    code = "wrong"
+
+
+def insist(compared: Compared, figures: CrowdFigures) -> None:
+    """Raises WrongError unless everybody got everything, once and in order."""
+    if compared.lost or figures.duplicates or figures.disordered:
+        raise WrongError(
+            "not everybody got what was for them, once and in order: this is a fault in Tocsin; please report it "
+            "with the logs"
+        )

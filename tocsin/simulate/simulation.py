@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from heapq import merge
 from typing import Any, Literal
 
@@ -12,7 +14,6 @@ from tocsin.coordinator.events import Balance, Decided
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.simulate.clock import START
 from tocsin.simulate.cluster import DataClusterModel
-from tocsin.simulate.collection import suspend_collection
 from tocsin.simulate.deliveries import CountedDeliveries, DeliveryModel, FrameDeliveries
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.policy import Policy
@@ -181,3 +182,18 @@ def _every(
     while (at := phase + number * period) <= until:
         yield at, rank, number, act, arguments
         number += 1
+
+
+@contextmanager
+def suspend_collection() -> Iterator[None]:
+    """Nothing is collected meanwhile: what a simulation makes, it mostly needs till its end."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        # What is left counts as old, or all of it would be looked at right now for being new.
+        gc.freeze()
+        gc.unfreeze()
+        if before:
+            gc.enable()

@@ -16,14 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from tocsin.data.compiler.fresh import new_relations
 from tocsin.data.compiler.generated import BE, OUTER, SUBSCRIPTIONS, fresh, key, parameter, row
 from tocsin.data.compiler.near import Near, nears
 from tocsin.data.compiler.patch import Rendered
 from tocsin.data.compiler.reading import Reading
-from tocsin.data.compiler.scopes import Scope, Span
+from tocsin.data.compiler.scopes import Item, Scope, Span
 from tocsin.data.compiler.writing import Writing
-from tocsin.schema.definitions import Channel, Dataset
+from tocsin.schema.definitions import Channel, Dataset, DatasetKind
 
 __all__ = ["BE", "OUTER", "SUBSCRIPTIONS", "Rewriter", "Rewritten", "Way", "fresh", "key", "parameter"]
 
@@ -130,3 +129,40 @@ class Rewriter:
         inside = [t for t in self.reading.references if (other := self.body.scope(t)) and other.depth]
         if any(self.body.scope(t) is not scope or (t not in scope.where and t not in scope.clause) for t in inside):
             raise self.body.error("LIMIT cannot be used in a subquery beside parameters; write a join instead", limit)
+
+
+def new_relations(reading: Reading) -> dict[int, Dataset]:
+    """The datasets that are read only as far as they are new, by the key of their relation."""
+    return dict(_relation(reading, call) for call in reading.body.calls("IS_NEW"))
+
+
+def _relation(reading: Reading, call: int) -> tuple[int, Dataset]:
+    body = reading.body
+    arguments = body.arguments(call)
+    if len(arguments) != 1 or len(arguments[0]) != 1 or not body.is_name(arguments[0].first):
+        raise body.error("is_new takes one relation's name or alias, as in is_new(r)", call)
+    alias = body.names[arguments[0].first]
+    scope = body.scope(call)
+    item = scope.item(alias) if scope else None
+    if scope is None or item is None:
+        raise body.error(f"is_new({alias}): this SELECT reads nothing called {alias}", call)
+    dataset = reading.dataset(item)
+    if dataset is None:
+        raise body.error(f"is_new({alias}): {alias} is not a dataset; name a dataset of the FROM clause", call)
+    if dataset.kind is DatasetKind.REFERENCE:
+        reason = f"{dataset.name} is a reference dataset, which is loaded and has no new records"
+        raise body.error(f"is_new({alias}): {reason}", call)
+    if not _means_the_same(reading, scope, item, call):
+        reason = "must be a condition of its own, joined by AND in WHERE or in the ON of its relation: "
+        raise body.error(f"is_new({alias}) {reason}not below OR or NOT, not on the outer side of a join", call)
+    return item.key, dataset
+
+
+def _means_the_same(reading: Reading, scope: Scope, item: Item, call: int) -> bool:
+    """Whether reading only new rows means the same there as filtering by is_new."""
+    if scope.joins("RIGHT", "FULL"):
+        return False
+    for conjunct, joined in reading.body.conditions(scope):
+        if conjunct == reading.body.call(call):
+            return joined is item or (item.inner and (joined is None or joined.inner))
+    return False

@@ -6,15 +6,14 @@ condition and the grid cells it needs, and the FROM clause where the subscriptio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tocsin.data.compiler import grid
 from tocsin.data.compiler.generated import BE, OUTER, SUBSCRIPTIONS, fresh, key, parameter, quoted, row
 from tocsin.data.compiler.near import Cells, Near
 from tocsin.data.compiler.patch import Patch, Rendered
 from tocsin.data.compiler.reading import Reading
-from tocsin.data.compiler.scopes import Item, Scope, Span
-from tocsin.data.compiler.stars import bare_stars, hide
+from tocsin.data.compiler.scopes import Body, Item, Scope, Span
 from tocsin.schema.definitions import Dataset
 
 
@@ -153,3 +152,37 @@ class Writing:
 
 def _row_relation(scope: Scope) -> str:
     return f"(SELECT * FROM {SUBSCRIPTIONS} WHERE {BE} = {OUTER}.{BE}) {row(scope.number)}"
+
+
+_BEFORE = frozenset({"SELECT", "DISTINCT", "ALL", ",", "(", "."})
+
+
+def bare_stars(body: Body, scope: Scope) -> list[int]:
+    """The stars of a SELECT that stand for all its relations."""
+    return [star for star in _stars(body, scope) if body.words[star - 1] != "."]
+
+
+def hide(body: Body, scope: Scope, patch: Patch, added: Mapping[str, list[str]]) -> None:
+    """Hides the columns ``added`` to each relation, by its alias."""
+    for star in _stars(body, scope):
+        if body.words[star - 1] == ".":
+            item = scope.item(body.names[star - 2]) if body.word(star - 3) != "." else None
+            hidden = added.get(item.alias or "", []) if item else []
+        else:
+            hidden = [column for columns in added.values() for column in columns]
+        if hidden:
+            _hide(body, star, patch, ", ".join(hidden))
+
+
+def _stars(body: Body, scope: Scope) -> Iterator[int]:
+    for i in scope.own(scope.select):
+        counts = body.word(i - 2) == "COUNT" and body.word(i - 1) == "(" and body.word(i + 1) == ")"
+        if body.words[i] == "*" and body.word(i - 1) in _BEFORE and not counts:
+            yield i
+
+
+def _hide(body: Body, star: int, patch: Patch, hidden: str) -> None:
+    if body.word(star + 1) == "EXCEPT" and body.word(star + 2) == "(":
+        patch.before(star + 3, f"{hidden}, ")
+    else:
+        patch.replace(Span(star, star + 1), f"* EXCEPT ({hidden})")

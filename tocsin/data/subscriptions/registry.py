@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tocsin.data.store import Store
-from tocsin.data.subscriptions.files import BaseFiles
+from tocsin.data.subscriptions.files import BaseFiles, recovered
 from tocsin.data.subscriptions.ids import NONE, IdArray, Ids, ascending, common
 from tocsin.data.subscriptions.live import Live
-from tocsin.data.subscriptions.recovery import recovered
 from tocsin.data.subscriptions.rows import BE, Row, canonical_rows, columns, schema, table
 from tocsin.data.subscriptions.segments import Segments
 from tocsin.errors import NotFoundError, StorageError

@@ -9,12 +9,13 @@ from random import Random
 from tocsin.broker.backoff import LONGEST
 from tocsin.client.core.actions import ConnectionState
 from tocsin.coordinator.events import Balance, Drain
+from tocsin.model import control
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.faults.injector import CHANNELS, FaultInjector
 from tocsin.simulate.faults.invariants import violations
-from tocsin.simulate.faults.scales import Scales
 from tocsin.simulate.faults.weather import CALM, setup
 from tocsin.simulate.system import System
+from tocsin.simulate.weighing import note_size, notes
 
 BROKERS = ("a", "b", "x")
 PEOPLE = 5
@@ -140,3 +141,26 @@ class Schedule:
         self.system.advance(MOVING)
         self._finding = 0.0
         self.system.advance(ARRIVING)
+
+
+class Scales:
+    """Weighs one broker from its start on: all that it pulls and sends, also for those who are behind."""
+
+    def __init__(self, broker: BrokerHost) -> None:
+        self._broker = broker
+        self._received = self._sent = 0
+        broker.sent, broker.pulled = self._send, self._pull
+
+    def wrong(self) -> list[str]:
+        """Where the account differs from what was weighed."""
+        accounted = self._broker.core.traffic.received, self._broker.core.traffic.sent
+        weighed = self._received, self._sent
+        if accounted == weighed:
+            return []
+        return [f"{self._broker.host} accounts {accounted} bytes in and out, but these were {weighed}"]
+
+    def _send(self, now: float, frame: bytes) -> None:  # noqa: ARG002
+        self._sent += sum(map(note_size, notes(frame)))
+
+    def _pull(self, now: float, results: control.Results) -> None:  # noqa: ARG002
+        self._received += sum(map(note_size, results.results))
