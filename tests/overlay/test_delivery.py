@@ -6,7 +6,6 @@ import pytest
 
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.simulate.overlay.invariants import broken
-from tocsin.simulate.overlay.schedule import outcome
 from tocsin.simulate.overlay.system import OverlaySystem
 
 CHAIN: dict[str, str | None] = {"h1": None, "h2": "h1", "h3": "h2"}
@@ -108,9 +107,3 @@ def test_a_filter_that_cannot_be_read_is_refused(system: OverlaySystem) -> None:
     system.subscribe("me", "size >", ["a"])
     system.advance(2.0)
     assert "a value is expected" in system.albums["me"].given_up
-
-
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_nothing_is_lost_or_twice_whatever_happens(first: int) -> None:
-    outcomes = [outcome(seed) for seed in range(first, first + 20)]
-    assert {each.seed: each.wrong for each in outcomes if each.wrong} == {}

@@ -20,7 +20,7 @@ from tocsin.overlay import (
     surroundings,
 )
 from tocsin.overlay.messages import Found, Routed
-from tocsin.simulate.overlay.schedule import outcome
+from tocsin.simulate.faults.campaign import run_overlay_schedule
 
 SEEDS = 60
 
@@ -108,4 +108,4 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 def test_schedules_catch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, attribute, mutant = MUTANTS[name]
     monkeypatch.setattr(owner, attribute, mutant)
-    assert any(outcome(seed).wrong for seed in range(SEEDS)), f"{SEEDS} schedules hold although {name}"
+    assert any(run_overlay_schedule(seed).wrong for seed in range(SEEDS)), f"{SEEDS} schedules hold although {name}"

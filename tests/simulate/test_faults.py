@@ -73,7 +73,7 @@ def test_schedules_have_every_message_of_the_control_protocol(monkeypatch: pytes
 
 
 def test_the_same_seed_is_the_same_schedule_in_another_process() -> None:
-    code = "from tocsin.simulate.faults.campaign import outcome; print(outcome(7).fingerprint)"
+    code = "from tocsin.simulate.faults.campaign import run_schedule as run; print(run(7).fingerprint)"
     told = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -94,7 +94,7 @@ def test_a_schedule_that_does_not_hold_is_named_with_the_command_that_replays_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     failed = ScheduleOutcome(5, "0", 1, 1, 1, 1, ["p1 is lost"])
-    monkeypatch.setattr(campaign, "outcomes", lambda first, count, jobs: iter([failed]))
+    monkeypatch.setattr(campaign, "run_schedules", lambda first, count, jobs, overlay: iter([failed]))
     result = CliRunner().invoke(app, ["simulate", "faults", "--first-seed", "5", "--seeds", "1"])
     assert result.exit_code == 1
     assert "seed 5: p1 is lost" in result.stdout

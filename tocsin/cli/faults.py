@@ -23,24 +23,27 @@ def faults(
     first: Annotated[int, typer.Option("--first-seed", min=0, help="The first schedule's seed.")] = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; else one per processor.")] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print everything that happens, step by step.")] = False,
+    overlay: Annotated[bool, typer.Option("--overlay", help="Break the content-based overlay instead.")] = False,
 ) -> None:
     """Break everything at random, heal it, and check that nothing was lost, twice, out of order or astray.
 
     A schedule is a small system of three brokers and five subscribers in which processes crash in the middle of what
     they do, connections break, networks part, people come, go and change their minds, and plans overlap. The same seed
-    is the same schedule. The exit status is 0 only when every schedule holds.
+    is the same schedule. The exit status is 0 only when every schedule holds. With --overlay it is a content-based
+    overlay of up to three clusters, in which subscribers are moved by sessions between brokers meanwhile.
     """
-    from tocsin.simulate.faults.campaign import CampaignResult, run_schedule, run_schedules
+    from tocsin.simulate.faults.campaign import CampaignResult, run_overlay_schedule, run_schedule, run_schedules
 
     tally = CampaignResult()
     if trace:
         for seed in range(first, first + seeds):
-            _take(tally, run_schedule(seed, lambda line: output.print(Text(line), soft_wrap=True)))
+            run = run_overlay_schedule if overlay else run_schedule
+            _take(tally, run(seed, lambda line: output.print(Text(line), soft_wrap=True)), overlay)
     else:
         with _progress() as progress:
             task = progress.add_task("schedules", total=seeds)
-            for each in run_schedules(first, seeds, jobs or os.cpu_count() or 1):
-                _take(tally, each)
+            for each in run_schedules(first, seeds, jobs or os.cpu_count() or 1, overlay):
+                _take(tally, each, overlay)
                 progress.advance(task)
     output.print(Text(_verdict(tally)), soft_wrap=True)
     if tally.failed:
@@ -52,7 +55,7 @@ def _progress() -> Progress:
     return Progress(*columns, console=messages)
 
 
-def _take(tally: CampaignResult, outcome: ScheduleOutcome) -> None:
+def _take(tally: CampaignResult, outcome: ScheduleOutcome, overlay: bool) -> None:
     tally.add(outcome)
     if not outcome.wrong:
         return
@@ -60,7 +63,8 @@ def _take(tally: CampaignResult, outcome: ScheduleOutcome) -> None:
         output.print(Text(f"seed {outcome.seed}: {sentence}"), soft_wrap=True)
     if len(outcome.wrong) > _SHOWN:
         output.print(Text(f"seed {outcome.seed}: … and {len(outcome.wrong) - _SHOWN} more"), soft_wrap=True)
-    replay = f"tocsin simulate faults --first-seed {outcome.seed} --seeds 1 --trace"
+    option = "--overlay " if overlay else ""
+    replay = f"tocsin simulate faults {option}--first-seed {outcome.seed} --seeds 1 --trace"
     output.print(Text(f"replay it with: {replay}"), soft_wrap=True)
 
 

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from multiprocessing import get_context
 
 from tocsin.simulate.faults.schedule import Schedule, ScheduleOutcome
+from tocsin.simulate.overlay.schedule import OverlaySchedule
 
 _AT_ONCE = 5
 
@@ -42,19 +43,27 @@ class CampaignResult:
         return blake2b("".join(self._fingerprints).encode(), digest_size=8).hexdigest()
 
 
-def run_schedules(first: int, count: int, jobs: int = 1) -> Iterator[ScheduleOutcome]:
-    """The outcomes of ``count`` schedules from seed ``first`` on, in order."""
-    seeds = range(first, first + count)
+def run_schedules(first: int, count: int, jobs: int = 1, overlay: bool = False) -> Iterator[ScheduleOutcome]:
+    """The outcomes of ``count`` schedules from seed ``first`` on, in order; for the ``overlay``, if that is wanted."""
+    run, seeds = run_overlay_schedule if overlay else run_schedule, range(first, first + count)
     if jobs == 1:
-        yield from map(run_schedule, seeds)
+        yield from map(run, seeds)
         return
     with ProcessPoolExecutor(min(jobs, count), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(run_schedule, seeds, chunksize=_AT_ONCE)
+        yield from pool.map(run, seeds, chunksize=_AT_ONCE)
 
 
 def run_schedule(seed: int, show: Callable[[str], None] | None = None) -> ScheduleOutcome:
     """Runs one schedule. A core that raises an exception fails its schedule."""
-    schedule = Schedule(seed, show)
+    return _run(Schedule(seed, show), seed)
+
+
+def run_overlay_schedule(seed: int, show: Callable[[str], None] | None = None) -> ScheduleOutcome:
+    """The same for the content-based overlay."""
+    return _run(OverlaySchedule(seed, show), seed)
+
+
+def _run(schedule: Schedule | OverlaySchedule, seed: int) -> ScheduleOutcome:
     try:
         return schedule.run()
     except Exception as error:

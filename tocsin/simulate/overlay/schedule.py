@@ -250,14 +250,3 @@ def _conditions(random: Random) -> Conditions:
         breaks=random.choice([0.0, 0.0, 0.002]),
         notice=random.choice([0.5, 5.0]),
     )
-
-
-def outcome(seed: int, show: Callable[[str], None] | None = None) -> ScheduleOutcome:
-    """Runs one schedule. A core that raises an exception fails its schedule."""
-    schedule = OverlaySchedule(seed, show)
-    try:
-        return schedule.run()
-    except Exception as error:
-        trace = schedule.system.trace
-        what = f"{type(error).__name__}: {error}"
-        return ScheduleOutcome(seed, trace.fingerprint, trace.events, 0, 0, 0, [what])
