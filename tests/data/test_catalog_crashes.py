@@ -13,9 +13,9 @@ from tests.waiting import until
 from tocsin.data import catalog as module
 from tocsin.data import live_channels, removal
 from tocsin.data.channels.runner import Runner
-from tocsin.data.results import Results
+from tocsin.data.results import ChannelResults
 from tocsin.data.store.definitions import Definitions
-from tocsin.data.subscriptions import Subscriptions
+from tocsin.data.subscriptions import SubscriptionRegistry
 from tocsin.errors import StorageError
 from tocsin.model.messages import Published
 
@@ -52,7 +52,7 @@ def begin_again(world: World) -> None:
 
 
 STEPS_OF_CREATION: list[tuple[object, str]] = [
-    (Results, "skip"),
+    (ChannelResults, "skip"),
     (Definitions, "put"),
     (Runner, "add"),
 ]
@@ -96,7 +96,7 @@ def test_a_channel_that_the_store_refused_does_not_exist_and_can_be_created_afte
 STEPS_OF_REMOVAL: list[tuple[object, str]] = [
     (Definitions, "remove"),
     (Runner, "remove"),
-    (Subscriptions, "drop"),
+    (SubscriptionRegistry, "drop"),
     (live_channels, "discard"),
 ]
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data import pulls
-from tocsin.data.results import Cache, Results
+from tocsin.data.results import Cache, ChannelResults
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,7 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 _COLUMNS = pa.schema([("__be", pa.int64()), ("payload", pa.string()), ("rows", pa.int32()), ("bytes", pa.int32())])
 
 Found = Callable[..., DataFrame]
-Open = Callable[[int], Results]
+Open = Callable[[int], ChannelResults]
 
 
 @pytest.fixture
@@ -37,10 +37,12 @@ def found(spark: SparkSession) -> Found:
 @pytest.fixture
 def opened(tmp_path: Path) -> Open:
     """Opens the results of a channel, with so many bytes of cache."""
-    return lambda cache: Results("c", tmp_path / "c", Cache(cache))
+    return lambda cache: ChannelResults("c", tmp_path / "c", Cache(cache))
 
 
-def pulled(results: Results, first: int, last: int, bes: Sequence[int] | None = None) -> list[tuple[int, int, str]]:
+def pulled(
+    results: ChannelResults, first: int, last: int, bes: Sequence[int] | None = None
+) -> list[tuple[int, int, str]]:
     parts = results.pull(first, last, bes)
     return [(r.execution, r.be, bytes(r.payload).decode()) for part in parts for r in part.results]
 

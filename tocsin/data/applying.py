@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tocsin.data.catalog import Catalog
-from tocsin.data.conflicts import Known, find
+from tocsin.data.conflicts import KnownDefinitions, find
 from tocsin.data.draft import Draft
 from tocsin.data.language.forms import (
     CreateChannel,
@@ -78,7 +78,7 @@ def _refuse_loads(statements: list[Statement]) -> None:
             )
 
 
-class _Target(Known, Protocol):
+class _Target(KnownDefinitions, Protocol):
     """What statements are carried out on."""
 
     def create_dataset(self, dataset: Dataset) -> None: ...

@@ -12,7 +12,7 @@ from tocsin.schema.definitions import Channel, Dataset, DatasetKind, Feed
 T = TypeVar("T")
 
 
-class Known(Protocol):
+class KnownDefinitions(Protocol):
     """What is defined, by name."""
 
     @property
@@ -43,7 +43,7 @@ def find(known: Mapping[str, T], name: str, what: str) -> T:
     return found
 
 
-def check_dataset(known: Known, dataset: Dataset) -> None:
+def check_dataset(known: KnownDefinitions, dataset: Dataset) -> None:
     """A dataset can be made, or made anew."""
     existing = known.datasets.get(dataset.name)
     if existing is None:
@@ -53,7 +53,7 @@ def check_dataset(known: Known, dataset: Dataset) -> None:
         raise ConflictError(f"dataset {dataset.name} has records; drop it first if they may go")
 
 
-def check_unused(known: Known, dataset: str, what: str) -> None:
+def check_unused(known: KnownDefinitions, dataset: str, what: str) -> None:
     """A dataset can be ``what``, replaced or dropped: nobody needs it."""
     users = [f"feed {feed.name}" for feed in known.feeds.values() if feed.dataset == dataset]
     users += [f"channel {name}" for name in known.channels if known.uses(name, dataset)]
@@ -61,7 +61,7 @@ def check_unused(known: Known, dataset: str, what: str) -> None:
         raise ConflictError(f"dataset {dataset} cannot be {what}: {', '.join(users)} use it; drop these first")
 
 
-def check_feed(known: Known, feed: Feed) -> None:
+def check_feed(known: KnownDefinitions, feed: Feed) -> None:
     """A feed can be made, or made anew."""
     other = next((each.name for each in known.feeds.values() if each.dataset == feed.dataset), feed.name)
     if other != feed.name:
@@ -74,7 +74,7 @@ def check_feed(known: Known, feed: Feed) -> None:
         )
 
 
-def check_loaded(known: Known, dataset: Dataset) -> None:
+def check_loaded(known: KnownDefinitions, dataset: Dataset) -> None:
     """A dataset can be filled from a file."""
     if dataset.kind is not DatasetKind.REFERENCE:
         feed = next((feed.name for feed in known.feeds.values() if feed.dataset == dataset.name), "FEED")

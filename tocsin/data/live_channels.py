@@ -26,9 +26,9 @@ from tocsin.data.control.core import Position
 from tocsin.data.disk import Disk, sync_directory
 from tocsin.data.lake.table import Table
 from tocsin.data.removal import discard
-from tocsin.data.results import Cache, Results
+from tocsin.data.results import Cache, ChannelResults
 from tocsin.data.store import Aside, Store
-from tocsin.data.subscriptions import Subscriptions
+from tocsin.data.subscriptions import SubscriptionRegistry
 from tocsin.errors import GoneError, NotFoundError, StatementError
 from tocsin.log import get_logger
 from tocsin.model.histories import Era, incarnation
@@ -47,7 +47,7 @@ class LiveChannel:
     """
 
     definition: Channel
-    results: Results
+    results: ChannelResults
     history: list[Era]
     compiled: Compiled | None = None
     refused: str = ""
@@ -93,7 +93,9 @@ class LiveChannels:
         self.dead_letters = DeadLetters(self._directory / "dead-letters-of-channels", disk)
         self._live: dict[str, LiveChannel] = {}
         self._open(channels)
-        self.subscriptions = Subscriptions(store, self._directory / "subscriptions", settings.channels.parameter_bytes)
+        self.subscriptions = SubscriptionRegistry(
+            store, self._directory / "subscriptions", settings.channels.parameter_bytes
+        )
 
     def __getitem__(self, name: str) -> LiveChannel:
         return self._live[name]
@@ -202,7 +204,7 @@ class LiveChannels:
         for channel, results in stored:
             self._live[channel.name] = LiveChannel(channel, results, self._store.histories.of(channel.name))
 
-    def _pull_back(self, results: Results) -> None:
+    def _pull_back(self, results: ChannelResults) -> None:
         """A channel has seen no more of a dataset than there is, even if the end of the dataset was set aside."""
         ahead = {name: table.version for name, table in self._tables.items() if results.seen(name) > table.version}
         if ahead:
@@ -228,20 +230,20 @@ class LiveChannels:
         # Of a channel that is not compiled yet nobody knows what it looks at; more than that does no harm.
         self._skip(live.results, live.compiled.fresh if live.compiled else set(self._tables))
 
-    def _skip(self, results: Results, datasets: Iterable[str]) -> None:
+    def _skip(self, results: ChannelResults, datasets: Iterable[str]) -> None:
         """What is there so far of these is not new to a channel."""
         versions = {name: self._tables[name].version for name in datasets}
         other = {name: version for name, version in versions.items() if version != results.seen(name)}
         if other:
             results.skip(other)
 
-    def _first_results(self, name: str) -> Results:
+    def _first_results(self, name: str) -> ChannelResults:
         # Left behind by a creation or a removal that did not come to its end.
         discard(self._results_directory(name))
         return self._results(name)
 
-    def _results(self, name: str) -> Results:
-        return Results(name, self._results_directory(name), self._cache, self._disk)
+    def _results(self, name: str) -> ChannelResults:
+        return ChannelResults(name, self._results_directory(name), self._cache, self._disk)
 
     def _results_directory(self, name: str) -> Path:
         return self._directory / "results" / name

@@ -83,7 +83,7 @@ class Cache:
         self._bytes -= held.nbytes if held is not None else 0
 
 
-class Results:
+class ChannelResults:
     """The results of one channel."""
 
     def __init__(self, channel: str, directory: Path, cache: Cache, disk: Disk | None = None) -> None:

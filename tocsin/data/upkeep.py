@@ -11,7 +11,7 @@ from functools import partial
 
 from tocsin.data.catalog import Catalog
 from tocsin.data.lake.table import Table
-from tocsin.data.results import Results
+from tocsin.data.results import ChannelResults
 from tocsin.errors import TocsinError
 from tocsin.log import get_logger
 from tocsin.settings import Settings
@@ -61,7 +61,7 @@ class Upkeep:
         except Exception:
             log.exception("upkeep failed in an unforeseen way")
 
-    def _expire(self, results: Results) -> None:
+    def _expire(self, results: ChannelResults) -> None:
         retention, live = self._settings.results.retention_seconds, self._catalog.live.subscriptions.among
         removed = results.expire(retention, datetime.now(UTC), live)
         if removed:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.data.world import DATASETS, World, reports
 from tests.waiting import until
-from tocsin.data.channels.frames import Round
+from tocsin.data.channels.frames import ExecutionRound
 
 pytestmark = pytest.mark.spark
 
@@ -159,21 +159,21 @@ def test_channels_of_a_round_read_the_new_rows_once(
     world.idle()
     kept: list[DataFrame] = []
     cached: list[bool] = []
-    real_frame, real_close = Round._frame, Round.close
+    real_frame, real_close = ExecutionRound._frame, ExecutionRound.close
 
-    def framed(self: Round, dataset: str, since: int | None) -> DataFrame:
+    def framed(self: ExecutionRound, dataset: str, since: int | None) -> DataFrame:
         frame = real_frame(self, dataset, since)
         kept.append(frame)
         return frame
 
-    def closed(self: Round) -> None:
+    def closed(self: ExecutionRound) -> None:
         # One of the executions has filled Spark's memory with them, and the other found them there.
         stored = spark.sparkContext._jsc.sc().getRDDStorageInfo()
         cached.append(any(held.numCachedPartitions() for held in stored))
         real_close(self)
 
-    monkeypatch.setattr(Round, "_frame", framed)
-    monkeypatch.setattr(Round, "close", closed)
+    monkeypatch.setattr(ExecutionRound, "_frame", framed)
+    monkeypatch.setattr(ExecutionRound, "close", closed)
     world.put("Reports", *reports("fire", "flood"))
     assert ids(world.wait_for("OfType", 1)) == ["r0"]
     assert ids(world.wait_for("Grave", 2)) == ["r0", "r1"]
@@ -184,7 +184,7 @@ def test_channels_of_a_round_read_the_new_rows_once(
 
 def test_a_round_sees_one_moment_though_the_datasets_go_on(world: World, spark: SparkSession) -> None:
     world.put("Reports", *reports("fire"))
-    moment = Round(spark, world.catalog.tables, [("Reports", 0), ("Reports", 0)])
+    moment = ExecutionRound(spark, world.catalog.tables, [("Reports", 0), ("Reports", 0)])
     world.put("Reports", *reports("fire", first=1))
     world.catalog.tables["Reports"].compact()
     world.catalog.tables["Reports"].vacuum(0)

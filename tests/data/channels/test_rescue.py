@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.data.world import DATASETS, World, reports
 from tests.waiting import until
 from tocsin.data.channels.apart import Apart
-from tocsin.data.results import Results
+from tocsin.data.results import ChannelResults
 from tocsin.errors import StorageError
 
 pytestmark = pytest.mark.spark
@@ -200,15 +200,15 @@ def test_nobody_is_told_of_another_s_values(world: World) -> None:
 def test_a_crash_in_the_middle_of_it_neither_loses_nor_repeats(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     one, _ = world.attach("Shares", {"event": "fire", "part": 1}, {"event": "fire", "part": 0})
     refused: list[int] = []
-    real = Results.commit
+    real = ChannelResults.commit
 
-    def refusing(self: Results, found: DataFrame, *rest: Any) -> Any:
+    def refusing(self: ChannelResults, found: DataFrame, *rest: Any) -> Any:
         if letters(world, "Shares") and not refused:
             refused.append(1)
             raise StorageError("the machine stops here")
         return real(self, found, *rest)
 
-    monkeypatch.setattr(Results, "commit", refusing)
+    monkeypatch.setattr(ChannelResults, "commit", refusing)
     world.put("Reports", *reports("fire"))
     until(lambda: refused)
     world.restart()
@@ -222,15 +222,15 @@ def test_a_crash_in_the_middle_of_it_neither_loses_nor_repeats(world: World, mon
 def test_what_is_not_the_data_s_fault_is_not_taken_apart(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[object] = []
     failures: list[int] = []
-    real = Results.commit
+    real = ChannelResults.commit
 
-    def full(self: Results, *rest: Any) -> Any:
+    def full(self: ChannelResults, *rest: Any) -> Any:
         if len(failures) < 3:
             failures.append(1)
             raise StorageError("the disk is full")
         return real(self, *rest)
 
-    monkeypatch.setattr(Results, "commit", full)
+    monkeypatch.setattr(ChannelResults, "commit", full)
     monkeypatch.setattr(Apart, "__init__", lambda *_: tried.append(1))
     world.attach("Shares", {"event": "fire", "part": 1})
     world.put("Reports", *reports("fire"))

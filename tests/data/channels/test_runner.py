@@ -14,10 +14,10 @@ import pytest
 
 from tests.waiting import until
 from tocsin.data.channels.execution import Execution, Executor
-from tocsin.data.channels.frames import Round
+from tocsin.data.channels.frames import ExecutionRound
 from tocsin.data.channels.runner import Runner
 from tocsin.data.compiler.check import Compiled
-from tocsin.data.results import Results
+from tocsin.data.results import ChannelResults
 from tocsin.errors import NotFoundError, UnavailableError
 from tocsin.schema.definitions import Channel, ChannelKind
 from tocsin.settings import ChannelsSettings
@@ -43,15 +43,15 @@ class Executions:
         """Keeps the runs of a channel from ending until it is set."""
         return self.gates.setdefault(name, threading.Event())
 
-    def news(self, compiled: Compiled, results: Results) -> list[tuple[str, int]]:
+    def news(self, compiled: Compiled, results: ChannelResults) -> list[tuple[str, int]]:
         return []
 
-    def has_work(self, compiled: Compiled, results: Results) -> bool:
+    def has_work(self, compiled: Compiled, results: ChannelResults) -> bool:
         if compiled.channel.name in self.lost:
             raise NotFoundError("there is no such channel any more")
         return compiled.channel.name not in self.without_work
 
-    def run(self, compiled: Compiled, results: Results, moment: Round) -> Execution:
+    def run(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> Execution:
         name = compiled.channel.name
         assert name not in self.running, "one channel runs once at a time"
         self.running.add(name)
@@ -123,7 +123,7 @@ def compiled(name: str, period: float | None = None) -> Compiled:
 
 
 def add(runner: Runner, name: str, period: float | None = None) -> None:
-    runner.add(compiled(name, period), cast(Results, None))
+    runner.add(compiled(name, period), cast(ChannelResults, None))
 
 
 def test_a_continuous_channel_runs_when_its_dataset_has_news(

@@ -157,4 +157,4 @@ def test_what_cannot_be_read_is_answered_in_its_turn(world: World, text: bytes |
 def test_what_a_broker_knows_is_compared_once_it_has_attached(world: World) -> None:
     request = msgspec.structs.replace(ATTACH, known=Cursor(9, "before"))
     world.ask(request)
-    assert world.do(SUBSCRIBED)[0] == actions.Compare("c", Cursor(9, "before"))
+    assert world.do(SUBSCRIBED)[0] == actions.CompareHistories("c", Cursor(9, "before"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.data.feeds.frame import MAGIC, Flaw, Frame, Gap, encode, scan, whole_length
+from tocsin.data.feeds.frame import MAGIC, Flaw, Frame, InvalidSpan, encode, scan, whole_length
 
 # Lines as they come: text without a raw newline. The magic has no place in UTF-8.
 lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=40).map(str.encode)
@@ -17,8 +17,8 @@ def frames(data: bytes) -> list[Frame]:
     return [item for item in scan(data) if isinstance(item, Frame)]
 
 
-def gaps(data: bytes) -> list[Gap]:
-    return [item for item in scan(data) if isinstance(item, Gap)]
+def gaps(data: bytes) -> list[InvalidSpan]:
+    return [item for item in scan(data) if isinstance(item, InvalidSpan)]
 
 
 @given(st.lists(batches, max_size=6))
@@ -26,7 +26,7 @@ def test_what_is_encoded_is_found_again_in_order(written: list[list[bytes]]) -> 
     found = list(scan(b"".join(map(encode, written))))
     assert [item.payload.split(b"\n") for item in found if isinstance(item, Frame)] == written
     assert [item.records for item in found if isinstance(item, Frame)] == list(map(len, written))
-    assert not [item for item in found if isinstance(item, Gap)]
+    assert not [item for item in found if isinstance(item, InvalidSpan)]
 
 
 @given(st.lists(st.one_of(batches.map(encode), st.binary(max_size=50)), max_size=6))
@@ -50,7 +50,7 @@ def test_every_proper_prefix_of_a_frame_is_an_incomplete_tail() -> None:
     whole, torn = encode([b'{"id":1}']), encode([b'{"id":2}', b'{"id":3}'])
     for cut in range(1, len(torn)):
         data = whole + torn[:cut]
-        assert gaps(data) == [Gap(len(whole), len(data), Flaw.INCOMPLETE)]
+        assert gaps(data) == [InvalidSpan(len(whole), len(data), Flaw.INCOMPLETE)]
         assert whole_length(data) == len(whole)
 
 
@@ -68,7 +68,7 @@ def test_a_flipped_byte_costs_the_frame_it_is_in_and_no_other() -> None:
 
 def test_zeros_are_a_gap_without_a_header() -> None:
     frame = encode([b"{}"])
-    assert list(scan(frame + bytes(4096) + frame))[1] == Gap(len(frame), len(frame) + 4096, Flaw.HEADER)
+    assert list(scan(frame + bytes(4096) + frame))[1] == InvalidSpan(len(frame), len(frame) + 4096, Flaw.HEADER)
 
 
 def test_a_torn_tail_is_what_has_no_valid_frame_after_it() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tocsin.data.feeds import identity, runs
 from tocsin.data.feeds.identity import SeenIds
-from tocsin.data.feeds.runs import Run, written
+from tocsin.data.feeds.runs import IdRun, written
 from tocsin.data.feeds.teaching import teach
 from tocsin.data.lake.table import Table
 
@@ -76,7 +76,7 @@ def test_runs_are_few_and_sorted_however_many_ids_there_are(tmp_path: Path) -> N
     seen = SeenIds(tmp_path, spill=10)
     for version in range(1, 501):
         seen.add(ids(range(version * 10, version * 10 + 10)), version)
-    found = [Run(path) for path in sorted(tmp_path.glob("*.run"), key=lambda path: runs.versions(path))]
+    found = [IdRun(path) for path in sorted(tmp_path.glob("*.run"), key=lambda path: runs.versions(path))]
     assert len(found) <= 6
     assert [run.first for run in found] == [1, *(run.last + 1 for run in found[:-1])]
     assert sum(len(run) for run in found) == 5000

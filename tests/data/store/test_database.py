@@ -120,7 +120,7 @@ FULL = """
 import sys
 from pathlib import Path
 from tocsin.data.store import Store
-from tocsin.data.subscriptions import Subscriptions
+from tocsin.data.subscriptions import SubscriptionRegistry
 from tocsin.errors import StorageError
 from tocsin.schema.definitions import Channel, ChannelKind, Column
 from tocsin.schema.types import parse_type
@@ -131,7 +131,7 @@ store = Store(Path(sys.argv[1]))
 channel = Channel("OfType", ChannelKind.CONTINUOUS, (Column("event", parse_type("STRING")),), "SELECT 1")
 store.definitions.put(channel)
 store.brokers.register("a", "http://a")
-live = Subscriptions(store, Path(sys.argv[1]) / "subscriptions")
+live = SubscriptionRegistry(store, Path(sys.argv[1]) / "subscriptions")
 attached = []
 
 def fill():
@@ -156,7 +156,7 @@ assert len(attached) > once
 check(live)
 store.close()
 store = Store(Path(sys.argv[1]))
-check(Subscriptions(store, Path(sys.argv[1]) / "subscriptions"))
+check(SubscriptionRegistry(store, Path(sys.argv[1]) / "subscriptions"))
 print(len(attached))
 """
 

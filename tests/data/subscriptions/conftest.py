@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tocsin.data.store import Store
-from tocsin.data.subscriptions import Segments, Subscriptions
+from tocsin.data.subscriptions import Segments, SubscriptionRegistry
 from tocsin.schema.definitions import Channel, ChannelKind, Column
 from tocsin.schema.types import parse_type
 
@@ -43,15 +43,15 @@ def channel(define: Callable[..., Channel]) -> Channel:
 
 
 @pytest.fixture
-def live(store: Store, channel: Channel, tmp_path: Path) -> Subscriptions:
-    return Subscriptions(store, tmp_path / "subscriptions")
+def live(store: Store, channel: Channel, tmp_path: Path) -> SubscriptionRegistry:
+    return SubscriptionRegistry(store, tmp_path / "subscriptions")
 
 
 @pytest.fixture
-def reopen(tmp_path: Path) -> Iterator[Callable[[], Subscriptions]]:
+def reopen(tmp_path: Path) -> Iterator[Callable[[], SubscriptionRegistry]]:
     """The registry as another process would find it."""
     with ExitStack() as stack:
-        yield lambda: Subscriptions(stack.enter_context(Store(tmp_path)), tmp_path / "subscriptions")
+        yield lambda: SubscriptionRegistry(stack.enter_context(Store(tmp_path)), tmp_path / "subscriptions")
 
 
 @pytest.fixture

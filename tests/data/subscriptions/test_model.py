@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tocsin.data.store import Store
-from tocsin.data.subscriptions import Segments, Subscriptions
+from tocsin.data.subscriptions import Segments, SubscriptionRegistry
 from tocsin.schema.definitions import Channel, ChannelKind, Column
 from tocsin.schema.types import parse_type
 
@@ -42,7 +42,7 @@ class Registry(RuleBasedStateMachine):
             self._store.definitions.put(channel)
         for broker in BROKERS:
             self._store.brokers.register(broker, "http://localhost")
-        self._live = Subscriptions(self._store, self._path / "subscriptions")
+        self._live = SubscriptionRegistry(self._store, self._path / "subscriptions")
         self._holders: dict[tuple[str, float], set[str]] = {}
         self._ids: dict[tuple[str, float], int] = {}
         self._used: set[int] = set()
@@ -95,7 +95,7 @@ class Registry(RuleBasedStateMachine):
             for file in (self._path / "subscriptions").iterdir():
                 file.unlink()
         self._store = Store(self._path)
-        self._live = Subscriptions(self._store, self._path / "subscriptions")
+        self._live = SubscriptionRegistry(self._store, self._path / "subscriptions")
 
     @invariant()
     def segments_are_as_expected(self) -> None:

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tocsin.data.store import Store
-from tocsin.data.subscriptions import Segments, Subscriptions, registry
+from tocsin.data.subscriptions import Segments, SubscriptionRegistry, registry
 from tocsin.data.subscriptions.base import Base
 from tocsin.errors import StorageError
 from tocsin.schema.definitions import Channel
 
 Rows = Callable[[Segments], dict[int, tuple[object, ...]]]
-Reopen = Callable[[], Subscriptions]
+Reopen = Callable[[], SubscriptionRegistry]
 
 
 def events(*names: object) -> Sequence[Mapping[str, object]]:
@@ -29,7 +29,7 @@ def files(directory: Path) -> list[str]:
 
 
 @pytest.fixture
-def filled(channel: Channel, live: Subscriptions) -> Subscriptions:
+def filled(channel: Channel, live: SubscriptionRegistry) -> SubscriptionRegistry:
     """Thirty subscriptions of which ten are in the base and live, ten were added since, and ten are gone."""
     bes = live.attach(channel, "a", events(*range(20)))
     live.rebase("OfType")
@@ -38,7 +38,9 @@ def filled(channel: Channel, live: Subscriptions) -> Subscriptions:
     return live
 
 
-def test_a_start_reads_the_base_and_finds_what_changed_since(filled: Subscriptions, reopen: Reopen, rows: Rows) -> None:
+def test_a_start_reads_the_base_and_finds_what_changed_since(
+    filled: SubscriptionRegistry, reopen: Reopen, rows: Rows
+) -> None:
     expected = filled.segments("OfType")
     found = reopen().segments("OfType")
     assert rows(found) == rows(expected)
@@ -48,7 +50,7 @@ def test_a_start_reads_the_base_and_finds_what_changed_since(filled: Subscriptio
 
 
 def test_a_start_finds_who_holds_what_and_goes_on_with_new_ids(
-    filled: Subscriptions, channel: Channel, reopen: Reopen, rows: Rows
+    filled: SubscriptionRegistry, channel: Channel, reopen: Reopen, rows: Rows
 ) -> None:
     again = reopen()
     for broker in "abc":
@@ -58,7 +60,9 @@ def test_a_start_finds_who_holds_what_and_goes_on_with_new_ids(
     assert ("new",) in rows(again.segments("OfType")).values()
 
 
-def test_a_base_that_is_missing_is_made_anew(filled: Subscriptions, reopen: Reopen, rows: Rows, tmp_path: Path) -> None:
+def test_a_base_that_is_missing_is_made_anew(
+    filled: SubscriptionRegistry, reopen: Reopen, rows: Rows, tmp_path: Path
+) -> None:
     expected = rows(filled.segments("OfType"))
     shutil.rmtree(tmp_path / "subscriptions")
     assert rows(reopen().segments("OfType")) == expected
@@ -66,7 +70,7 @@ def test_a_base_that_is_missing_is_made_anew(filled: Subscriptions, reopen: Reop
 
 @pytest.mark.parametrize("damage", ["emptied", "cut", "flipped", "rubbish"])
 def test_a_damaged_base_is_not_trusted(
-    filled: Subscriptions, reopen: Reopen, rows: Rows, tmp_path: Path, damage: str
+    filled: SubscriptionRegistry, reopen: Reopen, rows: Rows, tmp_path: Path, damage: str
 ) -> None:
     expected = rows(filled.segments("OfType"))
     (file,) = (tmp_path / "subscriptions").iterdir()
@@ -80,7 +84,7 @@ def test_a_damaged_base_is_not_trusted(
 
 
 def test_a_base_of_another_store_is_not_trusted(
-    store: Store, filled: Subscriptions, channel: Channel, reopen: Reopen, rows: Rows, tmp_path: Path
+    store: Store, filled: SubscriptionRegistry, channel: Channel, reopen: Reopen, rows: Rows, tmp_path: Path
 ) -> None:
     filled.rebase("OfType")
     store.close()
@@ -94,7 +98,7 @@ def test_a_base_of_another_store_is_not_trusted(
 
 
 def test_a_base_that_lacks_what_it_should_have_is_not_trusted(
-    store: Store, filled: Subscriptions, reopen: Reopen, rows: Rows, tmp_path: Path
+    store: Store, filled: SubscriptionRegistry, reopen: Reopen, rows: Rows, tmp_path: Path
 ) -> None:
     filled.rebase("OfType")
     expected = rows(filled.segments("OfType"))
@@ -105,7 +109,7 @@ def test_a_base_that_lacks_what_it_should_have_is_not_trusted(
 
 
 def test_of_several_bases_the_newest_counts_and_the_rest_is_swept(
-    filled: Subscriptions, reopen: Reopen, rows: Rows, tmp_path: Path
+    filled: SubscriptionRegistry, reopen: Reopen, rows: Rows, tmp_path: Path
 ) -> None:
     held = filled.segments("OfType")
     filled.rebase("OfType")
@@ -119,7 +123,7 @@ def test_of_several_bases_the_newest_counts_and_the_rest_is_swept(
 
 
 def test_a_base_stays_for_as_long_as_a_snapshot_needs_it(
-    channel: Channel, live: Subscriptions, rows: Rows, tmp_path: Path
+    channel: Channel, live: SubscriptionRegistry, rows: Rows, tmp_path: Path
 ) -> None:
     live.attach(channel, "a", events(0))
     live.rebase("OfType")
@@ -139,7 +143,7 @@ def test_a_base_stays_for_as_long_as_a_snapshot_needs_it(
 
 
 def test_what_changes_while_a_base_is_written_stays_a_change(
-    channel: Channel, live: Subscriptions, rows: Rows, monkeypatch: pytest.MonkeyPatch
+    channel: Channel, live: SubscriptionRegistry, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bes = live.attach(channel, "a", events(*range(10)))
     live.rebase("OfType")
@@ -164,7 +168,7 @@ def test_what_changes_while_a_base_is_written_stays_a_change(
 
 
 def test_a_channel_dropped_while_its_base_is_written_leaves_no_file(
-    channel: Channel, live: Subscriptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    channel: Channel, live: SubscriptionRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live.attach(channel, "a", events(1))
     real = registry._rows
@@ -180,7 +184,7 @@ def test_a_channel_dropped_while_its_base_is_written_leaves_no_file(
     assert live.segments("OfType").rows == 0
 
 
-def test_a_base_is_due_at_a_tenth_and_made_by_itself_at_a_fifth(channel: Channel, live: Subscriptions) -> None:
+def test_a_base_is_due_at_a_tenth_and_made_by_itself_at_a_fifth(channel: Channel, live: SubscriptionRegistry) -> None:
     live.attach(channel, "a", events(*range(20_000)))
     assert live.due() == []
     live.attach(channel, "a", events(*range(20_000, 22_000)))
@@ -195,7 +199,7 @@ def test_a_base_is_due_at_a_tenth_and_made_by_itself_at_a_fifth(channel: Channel
     assert (live.segments("OfType").base_rows, live.segments("OfType").changes) == (17_600, 0)
 
 
-def test_what_came_and_went_again_is_no_reason_for_a_base(channel: Channel, live: Subscriptions) -> None:
+def test_what_came_and_went_again_is_no_reason_for_a_base(channel: Channel, live: SubscriptionRegistry) -> None:
     for number in range(5):
         bes = live.attach(channel, "a", events(*(f"{number}-{n}" for n in range(900))))
         live.detach("a", bes)
@@ -203,7 +207,7 @@ def test_what_came_and_went_again_is_no_reason_for_a_base(channel: Channel, live
     assert live.segments("OfType").base is None
 
 
-def test_without_subscriptions_there_is_no_base(channel: Channel, live: Subscriptions, rows: Rows) -> None:
+def test_without_subscriptions_there_is_no_base(channel: Channel, live: SubscriptionRegistry, rows: Rows) -> None:
     live.attach(channel, "a", events(1))
     live.rebase("OfType")
     live.leave("a")
@@ -214,7 +218,7 @@ def test_without_subscriptions_there_is_no_base(channel: Channel, live: Subscrip
 
 
 def test_a_base_that_cannot_be_written_is_told_to_who_asked_and_keeps_nobody_from_subscribing(
-    channel: Channel, live: Subscriptions, rows: Rows, tmp_path: Path
+    channel: Channel, live: SubscriptionRegistry, rows: Rows, tmp_path: Path
 ) -> None:
     shutil.rmtree(tmp_path / "subscriptions")
     live.attach(channel, "a", events(*range(3_000)))

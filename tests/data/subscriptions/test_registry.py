@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from tocsin.data.store import Store
-from tocsin.data.subscriptions import Segments, Subscriptions
+from tocsin.data.subscriptions import Segments, SubscriptionRegistry
 from tocsin.errors import InvalidError, NotFoundError
 from tocsin.schema.definitions import Channel, Column
 from tocsin.schema.types import parse_type
@@ -28,12 +28,12 @@ def events(*names: object) -> Sequence[Mapping[str, object]]:
     return [{"event": str(name)} for name in names]
 
 
-def shares(live: Subscriptions, bes: Sequence[int]) -> dict[str, list[int]]:
+def shares(live: SubscriptionRegistry, bes: Sequence[int]) -> dict[str, list[int]]:
     return {broker: share.tolist() for broker, share in live.holders(bes).items()}
 
 
 def test_an_execution_reads_the_values_in_the_parameters_own_types(
-    define: Define, live: Subscriptions, rows: Rows
+    define: Define, live: SubscriptionRegistry, rows: Rows
 ) -> None:
     channel = define("All", a="INT", b="DOUBLE", c="DECIMAL(10, 2)", d="TIMESTAMP", e="DATE", f="BOOLEAN", g="STRING")
     given = {"a": 5.0, "b": 1, "c": "2.5", "d": "2026-01-31T14:00:00+02:00", "e": "2026-01-31", "f": True, "g": "é"}
@@ -58,7 +58,9 @@ def test_an_execution_reads_the_values_in_the_parameters_own_types(
     assert live.values(be) == ("All", dict(zip("abcdefg", values, strict=True)))
 
 
-def test_a_channel_without_parameters_has_one_subscription(define: Define, live: Subscriptions, rows: Rows) -> None:
+def test_a_channel_without_parameters_has_one_subscription(
+    define: Define, live: SubscriptionRegistry, rows: Rows
+) -> None:
     channel = define("Everything")
     (be, again) = live.attach(channel, "a", [{}, {}])
     assert be == again == live.attach(channel, "b", [{}])[0]
@@ -68,7 +70,7 @@ def test_a_channel_without_parameters_has_one_subscription(define: Define, live:
 
 
 def test_equal_subscriptions_are_one_and_attaching_again_changes_nothing(
-    channel: Channel, live: Subscriptions, rows: Rows
+    channel: Channel, live: SubscriptionRegistry, rows: Rows
 ) -> None:
     one, two, again = live.attach(channel, "a", events(1, 2, 1))
     assert one == again
@@ -83,14 +85,14 @@ def test_equal_subscriptions_are_one_and_attaching_again_changes_nothing(
 
 @pytest.mark.parametrize("bad", [{"event": 1}, {}, {"event": None}, {"event": "x", "more": 1}, ["x"], None])
 def test_one_invalid_element_refuses_the_batch_and_is_named_by_its_index(
-    channel: Channel, live: Subscriptions, bad: Any
+    channel: Channel, live: SubscriptionRegistry, bad: Any
 ) -> None:
     with pytest.raises(InvalidError, match=r"^subscription 2 to OfType: .*; none were attached$"):
         live.attach(channel, "a", [*events(1, 2), bad, {"event": 3}])
     assert live.count("OfType") == 0
 
 
-def test_holders_tells_each_broker_its_own(channel: Channel, live: Subscriptions) -> None:
+def test_holders_tells_each_broker_its_own(channel: Channel, live: SubscriptionRegistry) -> None:
     one, two, three = live.attach(channel, "a", events(1, 2, 3))
     (four,) = live.attach(channel, "b", events(4))
     live.attach(channel, "b", events(2))
@@ -101,7 +103,7 @@ def test_holders_tells_each_broker_its_own(channel: Channel, live: Subscriptions
     assert live.of("nobody").tolist() == []
 
 
-def test_what_nobody_holds_any_more_is_gone(channel: Channel, live: Subscriptions, rows: Rows) -> None:
+def test_what_nobody_holds_any_more_is_gone(channel: Channel, live: SubscriptionRegistry, rows: Rows) -> None:
     one, two = live.attach(channel, "a", events(1, 2))
     live.attach(channel, "b", events(2))
     assert live.detach("a", [two, one, one, 999]).tolist() == [one]
@@ -114,7 +116,7 @@ def test_what_nobody_holds_any_more_is_gone(channel: Channel, live: Subscription
 
 
 def test_a_broker_that_leaves_lets_go_of_everything(
-    store: Store, define: Define, channel: Channel, live: Subscriptions
+    store: Store, define: Define, channel: Channel, live: SubscriptionRegistry
 ) -> None:
     other = define("Other", n="INT")
     bes = [*live.attach(channel, "a", events(1, 2)), *live.attach(other, "a", [{"n": 1}])]
@@ -126,7 +128,7 @@ def test_a_broker_that_leaves_lets_go_of_everything(
 
 @pytest.mark.parametrize("definition_first", [True, False])
 def test_a_dropped_channel_is_gone_in_either_order(
-    store: Store, define: Define, channel: Channel, live: Subscriptions, rows: Rows, definition_first: bool
+    store: Store, define: Define, channel: Channel, live: SubscriptionRegistry, rows: Rows, definition_first: bool
 ) -> None:
     other = define("Other", n="INT")
     kept = live.attach(other, "a", [{"n": 1}])
@@ -148,7 +150,7 @@ def test_a_dropped_channel_is_gone_in_either_order(
 
 
 def test_a_channel_created_anew_before_anyone_subscribed_has_its_new_parameters(
-    store: Store, channel: Channel, live: Subscriptions
+    store: Store, channel: Channel, live: SubscriptionRegistry
 ) -> None:
     before = live.segments("OfType").generation
     store.definitions.put(msgspec.structs.replace(channel, parameters=(Column("n", parse_type("INT")),)))
@@ -156,7 +158,7 @@ def test_a_channel_created_anew_before_anyone_subscribed_has_its_new_parameters(
     assert live.segments("OfType").generation > before
 
 
-def test_unknown_names_are_refused(channel: Channel, live: Subscriptions) -> None:
+def test_unknown_names_are_refused(channel: Channel, live: SubscriptionRegistry) -> None:
     with pytest.raises(NotFoundError, match='there is no broker "z"'):
         live.attach(channel, "z", events(1))
     with pytest.raises(NotFoundError, match='there is no channel "Nowhere"'):
@@ -168,7 +170,7 @@ def test_unknown_names_are_refused(channel: Channel, live: Subscriptions) -> Non
     assert live.count("OfType") == 0
 
 
-def test_the_generation_grows_with_each_change_and_only_then(channel: Channel, live: Subscriptions) -> None:
+def test_the_generation_grows_with_each_change_and_only_then(channel: Channel, live: SubscriptionRegistry) -> None:
     generations = [live.segments("OfType").generation]
 
     def grown() -> bool:
@@ -186,7 +188,7 @@ def test_the_generation_grows_with_each_change_and_only_then(channel: Channel, l
     assert grown()
 
 
-def test_a_snapshot_costs_what_changed_and_not_what_there_is(channel: Channel, live: Subscriptions) -> None:
+def test_a_snapshot_costs_what_changed_and_not_what_there_is(channel: Channel, live: SubscriptionRegistry) -> None:
     live.attach(channel, "a", events(*range(30_000)))
     large = live.segments("OfType")
     assert (large.base_rows, large.added.num_rows) == (30_000, 0)
@@ -198,7 +200,7 @@ def test_a_snapshot_costs_what_changed_and_not_what_there_is(channel: Channel, l
 
 
 def test_threads_attaching_and_detaching_at_once_lose_nothing(
-    channel: Channel, live: Subscriptions, rows: Rows
+    channel: Channel, live: SubscriptionRegistry, rows: Rows
 ) -> None:
     barrier = Barrier(6)
 

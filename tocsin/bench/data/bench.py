@@ -12,15 +12,15 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tocsin.data.channels.execution import Execution, Executor
-from tocsin.data.channels.frames import Round
+from tocsin.data.channels.frames import ExecutionRound
 from tocsin.data.channels.letters import DeadLetters
 from tocsin.data.compiler.check import Compiled, check
 from tocsin.data.lake.table import Table
 from tocsin.data.language.forms import CreateChannel, CreateDataset
 from tocsin.data.language.parser import parse
-from tocsin.data.results import Cache, Results
+from tocsin.data.results import Cache, ChannelResults
 from tocsin.data.store import Store
-from tocsin.data.subscriptions import Subscriptions
+from tocsin.data.subscriptions import SubscriptionRegistry
 from tocsin.schema.arrow import arrow_type
 from tocsin.schema.definitions import Channel, Dataset
 from tocsin.settings import ChannelsSettings
@@ -53,12 +53,12 @@ class DataBench:
                 self.channels[statement.definition.name] = statement.definition
                 self.store.definitions.put(statement.definition)
         self.tables = {n: Table(directory / "datasets" / n, _schema(d)) for n, d in self.datasets.items()}
-        self.subscriptions = Subscriptions(self.store, directory / "subscriptions")
+        self.subscriptions = SubscriptionRegistry(self.store, directory / "subscriptions")
         letters = DeadLetters(directory / "letters")
         self.executor = Executor(
             spark, self.tables, self.subscriptions, self.store.set_aside, letters, ChannelsSettings()
         )
-        self._results = {n: Results(n, directory / "results" / n, Cache(64 << 20)) for n in self.channels}
+        self._results = {n: ChannelResults(n, directory / "results" / n, Cache(64 << 20)) for n in self.channels}
         self._compiled: dict[str, Compiled] = {}
 
     def attach(self, channel: str, values: list[dict[str, object]]) -> None:
@@ -74,7 +74,7 @@ class DataBench:
     def execute(self, channel: str) -> Execution:
         """Runs a channel on what is new."""
         compiled, results = self.compile(channel), self._results[channel]
-        moment = Round(self.spark, self.tables, [])
+        moment = ExecutionRound(self.spark, self.tables, [])
         try:
             return self.executor.run(compiled, results, moment)
         finally:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.channels import trouble
-from tocsin.data.channels.shares import Shares, digest
+from tocsin.data.channels.shares import QueryShares, digest
 from tocsin.data.channels.stains import Record
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.rewrite import BE, fresh
@@ -54,7 +54,7 @@ class Apart:
 
     def __init__(self, spark: SparkSession, compiled: Compiled, views: Mapping[str, str], ids: IdArray) -> None:
         self._spark, self.ids = spark, ids
-        self._shares = Shares(spark, compiled.statement, views)
+        self._shares = QueryShares(spark, compiled.statement, views)
         self._relations: dict[str, _Relation] = {}
         self.records = 0
         for dataset in sorted(compiled.fresh):

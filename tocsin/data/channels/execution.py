@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tocsin.data.channels import trouble
 from tocsin.data.channels.apart import Apart
 from tocsin.data.channels.blame import UnclearError, Verdict, judge
-from tocsin.data.channels.frames import Round, SubscriptionFrames
+from tocsin.data.channels.frames import ExecutionRound, SubscriptionFrames
 from tocsin.data.channels.letters import DeadLetters, Letter
-from tocsin.data.channels.shares import Shares, leave_out
+from tocsin.data.channels.shares import QueryShares, leave_out
 from tocsin.data.channels.stains import MOST as MOST_STAINS
 from tocsin.data.channels.stains import Record, Stain, Stains, concerns_all, rest
 from tocsin.data.channels.strikes import Strikes
@@ -28,9 +28,9 @@ from tocsin.data.compiler import query
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.rewrite import BE, SUBSCRIPTIONS, fresh
 from tocsin.data.lake.table import Table
-from tocsin.data.results import Results, sizes
+from tocsin.data.results import ChannelResults, sizes
 from tocsin.data.store import SetAside
-from tocsin.data.subscriptions import Segments, Subscriptions
+from tocsin.data.subscriptions import Segments, SubscriptionRegistry
 from tocsin.data.subscriptions.ids import IdArray, ascending, without
 from tocsin.log import get_logger
 from tocsin.settings import ChannelsSettings
@@ -68,7 +68,7 @@ class Executor:
         self,
         spark: SparkSession,
         tables: Mapping[str, Table],
-        subscriptions: Subscriptions,
+        subscriptions: SubscriptionRegistry,
         set_aside: SetAside,
         letters: DeadLetters,
         settings: ChannelsSettings,
@@ -80,18 +80,18 @@ class Executor:
         self._groups: dict[str, str] = {}
         self._apart: set[str] = set()
 
-    def news(self, compiled: Compiled, results: Results) -> list[tuple[str, int]]:
+    def news(self, compiled: Compiled, results: ChannelResults) -> list[tuple[str, int]]:
         """What the channel will ask a round for: the news of its datasets since it last ran."""
         return [(name, results.seen(name)) for name in sorted(compiled.fresh)]
 
-    def has_work(self, compiled: Compiled, results: Results) -> bool:
+    def has_work(self, compiled: Compiled, results: ChannelResults) -> bool:
         """Whether an execution could find anything."""
         if not self._subscriptions.count(compiled.channel.name):
             return False
         news = self.news(compiled, results)
         return not compiled.quiet or any(self._tables[name].version > since for name, since in news)
 
-    def run(self, compiled: Compiled, results: Results, moment: Round) -> Execution:
+    def run(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> Execution:
         """Executes the channel on the datasets of ``moment``."""
         name = compiled.channel.name
         group = self._groups[name] = f"execution-{next(_NUMBERS)}"
@@ -113,7 +113,7 @@ class Executor:
         """Whether a channel's execution at hand is being taken apart, which takes many queries."""
         return channel in self._apart
 
-    def _run(self, compiled: Compiled, results: Results, moment: Round) -> Execution:
+    def _run(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> Execution:
         started = time.monotonic()
         name = compiled.channel.name
         aside = ascending([be for be, _, _ in self._set_aside.of(name, time.time())])
@@ -123,7 +123,7 @@ class Executor:
         views |= {fresh(dataset): moment.fresh(dataset, since) for dataset, since in self.news(compiled, results)}
         versions = {dataset: moment.snapshot(dataset).version for dataset in compiled.fresh}
         failing: dict[int, str] = {}
-        shares = Shares(self._spark, compiled.statement, views)
+        shares = QueryShares(self._spark, compiled.statement, views)
         try:
             found = self._found(compiled, shares, views, segments, aside)
             number, rows = results.commit(found, versions, datetime.now(UTC))
@@ -148,7 +148,7 @@ class Executor:
         self._stains.forget(channel)
 
     def _found(
-        self, compiled: Compiled, shares: Shares, views: Mapping[str, str], segments: Segments, aside: IdArray
+        self, compiled: Compiled, shares: QueryShares, views: Mapping[str, str], segments: Segments, aside: IdArray
     ) -> DataFrame:
         """What the channel finds; where some do without records that are known to fail, in shares."""
         stains = self._stains.of(compiled.channel.name)
@@ -158,7 +158,7 @@ class Executor:
         return reduce(DataFrame.unionAll, [*whole, *(_stained(shares, compiled, stain) for stain in stains)])
 
     def _rescue(
-        self, apart: Apart, name: str, results: Results, versions: Mapping[str, int], error: Exception
+        self, apart: Apart, name: str, results: ChannelResults, versions: Mapping[str, int], error: Exception
     ) -> tuple[int, pa.Table, dict[int, str]]:
         """The execution without those that are to blame for its failure; the number, the rows and who they are."""
         known = int(np.searchsorted(apart.ids, self._strikes.known(name), side="right"))
@@ -238,7 +238,7 @@ def _stains(apart: Apart, verdict: Verdict) -> list[Stain]:
     return [Stain(records, tuple(bes)) for records, bes in groups.items()][:MOST_STAINS]
 
 
-def _stained(shares: Shares, compiled: Compiled, stain: Stain) -> DataFrame:
+def _stained(shares: QueryShares, compiled: Compiled, stain: Stain) -> DataFrame:
     """The share of those who do without some records."""
     left_out = {dataset: stain.of(dataset) for dataset in compiled.whole}
     replaced = {dataset: leave_out(shares.table(dataset), some) for dataset, some in left_out.items() if some}

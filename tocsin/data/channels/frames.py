@@ -24,7 +24,7 @@ from tocsin.data.subscriptions.ids import IdArray
 _NUMBERS = itertools.count(1)
 
 
-class Round:
+class ExecutionRound:
     """The datasets as they are now. May be used from several threads.
 
     Args:

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 
 from tocsin.data.channels import trouble
 from tocsin.data.channels.execution import Execution, Executor
-from tocsin.data.channels.frames import Round
+from tocsin.data.channels.frames import ExecutionRound
 from tocsin.data.channels.timetable import Timetable
 from tocsin.data.channels.turns import Turns
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.lake.table import Table
-from tocsin.data.results import Results
+from tocsin.data.results import ChannelResults
 from tocsin.errors import UnavailableError
 from tocsin.log import get_logger
 from tocsin.settings import ChannelsSettings
@@ -82,7 +82,7 @@ class Runner:
         self._turns = Turns(settings.workers)
         self._waiting: dict[str, Callable[[], None]] = {}
         self._running: dict[str, _Running] = {}
-        self._channels: dict[str, tuple[Compiled, Results]] = {}
+        self._channels: dict[str, tuple[Compiled, ChannelResults]] = {}
         self._seconds: dict[str, float] = {}
         self._changed = threading.Condition()
         self._stopping = False
@@ -113,7 +113,7 @@ class Runner:
             self._thread.join()
         self._pool.shutdown(cancel_futures=True)
 
-    def add(self, compiled: Compiled, results: Results) -> None:
+    def add(self, compiled: Compiled, results: ChannelResults) -> None:
         """Takes a channel on, or its new definition."""
         name = compiled.channel.name
         with self._changed:
@@ -198,7 +198,7 @@ class Runner:
                 for name in due:
                     self._failed(name, error)
 
-    def _wait_for_due(self) -> dict[str, tuple[Compiled, Results]]:
+    def _wait_for_due(self) -> dict[str, tuple[Compiled, ChannelResults]]:
         """The channels to run now, when there are some; none means to stop."""
         with self._changed:
             while not self._stopping:
@@ -241,11 +241,11 @@ class Runner:
         except Exception as error:
             log.warning("an execution could not be cancelled", channel=name, reason=trouble.sentence(error))
 
-    def _round(self, channels: Mapping[str, tuple[Compiled, Results]]) -> None:
+    def _round(self, channels: Mapping[str, tuple[Compiled, ChannelResults]]) -> None:
         """Begins the executions that are due, on the datasets as they are now."""
         working = {name: both for name, both in channels.items() if self._has_work(name, *both)}
         news = [item for compiled, results in working.values() for item in self._executor.news(compiled, results)]
-        moment = Round(self._spark, self._tables, news)
+        moment = ExecutionRound(self._spark, self._tables, news)
         left = itertools.count(1)
 
         def execute(name: str) -> None:
@@ -279,7 +279,7 @@ class Runner:
             self._begin_next()
         return running
 
-    def _has_work(self, name: str, compiled: Compiled, results: Results) -> bool:
+    def _has_work(self, name: str, compiled: Compiled, results: ChannelResults) -> bool:
         try:
             if self._executor.has_work(compiled, results):
                 return True
@@ -289,7 +289,7 @@ class Runner:
             self._finished(name)
         return False
 
-    def _execute(self, compiled: Compiled, results: Results, moment: Round) -> None:
+    def _execute(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> None:
         name = compiled.channel.name
         if self._stopping:
             return

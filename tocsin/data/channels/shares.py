@@ -13,7 +13,7 @@ from tocsin.data.compiler.generated import quoted
 from tocsin.data.compiler.rewrite import SUBSCRIPTIONS
 
 
-class Shares:
+class QueryShares:
     """Gives the results of shares of an execution.
 
     Args:

@@ -22,7 +22,7 @@ class State(StrEnum):
 
 
 @dataclass
-class Entry:
+class TimetableEntry:
     """A channel's place in the timetable.
 
     ``due`` is infinite for a continuous channel without news. ``turn`` is the multiple of its period at which a
@@ -52,18 +52,18 @@ class Timetable:
 
     def __init__(self, retry: float, longest_retry: float) -> None:
         self._retry, self._longest_retry = retry, longest_retry
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, TimetableEntry] = {}
 
-    def __getitem__(self, name: str) -> Entry:
+    def __getitem__(self, name: str) -> TimetableEntry:
         return self._entries[name]
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> TimetableEntry | None:
         """A channel's place, if it has one."""
         return self._entries.get(name)
 
     def add(self, name: str, period: float | None, now: float) -> None:
         """Enters a channel; a continuous one (no period) runs at once, for it may have been away."""
-        entry = self._entries[name] = Entry(name, period, now)
+        entry = self._entries[name] = TimetableEntry(name, period, now)
         if period is not None:
             entry.turn = _turn(period, now)
             entry.due = _begin(period, entry.turn + 1)

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tocsin.data.compiler import plans, query, refusal, words
 from tocsin.data.compiler.meaning import Meaning
 from tocsin.data.compiler.order import Key, keys
-from tocsin.data.compiler.reading import Reading
+from tocsin.data.compiler.reading import BodyReading
 from tocsin.data.compiler.rewrite import BE, SUBSCRIPTIONS, Rewriter, Rewritten, Way, fresh, parameter
 from tocsin.errors import StatementError
 from tocsin.schema.definitions import Channel, Column, Dataset
@@ -54,7 +54,7 @@ class _Check:
         for setting, value in query.SETTINGS.items():
             self._spark.conf.set(setting, value)
         self._bound: set[str] = set()
-        words.check(self._spark, Reading(channel, datasets), datasets)
+        words.check(self._spark, BodyReading(channel, datasets), datasets)
         self._rewriter = Rewriter(channel, datasets)
         self._body = self._rewriter.body
 

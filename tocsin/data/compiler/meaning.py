@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tocsin.data.compiler import plans
 from tocsin.data.compiler.patch import Rendered
 from tocsin.data.compiler.plans import Node
-from tocsin.data.compiler.reading import Reading
+from tocsin.data.compiler.reading import BodyReading
 from tocsin.data.compiler.text import Span
 from tocsin.errors import StatementError
 
@@ -51,7 +51,7 @@ class Meaning:
     """
 
     def __init__(
-        self, spark: SparkSession, plan: Node, rendered: Rendered, reading: Reading, bound: Collection[str]
+        self, spark: SparkSession, plan: Node, rendered: Rendered, reading: BodyReading, bound: Collection[str]
     ) -> None:
         self._plan = plan
         self._columns = plans.columns(plan)

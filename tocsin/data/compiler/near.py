@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from tocsin.data.compiler.reading import Reading
+from tocsin.data.compiler.reading import BodyReading
 from tocsin.data.compiler.scopes import Item, Scope, Span
 from tocsin.schema.definitions import Dataset, DatasetKind
 
@@ -44,7 +44,7 @@ class Near:
         return self.arguments[4]
 
 
-def nears(reading: Reading, new: Mapping[int, Dataset], outer: Collection[int]) -> list[Near]:
+def nears(reading: BodyReading, new: Mapping[int, Dataset], outer: Collection[int]) -> list[Near]:
     """All calls of near. In the SELECTs whose numbers are in ``outer`` parameters come from outside."""
     planning = _Planning(reading, new, outer)
     return [planning.near(call) for call in reading.body.calls("NEAR")]
@@ -53,7 +53,7 @@ def nears(reading: Reading, new: Mapping[int, Dataset], outer: Collection[int]) 
 class _Planning:
     """Goes through the calls of near in turn; a relation is put into cells for one of them at most."""
 
-    def __init__(self, reading: Reading, new: Mapping[int, Dataset], outer: Collection[int]) -> None:
+    def __init__(self, reading: BodyReading, new: Mapping[int, Dataset], outer: Collection[int]) -> None:
         self._reading, self._body, self._new, self._outer = reading, reading.body, new, outer
         self._taken: list[int] = []
 

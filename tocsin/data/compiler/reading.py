@@ -10,7 +10,7 @@ from tocsin.schema.definitions import Channel, Dataset
 _UNKNOWN = "?"
 
 
-class Reading:
+class BodyReading:
     """A channel's body, read against the datasets there are. ``references`` are the tokens that name a parameter."""
 
     def __init__(self, channel: Channel, datasets: Mapping[str, Dataset]) -> None:

@@ -8,7 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tocsin.data.compiler.patch import Rendered
-from tocsin.data.compiler.reading import Reading
+from tocsin.data.compiler.reading import BodyReading
 from tocsin.data.compiler.text import Text
 from tocsin.errors import StatementError
 
@@ -46,7 +46,7 @@ def syntax(error: PySparkException) -> StatementError:
     return StatementError(sentence(error), line=line, column=column + 1)
 
 
-def misplaced(error: PySparkException, rendered: Rendered, reading: Reading) -> StatementError:
+def misplaced(error: PySparkException, rendered: Rendered, reading: BodyReading) -> StatementError:
     """The refusal of a body that Spark can parse, but not with the parameters' values in it."""
     line, column = _position(error)
     starts = [0, *(found.end() for found in re.finditer("\n", rendered.text))]

@@ -19,7 +19,7 @@ from enum import Enum
 from tocsin.data.compiler.generated import BE, OUTER, SUBSCRIPTIONS, fresh, key, parameter, row
 from tocsin.data.compiler.near import Near, nears
 from tocsin.data.compiler.patch import Rendered
-from tocsin.data.compiler.reading import Reading
+from tocsin.data.compiler.reading import BodyReading
 from tocsin.data.compiler.scopes import Item, Scope, Span
 from tocsin.data.compiler.writing import Writing
 from tocsin.schema.definitions import Channel, Dataset, DatasetKind
@@ -51,7 +51,7 @@ class Rewriter:
     """Rewrites one channel's body, given the datasets there are."""
 
     def __init__(self, channel: Channel, datasets: Mapping[str, Dataset]) -> None:
-        self.reading = Reading(channel, datasets)
+        self.reading = BodyReading(channel, datasets)
         self.body = self.reading.body
         self._new = new_relations(self.reading)
         nears(self.reading, self._new, ())
@@ -131,12 +131,12 @@ class Rewriter:
             raise self.body.error("LIMIT cannot be used in a subquery beside parameters; write a join instead", limit)
 
 
-def new_relations(reading: Reading) -> dict[int, Dataset]:
+def new_relations(reading: BodyReading) -> dict[int, Dataset]:
     """The datasets that are read only as far as they are new, by the key of their relation."""
     return dict(_relation(reading, call) for call in reading.body.calls("IS_NEW"))
 
 
-def _relation(reading: Reading, call: int) -> tuple[int, Dataset]:
+def _relation(reading: BodyReading, call: int) -> tuple[int, Dataset]:
     body = reading.body
     arguments = body.arguments(call)
     if len(arguments) != 1 or len(arguments[0]) != 1 or not body.is_name(arguments[0].first):
@@ -158,7 +158,7 @@ def _relation(reading: Reading, call: int) -> tuple[int, Dataset]:
     return item.key, dataset
 
 
-def _means_the_same(reading: Reading, scope: Scope, item: Item, call: int) -> bool:
+def _means_the_same(reading: BodyReading, scope: Scope, item: Item, call: int) -> bool:
     """Whether reading only new rows means the same there as filtering by is_new."""
     if scope.joins("RIGHT", "FULL"):
         return False

@@ -47,7 +47,7 @@ class Span:
 NOTHING = Span(0, 0)
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a token can be: a word (a keyword or a name), a quoted name, a literal, or a sign."""
 
     WORD = "word"
@@ -87,7 +87,7 @@ class Text:
 
     def is_name(self, index: int) -> bool:
         """Whether the token can be an identifier; keywords are told apart by the caller."""
-        return self.kinds[index] in {Kind.WORD, Kind.QUOTED}
+        return self.kinds[index] in {TokenKind.WORD, TokenKind.QUOTED}
 
     def error(self, reason: str, token: int) -> StatementError:
         """An error at a token."""
@@ -155,10 +155,10 @@ class Text:
         return list({token.start: token for token in reversed(tokens)}.values())[::-1]
 
     def _as_word(self, i: int) -> str:
-        if self.kinds[i] is Kind.LITERAL:
+        if self.kinds[i] is TokenKind.LITERAL:
             return self.text[self.starts[i] : self.ends[i]]
-        after_dot = i > 0 and self.names[i - 1] == "." and self.kinds[i - 1] is Kind.SIGN
-        if self.kinds[i] is Kind.QUOTED or (after_dot and self.kinds[i] is Kind.WORD):
+        after_dot = i > 0 and self.names[i - 1] == "." and self.kinds[i - 1] is TokenKind.SIGN
+        if self.kinds[i] is TokenKind.QUOTED or (after_dot and self.kinds[i] is TokenKind.WORD):
             return f"`{self.names[i].upper()}`"
         return self.names[i].upper()
 
@@ -172,12 +172,12 @@ class Text:
                 raise self.error(f"{self.names[i]}: names that begin with two underscores are reserved", i)
 
 
-def _kind(token: Token) -> Kind:
+def _kind(token: Token) -> TokenKind:
     if token.token_type is TokenType.IDENTIFIER:
-        return Kind.QUOTED
+        return TokenKind.QUOTED
     if token.token_type in _LITERALS:
-        return Kind.LITERAL
-    return Kind.WORD if token.text[:1].isalpha() or token.text[:1] == "_" else Kind.SIGN
+        return TokenKind.LITERAL
+    return TokenKind.WORD if token.text[:1].isalpha() or token.text[:1] == "_" else TokenKind.SIGN
 
 
 def _cut(span: Span, cuts: list[int]) -> list[Span]:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tocsin.data.compiler import plans, refusal
 from tocsin.data.compiler.functions import FUNCTIONS
-from tocsin.data.compiler.reading import Reading
+from tocsin.data.compiler.reading import BodyReading
 from tocsin.data.compiler.scopes import Body
 from tocsin.errors import StatementError
 from tocsin.model import names
@@ -19,7 +19,7 @@ _CHANGES = ("Insert", "Update", "Delete", "Merge")
 _COMPUTED_NAMES = frozenset({"PlanWithUnresolvedIdentifier", "ExpressionWithUnresolvedIdentifier"})
 
 
-def check(spark: SparkSession, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
+def check(spark: SparkSession, reading: BodyReading, datasets: Mapping[str, Dataset]) -> None:
     """Refuses a body that is not a query over ``datasets``, or whose parameters could be taken for something else."""
     body = reading.body
     if not body.words:
@@ -88,7 +88,7 @@ def _check_common(body: Body, datasets: Mapping[str, Dataset]) -> None:
             raise body.error(f"{body.names[token]} is a dataset; call this query something else", token)
 
 
-def _check_relations(plan: plans.Node, reading: Reading, datasets: Mapping[str, Dataset]) -> None:
+def _check_relations(plan: plans.Node, reading: BodyReading, datasets: Mapping[str, Dataset]) -> None:
     """Spark must read the relations that were found in the text, and no others: a rewrite changes only those."""
     body = reading.body
     spelled = {name.casefold(): name for name in datasets}
@@ -106,7 +106,7 @@ def _check_relations(plan: plans.Node, reading: Reading, datasets: Mapping[str, 
             raise body.source.error(f"{name} must be read by name and alias in a FROM clause, as in FROM {name} r", at)
 
 
-def _check_parameters(reading: Reading) -> None:
+def _check_parameters(reading: BodyReading) -> None:
     body, parameters = reading.body, reading.channel.parameters
     read = {d.name: d for scope in body.scopes for item in scope.items if (d := reading.dataset(item))}
     for index, parameter in enumerate(parameters):

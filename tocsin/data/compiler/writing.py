@@ -12,7 +12,7 @@ from tocsin.data.compiler import grid
 from tocsin.data.compiler.generated import BE, OUTER, SUBSCRIPTIONS, fresh, key, parameter, quoted, row
 from tocsin.data.compiler.near import Cells, Near
 from tocsin.data.compiler.patch import Patch, Rendered
-from tocsin.data.compiler.reading import Reading
+from tocsin.data.compiler.reading import BodyReading
 from tocsin.data.compiler.scopes import Body, Item, Scope, Span
 from tocsin.schema.definitions import Dataset
 
@@ -20,7 +20,7 @@ from tocsin.schema.definitions import Dataset
 class Writing:
     """Writes a body anew: the SELECTs numbered in ``rows`` get the subscription's row as a relation."""
 
-    def __init__(self, reading: Reading, new: Mapping[int, Dataset], found: list[Near], rows: set[int]) -> None:
+    def __init__(self, reading: BodyReading, new: Mapping[int, Dataset], found: list[Near], rows: set[int]) -> None:
         self._reading, self._body = reading, reading.body
         self._new, self._nears, self._rows = new, found, rows
         self._cells = {near.cells.exploded.key: (near, near.cells) for near in found if near.cells}

@@ -30,7 +30,7 @@ class ReadOn(Action, frozen=True):
     """Read the next part of the pull under way."""
 
 
-class Compare(Action, frozen=True):
+class CompareHistories(Action, frozen=True):
     """The broker has heard of this execution of a channel: by that other data than before are noticed."""
 
     channel: str

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import msgspec
 
 from tocsin.data.control import events
-from tocsin.data.control.actions import Action, CarryOut, Compare, ReadOn, Send, Work
+from tocsin.data.control.actions import Action, CarryOut, CompareHistories, ReadOn, Send, Work
 from tocsin.data.control.pending import MOST_IDS, Pending
 from tocsin.errors import GoneError
 from tocsin.model import control
@@ -169,7 +169,7 @@ class ControlCore:
         if position is None:
             return _gone(request.id, outcome.channel)
         if request.known is not None:
-            self._actions.append(Compare(outcome.channel, request.known))
+            self._actions.append(CompareHistories(outcome.channel, request.known))
         return control.Attached(
             request.id,
             outcome.bes,

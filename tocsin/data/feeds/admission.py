@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tocsin.data.feeds.assignment import assignment
 from tocsin.data.feeds.log import FeedLog
-from tocsin.data.feeds.shares import Shares, decode_shares
+from tocsin.data.feeds.shares import DecodedShares, decode_shares
 from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
 from tocsin.model.messages import Published, PublishedShares
 from tocsin.schema.definitions import Dataset, Feed
@@ -75,7 +75,7 @@ class Admission:
     async def publish_shares(self, body: bytes) -> PublishedShares:
         """The same of what a broker passes on: records of several subscribers, some of whom may not publish here."""
 
-        def decode() -> tuple[Batch, Shares]:
+        def decode() -> tuple[Batch, DecodedShares]:
             shares = decode_shares(self._decoder, self._feed, body)
             return shares.batch, shares
 

@@ -38,7 +38,7 @@ class Flaw(StrEnum):
     CHECKSUM = "the checksum does not match"
 
 
-class Gap(NamedTuple):
+class InvalidSpan(NamedTuple):
     """Bytes that belong to no valid frame; one that ends where the buffer ends has no valid frame after it."""
 
     start: int
@@ -81,7 +81,7 @@ def next_frame(data: bytes, start: int = 0) -> Frame | None:
     return None
 
 
-def scan(data: bytes) -> Iterator[Frame | Gap]:
+def scan(data: bytes) -> Iterator[Frame | InvalidSpan]:
     """Every valid frame in order, and between them the gaps; together they cover all of ``data``."""
     position = 0
     while position < len(data):
@@ -89,7 +89,7 @@ def scan(data: bytes) -> Iterator[Frame | Gap]:
         if frame is None:
             # A damaged header's length cannot be believed, so the search goes on right behind its first byte.
             frame = next_frame(data, position + 1)
-            yield Gap(position, frame.start if frame else len(data), _flaw_at(data, position))
+            yield InvalidSpan(position, frame.start if frame else len(data), _flaw_at(data, position))
         if frame is None:
             return
         yield frame

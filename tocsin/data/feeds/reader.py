@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tocsin.data.feeds.ends import read_ends
-from tocsin.data.feeds.frame import Frame, Gap, scan
+from tocsin.data.feeds.frame import Frame, InvalidSpan, scan
 from tocsin.data.feeds.layout import Segment, segment_name, segments_between
 from tocsin.errors import StorageError, UnavailableError
 
@@ -91,7 +91,7 @@ def _segment_entries(index: int, segment: Segment, start: int) -> Iterator[Entry
         return
     torn = not data and start == segment.base
     for item in scan(data):
-        torn = isinstance(item, Gap)
+        torn = isinstance(item, InvalidSpan)
         yield _entry(index, segment, start, item)
     end = start + len(data)
     if end < segment.limit and torn:
@@ -101,7 +101,7 @@ def _segment_entries(index: int, segment: Segment, start: int) -> Iterator[Entry
         yield _missing(index, end, segment.limit)
 
 
-def _entry(index: int, segment: Segment, start: int, item: Frame | Gap) -> Entry:
+def _entry(index: int, segment: Segment, start: int, item: Frame | InvalidSpan) -> Entry:
     if isinstance(item, Frame):
         return Chunk(item.payload, item.records, start + item.end)
     return Damage(index, segment.file.name, start + item.start, start + item.end, str(item.flaw))

@@ -19,7 +19,7 @@ _HALF = np.dtype("<u8")
 _PIECE = 1 << 19
 
 
-class Run:
+class IdRun:
     """One run, of the versions ``first`` to ``last``."""
 
     def __init__(self, path: Path) -> None:
@@ -49,22 +49,22 @@ class Run:
             at = at + undecided
 
 
-def listed(directory: Path) -> list[Run]:
+def listed(directory: Path) -> list[IdRun]:
     """The runs that follow each other from version 1 on; what a crash left beside them is removed."""
     for draft in directory.glob("*.part"):
         draft.unlink()
     # Of runs that begin alike the longest is the merged one; those merged into it come after it and do not follow.
     paths = sorted(directory.glob("*.run"), key=lambda path: (versions(path)[0], -versions(path)[1]))
-    runs: list[Run] = []
+    runs: list[IdRun] = []
     for path in paths:
         if versions(path)[0] == (runs[-1].last + 1 if runs else 1) and path.stat().st_size % 16 == 0:
-            runs.append(Run(path))
+            runs.append(IdRun(path))
         else:
             path.unlink()
     return runs
 
 
-def written(directory: Path, first: int, last: int, parts: Sequence[Hashes]) -> Run:
+def written(directory: Path, first: int, last: int, parts: Sequence[Hashes]) -> IdRun:
     """Merges sorted parts into one run, in little memory; on disk when this returns."""
     path = directory / f"{first}-{last}.run"
     draft = path.with_suffix(".part")
@@ -72,7 +72,7 @@ def written(directory: Path, first: int, last: int, parts: Sequence[Hashes]) -> 
         _merge(file.fileno(), parts)
         os.fsync(file.fileno())
     draft.replace(path)
-    return Run(path)
+    return IdRun(path)
 
 
 def versions(path: Path) -> tuple[int, int]:

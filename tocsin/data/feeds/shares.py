@@ -17,7 +17,7 @@ from tocsin.schema.refusals import UNDECODABLE, malformed
 _SHARES: Final = msgspec.json.Decoder(list[Share])
 
 
-class Shares(msgspec.Struct, frozen=True):
+class DecodedShares(msgspec.Struct, frozen=True):
     """What shares brought: all good records in ``batch``, whose refusals count through all shares, and by the number of
     a share why it was ``denied``, or how many of its refusals are not listed."""
 
@@ -26,17 +26,17 @@ class Shares(msgspec.Struct, frozen=True):
     unlisted: dict[int, int]
 
 
-def decode_shares(decoder: RecordDecoder, feed: Feed, body: bytes) -> Shares:
+def decode_shares(decoder: RecordDecoder, feed: Feed, body: bytes) -> DecodedShares:
     """The records of those who may publish to ``feed``, filled in. Raises InvalidError when the body cannot be read."""
     shares = _read(body)
     denied = _denied(feed, shares)
     admitted = [share for number, share in enumerate(shares) if number not in denied and share.records]
     records = [record for share in admitted for record in share.records]
     flawless = decoder.decode_flawless(records, [share.subscriber for share in admitted for _ in share.records])
-    return Shares(flawless, denied, {}) if flawless else _one_by_one(decoder, shares, denied)
+    return DecodedShares(flawless, denied, {}) if flawless else _one_by_one(decoder, shares, denied)
 
 
-def _one_by_one(decoder: RecordDecoder, shares: list[Share], denied: dict[int, str]) -> Shares:
+def _one_by_one(decoder: RecordDecoder, shares: list[Share], denied: dict[int, str]) -> DecodedShares:
     """Each share by itself, so that what is wrong with one is no other's business."""
     whole, unlisted, first = Batch([], [], [], []), dict[int, int](), 0
     for number, share in enumerate(shares):
@@ -47,7 +47,7 @@ def _one_by_one(decoder: RecordDecoder, shares: list[Share], denied: dict[int, s
             whole.refusals.extend(replace(refusal, index=first + refusal.index) for refusal in batch.refusals)
             unlisted |= {number: batch.unlisted} if batch.unlisted else {}
         first += len(share.records)
-    return Shares(whole, denied, unlisted)
+    return DecodedShares(whole, denied, unlisted)
 
 
 def _decoded(decoder: RecordDecoder, share: Share) -> Batch:

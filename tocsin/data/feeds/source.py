@@ -45,7 +45,7 @@ class FeedSource(DataSource):
         )
 
 
-class Reading(InputPartition):
+class LogRanges(InputPartition):
     """What one task reads: ranges ``(slice, start, end)`` of the log."""
 
     def __init__(self, ranges: Sequence[tuple[int, int, int]]) -> None:
@@ -74,10 +74,10 @@ class FeedReader(DataSourceStreamReader):
         ]
         share = sum(last - first for _, first, last in ranges) // _TASK_BYTES + 1
         tasks = max(min(self._readers, len(ranges), share), 1)
-        return [Reading(ranges[task::tasks]) for task in range(tasks)]
+        return [LogRanges(ranges[task::tasks]) for task in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Reading)
+        assert isinstance(partition, LogRanges)
         for index, start, end in partition.ranges:
             for entry in read(self._path, index, start, end):
                 if isinstance(entry, Damage):

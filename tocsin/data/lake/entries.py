@@ -32,7 +32,7 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Change:
+class TableChange:
     """What a commit does: which files come and which go, and how far it got. ``news`` unless the rows stay the same."""
 
     operation: str
@@ -43,7 +43,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CommitEntry:
     """What an entry that is whole says: the files that came and their sizes, and how far the markers got.
 
     ``synced`` if whoever wrote it knew that all before it was on disk.
@@ -69,7 +69,7 @@ def checkpoints(log: Path) -> dict[int, Path]:
     return _matching(log, _CHECKPOINT)
 
 
-def encoded(change: Change, synced: bool) -> bytes:
+def encoded(change: TableChange, synced: bool) -> bytes:
     """An entry for a change; it says how many actions it has, so that one cut short is known as such."""
     now = int(time.time() * 1000)
     actions = [{"add": _add(file, now, change.news)} for file in change.added]
@@ -80,7 +80,7 @@ def encoded(change: Change, synced: bool) -> bytes:
     return b"\n".join(json.dumps(action).encode() for action in [{"commitInfo": commit}, *actions])
 
 
-def read_entry(path: Path) -> Entry | None:
+def read_entry(path: Path) -> CommitEntry | None:
     """What an entry says; None if it is not there as it was written."""
     try:
         actions = [json.loads(line) for line in path.read_bytes().splitlines()]
@@ -91,7 +91,7 @@ def read_entry(path: Path) -> Entry | None:
             return None
         added = {action["add"]["path"]: int(action["add"]["size"]) for action in actions if "add" in action}
         markers = {action["txn"]["appId"]: int(action["txn"]["version"]) for action in actions if "txn" in action}
-        return Entry(added, markers, bool(commit.get("synced", False)))
+        return CommitEntry(added, markers, bool(commit.get("synced", False)))
     except (OSError, ValueError, KeyError, TypeError, StopIteration):
         return None
 

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from tocsin.data.disk import Disk, make_directory
 from tocsin.data.lake.checkpoints import POINTER, STAGING, readable
-from tocsin.data.lake.entries import LOG, Entry, checkpoints, entry_name, numbered, read_entry
+from tocsin.data.lake.entries import LOG, CommitEntry, checkpoints, entry_name, numbered, read_entry
 from tocsin.errors import StorageError
 from tocsin.log import get_logger
 
@@ -102,7 +102,7 @@ def _tail(path: Path, found: dict[int, Path], first: int) -> list[Path]:
     return [file for number, file in found.items() if number >= end]
 
 
-def _lacks_files(path: Path, entry: Entry | None) -> bool:
+def _lacks_files(path: Path, entry: CommitEntry | None) -> bool:
     return entry is None or not all(_is_there(path / name, size) for name, size in entry.added.items())
 
 

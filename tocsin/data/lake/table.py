@@ -26,7 +26,7 @@ from pyarrow import dataset
 
 from tocsin.data.disk import Disk
 from tocsin.data.lake.checkpoints import entries_since_checkpoint, read_markers, write_checkpoint
-from tocsin.data.lake.entries import LOG, VERSION, VERSION_MARKER, Change, File, encoded, entry_name, numbered
+from tocsin.data.lake.entries import LOG, VERSION, VERSION_MARKER, File, TableChange, encoded, entry_name, numbered
 from tocsin.data.lake.opening import open_table, set_aside
 from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
@@ -182,7 +182,7 @@ class Table:
             removed = self._written_anew(writer, predicate)
             writer.end()
             if removed:
-                self._commit(Change("DELETE", tuple(writer.files), tuple(removed)))
+                self._commit(TableChange("DELETE", tuple(writer.files), tuple(removed)))
         return sum(removed.values())
 
     def compact(self) -> None:
@@ -196,7 +196,7 @@ class Table:
                     writer.write(part)
                 writer.end()
                 with self._lock:
-                    self._commit(Change("OPTIMIZE", tuple(writer.files), tuple(small), news=False))
+                    self._commit(TableChange("OPTIMIZE", tuple(writer.files), tuple(small), news=False))
 
     def checkpoint(self, commits: int) -> bool:
         """Shortens the log if it has so many commits to read; whether it had. Rows may be committed meanwhile."""
@@ -267,11 +267,11 @@ class Table:
 
     def _next(
         self, operation: str, markers: Mapping[str, int], added: Iterable[File] = (), removed: Iterable[File] = ()
-    ) -> Change:
+    ) -> TableChange:
         """A change that makes the next version."""
-        return Change(operation, tuple(added), tuple(removed), {**markers, VERSION_MARKER: self.version + 1})
+        return TableChange(operation, tuple(added), tuple(removed), {**markers, VERSION_MARKER: self.version + 1})
 
-    def _commit(self, change: Change) -> None:
+    def _commit(self, change: TableChange) -> None:
         """Puts a change into the log. It is on disk, and only then seen, when this returns; to be called locked."""
         log, number = self.path / LOG, self._number + 1
         draft, entry = log / _DRAFT, log / entry_name(number)

@@ -16,7 +16,7 @@ _INTEGER = re.compile(r"[0-9]{1,9}")
 _CLOSING = {"(": ")", "<": ">"}
 
 
-class Cursor:
+class WordCursor:
     """Reads the words of one statement of ``source``; every refusal carries the place of the word it is about."""
 
     def __init__(self, source: Source, words: list[Word]) -> None:

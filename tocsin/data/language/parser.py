@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.data.language.cursor import Cursor
+from tocsin.data.language.cursor import WordCursor
 from tocsin.data.language.forms import (
     CreateChannel,
     CreateDataset,
@@ -72,10 +72,10 @@ _NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 def parse(text: str) -> list[Statement]:
     """The statements of an application file, in order; StatementError at the first thing that is not one."""
     source = Source(text)
-    return [_statement(Cursor(source, words)) for words in source.statements()]
+    return [_statement(WordCursor(source, words)) for words in source.statements()]
 
 
-def _statement(cursor: Cursor) -> Statement:
+def _statement(cursor: WordCursor) -> Statement:
     statement: Statement
     match cursor.choose("CREATE", "LOAD", "DROP", "SHOW", "DESCRIBE"):
         case "CREATE":
@@ -96,23 +96,23 @@ def _statement(cursor: Cursor) -> Statement:
     return statement
 
 
-def _placed(cursor: Cursor) -> dict[str, Any]:
+def _placed(cursor: WordCursor) -> dict[str, Any]:
     line, column = cursor.place
     return {"line": line, "column": column, "text": cursor.text}
 
 
-def _thing(cursor: Cursor) -> Thing:
+def _thing(cursor: WordCursor) -> Thing:
     return Thing(cursor.choose(*(thing.upper() for thing in Thing)).lower())
 
 
-def _load(cursor: Cursor) -> LoadDataset:
+def _load(cursor: WordCursor) -> LoadDataset:
     cursor.expect("DATASET")
     name = cursor.name("dataset")
     cursor.expect("FROM")
     return LoadDataset(dataset=name, path=cursor.string("a path"), **_placed(cursor))
 
 
-def _create(cursor: Cursor) -> CreateDataset | CreateFeed | CreateChannel:
+def _create(cursor: WordCursor) -> CreateDataset | CreateFeed | CreateChannel:
     or_replace = cursor.accept("OR", "REPLACE")
     if cursor.word and cursor.word.text.upper() == "CHANNEL":
         raise cursor.error("say which: REPETITIVE CHANNEL or CONTINUOUS CHANNEL", cursor.word)
@@ -129,7 +129,7 @@ def _create(cursor: Cursor) -> CreateDataset | CreateFeed | CreateChannel:
             return _channel(cursor, ChannelKind(kind.lower()), or_replace)
 
 
-def _existence(cursor: Cursor, or_replace: bool) -> dict[str, Any]:
+def _existence(cursor: WordCursor, or_replace: bool) -> dict[str, Any]:
     """What to do when it exists: ``IF NOT EXISTS`` is read here, and may not go together with ``OR REPLACE``."""
     place = cursor.word
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
@@ -138,7 +138,7 @@ def _existence(cursor: Cursor, or_replace: bool) -> dict[str, Any]:
     return {"or_replace": or_replace, "if_not_exists": if_not_exists}
 
 
-def _dataset(cursor: Cursor, kind: DatasetKind, or_replace: bool) -> CreateDataset:
+def _dataset(cursor: WordCursor, kind: DatasetKind, or_replace: bool) -> CreateDataset:
     existence = _existence(cursor, or_replace)
     name = cursor.name("dataset")
     opening = cursor.word
@@ -153,7 +153,7 @@ def _dataset(cursor: Cursor, kind: DatasetKind, or_replace: bool) -> CreateDatas
     return CreateDataset(definition=definition, **existence, **_placed(cursor))
 
 
-def _primary_key(cursor: Cursor, dataset: Dataset) -> str:
+def _primary_key(cursor: WordCursor, dataset: Dataset) -> str:
     place = cursor.word
     name = cursor.name("column")
     column = dataset.column(name)
@@ -165,7 +165,7 @@ def _primary_key(cursor: Cursor, dataset: Dataset) -> str:
     return column.name
 
 
-def _feed(cursor: Cursor, or_replace: bool) -> CreateFeed:
+def _feed(cursor: WordCursor, or_replace: bool) -> CreateFeed:
     existence = _existence(cursor, or_replace)
     name = cursor.name("feed")
     cursor.expect("INTO")
@@ -193,13 +193,13 @@ def _feed(cursor: Cursor, or_replace: bool) -> CreateFeed:
     )
 
 
-def _unexpected_clause(cursor: Cursor, clauses: dict[str, object]) -> StatementError:
+def _unexpected_clause(cursor: WordCursor, clauses: dict[str, object]) -> StatementError:
     """The error for a word after these clauses, which come in their order; those before the last taken one cannot."""
     open_ones = list(takewhile(lambda clause: not clauses[clause], reversed(clauses)))[::-1]
     return cursor.unexpected(" or ".join(open_ones) or "';'", tuple(clause.split()[0] for clause in open_ones))
 
 
-def _bound_columns(cursor: Cursor) -> tuple[str, ...]:
+def _bound_columns(cursor: WordCursor) -> tuple[str, ...]:
     """``WITH column FROM SUBSCRIBER, ...``, if that comes next."""
     bound: list[str] = []
     more = cursor.accept("WITH")
@@ -210,7 +210,7 @@ def _bound_columns(cursor: Cursor) -> tuple[str, ...]:
     return tuple(bound)
 
 
-def _channel(cursor: Cursor, kind: ChannelKind, or_replace: bool) -> CreateChannel:
+def _channel(cursor: WordCursor, kind: ChannelKind, or_replace: bool) -> CreateChannel:
     existence = _existence(cursor, or_replace)
     name = cursor.name("channel")
     parameters, bound = _parameters(cursor)
@@ -230,7 +230,7 @@ def _channel(cursor: Cursor, kind: ChannelKind, or_replace: bool) -> CreateChann
     )
 
 
-def _parameters(cursor: Cursor) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+def _parameters(cursor: WordCursor) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """The parameters, and which of them are the subscriber's name."""
     opening, bound = cursor.word, list[str]()
 
@@ -251,7 +251,7 @@ def _parameters(cursor: Cursor) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     return parameters, tuple(bound)
 
 
-def _period(cursor: Cursor) -> float:
+def _period(cursor: WordCursor) -> float:
     cursor.expect("PERIOD")
     place = cursor.word
     seconds = _duration(cursor) if cursor.accept("DURATION", "(") else _amount(cursor)
@@ -261,7 +261,7 @@ def _period(cursor: Cursor) -> float:
     return float(seconds)
 
 
-def _amount(cursor: Cursor) -> Decimal:
+def _amount(cursor: WordCursor) -> Decimal:
     """A number and its unit, in seconds."""
     number = cursor.matching(_NUMBER, "a positive number")
     for unit, seconds in _UNITS.items():
@@ -270,7 +270,7 @@ def _amount(cursor: Cursor) -> Decimal:
     raise cursor.unexpected("MILLISECONDS, SECONDS, MINUTES or HOURS", tuple(f"{unit}S" for unit in _UNITS))
 
 
-def _duration(cursor: Cursor) -> Decimal:
+def _duration(cursor: WordCursor) -> Decimal:
     """The rest of BAD's ``duration("PT10S")``, in seconds."""
     place = cursor.word
     text = cursor.string("an ISO 8601 duration")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.data.language.cursor import Cursor
+from tocsin.data.language.cursor import WordCursor
 from tocsin.model.quoting import shown
 from tocsin.model.terms import MOST_GROUPS, GroupName, Groups
 
 
-def users(cursor: Cursor, *words: str) -> Groups | None:
+def users(cursor: WordCursor, *words: str) -> Groups | None:
     """Takes one of ``words`` and what belongs to it: the groups, none of them for PUBLISHERS, None for SUBSCRIBERS."""
     match cursor.choose(*words):
         case "PUBLISHERS":
@@ -20,7 +20,7 @@ def users(cursor: Cursor, *words: str) -> Groups | None:
             return _groups(cursor)
 
 
-def _groups(cursor: Cursor) -> Groups:
+def _groups(cursor: WordCursor) -> Groups:
     """``('group', ...)``, in any order and each once, so that the same groups are the same terms."""
     opening = cursor.word
     cursor.expect("(")
@@ -33,7 +33,7 @@ def _groups(cursor: Cursor) -> Groups:
     return tuple(sorted(groups))
 
 
-def _group(cursor: Cursor) -> str:
+def _group(cursor: WordCursor) -> str:
     place = cursor.word
     text = cursor.string("the name of a group")
     try:

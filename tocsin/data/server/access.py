@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.data.server.cluster import Tokens
+from tocsin.data.server.cluster import KnownTokens
 from tocsin.errors import ForbiddenError, UnauthorizedError
 
 ADMIN: Final = "admin"
@@ -52,7 +52,7 @@ class Caller(msgspec.Struct, frozen=True):
 class Gate:
     """Turns an ``Authorization`` header into its :class:`Caller`."""
 
-    def __init__(self, tokens: Tokens, demo_token: str | None = None) -> None:
+    def __init__(self, tokens: KnownTokens, demo_token: str | None = None) -> None:
         self._tokens, self._demo_token = tokens, demo_token
 
     def caller(self, authorization: str | None) -> Caller:

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from tocsin.data.server.access import Access, Caller, Gate
 from tocsin.data.server.call import Call, Operation
-from tocsin.data.server.cluster import DataCluster, Tokens
+from tocsin.data.server.cluster import DataCluster, KnownTokens
 from tocsin.data.server.control import ControlSocket
 from tocsin.data.server.openapi import document
 from tocsin.data.server.operations import OPERATIONS
@@ -28,7 +28,9 @@ from tocsin.settings import Settings
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def create_app(cluster: DataCluster, tokens: Tokens, settings: Settings, demo_token: str | None = None) -> Starlette:
+def create_app(
+    cluster: DataCluster, tokens: KnownTokens, settings: Settings, demo_token: str | None = None
+) -> Starlette:
     """The server of a data cluster, not yet listening.
 
     ``demo_token`` may do everything; SettingsError if others than this machine could use it.

@@ -47,7 +47,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Body:
+class RequestBody:
     """What a call takes: the schema of each media type (a struct, or words about it), and an example of the first."""
 
     media: Mapping[str, type | str]
@@ -82,7 +82,7 @@ class Operation:
     description: str = ""
     paper: str = ""
     group: str = ""
-    body: Body | None = None
+    body: RequestBody | None = None
     query: tuple[Query, ...] = ()
     answers: Mapping[int, type | str] = field(default_factory=dict)
     errors: tuple[int, ...] = ()

@@ -125,7 +125,7 @@ class DataCluster(Protocol):
         ...
 
 
-class Tokens(Protocol):
+class KnownTokens(Protocol):
     """The known bearer tokens."""
 
     def role_of(self, token: str) -> tuple[str, str] | None:

@@ -128,7 +128,7 @@ class ControlDriver:
                     self._outgoing.put_nowait(message)
                 case actions.CarryOut() | actions.ReadOn():
                     self._wanted.put_nowait(action)
-                case actions.Compare(channel, known):
+                case actions.CompareHistories(channel, known):
                     self._cluster.compare(self._broker, channel, known)
         if self._core.idle:
             self._idle.set()

@@ -8,7 +8,7 @@ from typing import Final
 from tocsin.data.language.forms import Listing, Thing
 from tocsin.data.server import publications, statements, status, subscriptions
 from tocsin.data.server.access import Access
-from tocsin.data.server.call import Body, Handler, Operation
+from tocsin.data.server.call import Handler, Operation, RequestBody
 from tocsin.model import messages
 
 _SQL = "Statements, separated by semicolons"
@@ -34,7 +34,7 @@ def _definitions(thing: Thing) -> Iterator[Operation]:
         "changes nothing; a different definition is refused with 409 unless the statement says OR REPLACE.",
         paper=f"create{thing}",
         group=group,
-        body=Body({"text/sql": _SQL, "application/json": messages.Statement}, _EXAMPLES[thing]),
+        body=RequestBody({"text/sql": _SQL, "application/json": messages.Statement}, _EXAMPLES[thing]),
         answers={201: messages.StatementOutcome, 200: messages.StatementOutcome},
         errors=(400, 409, 413),
     )
@@ -76,7 +76,7 @@ def _file(path: str, handler: Handler, summary: str, description: str) -> Operat
         summary,
         description,
         group="Definitions",
-        body=Body({"text/sql": _SQL, "application/json": messages.Statement}, "SHOW CHANNELS;"),
+        body=RequestBody({"text/sql": _SQL, "application/json": messages.Statement}, "SHOW CHANNELS;"),
         answers={200: messages.Applied},
         errors=(400, 409, 413),
     )
@@ -107,7 +107,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Load a dataset from a file",
         "The body is the file; its Content-Type says how to read it. It is loaded as a whole or not at all.",
         group="Definitions",
-        body=Body(
+        body=RequestBody(
             {
                 "text/csv": "Comma-separated values whose first row names the columns",
                 "application/json": "An array of records",
@@ -131,7 +131,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "When only some are accepted, `refused` says which are not, and why; when none is, the status is 400.",
         paper="publish",
         group="Publications",
-        body=Body(
+        body=RequestBody(
             {
                 "application/json": "A record, or an array of records",
                 "application/x-ndjson": "One record per line",
@@ -151,7 +151,9 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Done again with another URL, it changes the URL.",
         paper="createbroker",
         group="Brokers",
-        body=Body({"application/json": messages.BrokerAddress}, '{"name": "north", "url": "ws://127.0.0.1:8801"}'),
+        body=RequestBody(
+            {"application/json": messages.BrokerAddress}, '{"name": "north", "url": "ws://127.0.0.1:8801"}'
+        ),
         answers={201: messages.BrokerAddress},
         errors=(400,),
     ),
@@ -166,7 +168,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "however many brokers want it.",
         paper="subscribe",
         group="Brokers",
-        body=Body(
+        body=RequestBody(
             {"application/json": messages.Subscribe},
             '{"broker": "north", "channel": "ReportsOfType", "parameters": [{"event": "flood"}, {"event": "fire"}]}',
         ),
@@ -184,7 +186,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "A BE subscription that no broker wants any more is no longer executed.",
         paper="unsubscribe",
         group="Brokers",
-        body=Body({"application/json": messages.Unsubscribe}, '{"broker": "north", "ids": [1, 2]}'),
+        body=RequestBody({"application/json": messages.Unsubscribe}, '{"broker": "north", "ids": [1, 2]}'),
         answers={200: messages.Unsubscribed},
         errors=(400, 404, 413),
     ),
@@ -198,7 +200,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "JSON array of what was found.",
         paper="results",
         group="Brokers",
-        body=Body(
+        body=RequestBody(
             {"application/json": messages.ResultsWanted},
             '{"channel": "ReportsOfType", "first": 1, "last": 3, "ids": [1, 2]}',
         ),
@@ -213,7 +215,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Ask for data rates",
         "The moving average of what each BE subscription brings, in bytes per second.",
         group="Brokers",
-        body=Body({"application/json": messages.RatesWanted}, '{"ids": [1, 2]}'),
+        body=RequestBody({"application/json": messages.RatesWanted}, '{"ids": [1, 2]}'),
         answers={200: messages.RatesFound},
         errors=(400, 404, 413),
     ),

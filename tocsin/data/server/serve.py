@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from tocsin.data.server import uploads
 from tocsin.data.server.app import create_app
-from tocsin.data.server.cluster import DataCluster, Tokens
+from tocsin.data.server.cluster import DataCluster, KnownTokens
 from tocsin.http import listening as sockets
 from tocsin.http.doorway import Doorways
 from tocsin.http.listening import ADDRESS, HttpServer, address, allow_files, config, note_address
@@ -26,7 +26,7 @@ def bind(settings: Settings) -> socket.socket:
 
 async def run(
     cluster: DataCluster,
-    tokens: Tokens,
+    tokens: KnownTokens,
     settings: Settings,
     *,
     demo_token: str | None = None,

@@ -14,11 +14,11 @@ from typing import Self
 
 from tocsin.data.store.brokers import Broker, Brokers
 from tocsin.data.store.database import Database
-from tocsin.data.store.definitions import Definitions, Stored
+from tocsin.data.store.definitions import Definitions, StoredDefinition
 from tocsin.data.store.histories import Histories
 from tocsin.data.store.set_aside import Aside, SetAside
 from tocsin.data.store.subscriptions import SubscriptionTable
-from tocsin.data.store.tokens import Role, Token, Tokens
+from tocsin.data.store.tokens import Role, StoredToken, TokenTable
 
 __all__ = [
     "Aside",
@@ -29,10 +29,10 @@ __all__ = [
     "Role",
     "SetAside",
     "Store",
-    "Stored",
+    "StoredDefinition",
+    "StoredToken",
     "SubscriptionTable",
-    "Token",
-    "Tokens",
+    "TokenTable",
 ]
 
 
@@ -55,7 +55,7 @@ class Store:
         self.brokers = Brokers(self._database, clock)
         self.subscriptions = SubscriptionTable(self._database)
         self.set_aside = SetAside(self._database)
-        self.tokens = Tokens(self._database, clock)
+        self.tokens = TokenTable(self._database, clock)
         self.identity = self._identity()
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ _KIND_OF: Final = {kind: word for word, kind in _KINDS.items()}
 D = TypeVar("D", Dataset, Feed, Channel)
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredDefinition(msgspec.Struct, frozen=True):
     """A definition and when it was first put; a replacement keeps the time and the place in the order."""
 
     definition: Definition
@@ -66,12 +66,12 @@ class Definitions:
             connection.execute("DELETE FROM definitions WHERE id = ?", row[:1])
         return True
 
-    def all(self) -> list[Stored]:
+    def all(self) -> list[StoredDefinition]:
         """All definitions, in the order of creation."""
         with self._database.looking() as connection:
             rows = connection.execute("SELECT kind, content, created_at FROM definitions ORDER BY id").fetchall()
         return [
-            Stored(msgspec.json.decode(content, type=_KINDS[kind]), datetime.fromisoformat(created_at))
+            StoredDefinition(msgspec.json.decode(content, type=_KINDS[kind]), datetime.fromisoformat(created_at))
             for kind, content, created_at in rows
         ]
 

@@ -25,7 +25,7 @@ class Role(StrEnum):
     BROKER = "broker"
 
 
-class Token(msgspec.Struct, frozen=True):
+class StoredToken(msgspec.Struct, frozen=True):
     """A token as it can be shown: everything but the token itself."""
 
     name: str
@@ -33,7 +33,7 @@ class Token(msgspec.Struct, frozen=True):
     created_at: datetime
 
 
-class Tokens:
+class TokenTable:
     """The tokens that are accepted."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
@@ -59,10 +59,10 @@ class Tokens:
         with self._database.changing() as connection:
             return connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount > 0
 
-    def all(self) -> list[Token]:
+    def all(self) -> list[StoredToken]:
         with self._database.looking() as connection:
             rows = connection.execute("SELECT name, role, created_at FROM tokens ORDER BY created_at, name").fetchall()
-        return [Token(name, Role(role), datetime.fromisoformat(created_at)) for name, role, created_at in rows]
+        return [StoredToken(name, Role(role), datetime.fromisoformat(created_at)) for name, role, created_at in rows]
 
     def role_of(self, token: str) -> tuple[str, Role] | None:
         """The name and role behind a token's text, or None.

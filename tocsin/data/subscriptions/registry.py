@@ -27,7 +27,7 @@ from tocsin.schema.parameters import from_key, key
 log = get_logger(__name__)
 
 
-class Subscriptions:
+class SubscriptionRegistry:
     """All live BE subscriptions, by channel and by broker. Every method may be called from any thread.
 
     What has been attached or detached is on disk when the call returns. One registry at a time may use a store.
