@@ -19,12 +19,14 @@ from tocsin.testing.wires import NOWHERE
 
 
 @contextmanager
-def _living(sandbox: Lively) -> Iterator[Lively]:
-    """A sandbox in another thread."""
+def _living(sandbox: Lively, *dead: str) -> Iterator[Lively]:
+    """A sandbox in another thread, without the brokers that are dead."""
     ready, over, loop = threading.Event(), asyncio.Event(), asyncio.new_event_loop()
 
     async def live() -> None:
         async with sandbox:
+            for broker in dead:
+                sandbox.kill(broker)
             ready.set()
             await over.wait()
 
@@ -121,7 +123,7 @@ def test_ctrl_c_ends_it_well(url: str) -> None:
 
 
 def test_waiting_for_a_broker_is_said_and_can_be_ended() -> None:
-    with _living(Lively()) as sandbox:
+    with _living(Lively("a"), "a") as sandbox:
         command = [sys.executable, "-m", "tocsin", "subscribe", "Fires", "--coordinator", sandbox.url]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr
