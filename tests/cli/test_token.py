@@ -79,13 +79,13 @@ def test_a_name_that_was_removed_is_signed_for_another_person(tocsin: Program) -
         new = tocsin("token", "sign", "ann", "--role", "subscriber")
         tokens = [Verifier(store.keyring().trust).verify(each.out.strip(), time.time()) for each in (old, new)]
         assert [token.registration for token in tokens] == [0, 1]
-        assert store.unplaced() == [("ann", 1)]
+        assert store.unplaced_subscribers() == [("ann", 1)]
 
 
 def test_a_signed_subscriber_is_registered_with_its_groups(tocsin: Program) -> None:
     signed = tocsin("token", "sign", "ann", "--role", "subscriber", "--group", "police", "--group", "fire")
     with closing(SqliteStore(Path("tocsin-coordinator/coordinator.sqlite"))) as store:
-        assert store.unplaced() == [("ann", 0)]
+        assert store.unplaced_subscribers() == [("ann", 0)]
         claims = Verifier(store.keyring().trust).verify(signed.out.strip(), time.time())
     assert claims.groups == ("fire", "police")
     assert f"with the id {claims.id}" in signed.err

@@ -15,5 +15,5 @@ class Lively(Sandbox):
 
     def _answer(self, broker: str, request: control.Request) -> Any:
         if isinstance(request, control.Attach) and request.channel != NOWHERE:
-            asyncio.get_running_loop().call_soon(self.execute, self.data.spelled(request.channel), 2)
+            asyncio.get_running_loop().call_soon(self.execute, self.data.spelling_of(request.channel), 2)
         return super()._answer(broker, request)

@@ -114,7 +114,7 @@ def test_whoever_leaves_before_it_ever_came_is_not_let_in_afterwards(desk: Desk)
 
 def test_whoever_leaves_before_its_name_is_read_from_the_store_does_not_come_back(desk: Desk) -> None:
     desk.store.amend(lambda keyring: keyring, "bob")
-    names = tuple(desk.store.unplaced())
+    names = tuple(desk.store.unplaced_subscribers())
     desk.handle(Unregister(0, signed(desk, "bob")))
     desk.handle(Amended(desk.store.keyring(), names))
     assert nowhere(desk, "bob")
@@ -247,13 +247,13 @@ def test_a_crash_before_it_is_stored_leaves_everything_and_after_it_nothing(desk
 
 def test_a_name_that_is_read_from_the_store_late_does_not_come_back(desk: Desk) -> None:
     desk.store.amend(lambda keyring: keyring, "bob")
-    names = tuple(desk.store.unplaced())
+    names = tuple(desk.store.unplaced_subscribers())
     desk.handle(Amended(desk.store.keyring(), names))
     desk.handle(RemoveUser(0, "bob"))
     desk.handle(Amended(desk.store.keyring(), names))
     assert nowhere(desk, "bob")
     desk.store.amend(lambda keyring: keyring, "bob")
-    desk.handle(Amended(desk.store.keyring(), tuple(desk.store.unplaced())))
+    desk.handle(Amended(desk.store.keyring(), tuple(desk.store.unplaced_subscribers())))
     assert desk.place("bob").registration == 1
 
 

@@ -109,19 +109,19 @@ def test_keys_tokens_and_names_can_be_changed_while_another_has_claimed_the_stor
     ring = coordinator.keyring()
     assert [each.id for each in ring.keys][:-1] == [key.id]
     assert (ring.withdrawn, ring.names) == (frozenset({"id"}), 3)
-    assert sorted(coordinator.unplaced()) == [("ann", 0), ("bob", 0)]
+    assert sorted(coordinator.unplaced_subscribers()) == [("ann", 0), ("bob", 0)]
     coordinator.write([PutAssignment(Assignment("ann", "a", 1, None, 1))])
     program.amend(lambda ring: ring, "ann")
-    assert coordinator.unplaced() == [("bob", 0)], "who has a place keeps it"
+    assert coordinator.unplaced_subscribers() == [("bob", 0)], "who has a place keeps it"
     assert Assignment("ann", "a", 1, None, 1) in coordinator.read().assignments
 
 
 def test_a_name_that_was_removed_is_another_persons_when_it_is_registered_again(open_store: Open) -> None:
     coordinator, program = open_store(), open_store()
     coordinator.write([PutAssignment(Assignment("ann", coming=3, registration=1, gone=9.0))])
-    assert coordinator.unplaced() == []
+    assert coordinator.unplaced_subscribers() == []
     program.amend(lambda ring: ring, "ann")
-    assert coordinator.unplaced() == [("ann", 2)]
+    assert coordinator.unplaced_subscribers() == [("ann", 2)]
     assert program.registration("ann") == 2
     assert coordinator.read().assignments == [Assignment("ann", coming=3, registration=2)]
     program.amend(lambda ring: ring, "ann")
@@ -143,7 +143,7 @@ def test_a_change_that_fails_changes_nothing(open_store: Open) -> None:
     before = store.keyring()
     with pytest.raises(ZeroDivisionError):
         store.amend(lambda ring: 1 // 0, "ann")  # type: ignore[arg-type, return-value]
-    assert (store.keyring(), store.unplaced()) == (before, [])
+    assert (store.keyring(), store.unplaced_subscribers()) == (before, [])
 
 
 def test_a_file_of_the_first_schema_is_opened_with_a_key_that_nobody_knows(tmp_path: Path) -> None:

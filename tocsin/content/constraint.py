@@ -100,7 +100,7 @@ def equal_to(value: Value) -> Constraint:
 def one_of(values: Iterable[Value]) -> Constraint:
     """Any of these values, which are of one kind."""
     ordered = sorted(set(values))
-    return Constraint(kind_of(ordered[0]), _joined([_point(value) for value in ordered]))
+    return Constraint(kind_of(ordered[0]), _join_touching([_point(value) for value in ordered]))
 
 
 def different_from(value: Value) -> Constraint:
@@ -158,7 +158,7 @@ def _start(value: Value) -> Cut:
     return START if isinstance(value, str) else FIRST
 
 
-def _joined(pieces: list[Piece]) -> tuple[Piece, ...]:
+def _join_touching(pieces: list[Piece]) -> tuple[Piece, ...]:
     """Rising pieces, with those made one that touch."""
     joined = pieces[:1]
     for piece in pieces[1:]:

@@ -102,14 +102,14 @@ def _texts(name: str, wanted: Constraint) -> Iterator[str]:
     if wanted.kind is None:
         yield f"{shown} {Operator.EXISTS.value}"
     elif all(piece.is_point for piece in wanted.pieces):
-        yield _listed(shown, [piece.low[1] for piece in wanted.pieces])
+        yield _list_text(shown, [piece.low[1] for piece in wanted.pieces])
     else:
         yield from _bounds(shown, Piece(wanted.pieces[0].low, wanted.pieces[-1].high))
         # What lies between two pieces is one value that is left out.
         yield from (f"{shown} != {quote(piece.high[1])}" for piece, _ in pairwise(wanted.pieces))
 
 
-def _listed(name: str, values: list[Value]) -> str:
+def _list_text(name: str, values: list[Value]) -> str:
     if len(values) == 1:
         return f"{name} = {quote(values[0])}"
     return f"{name} in ({', '.join(quote(value) for value in values)})"

@@ -98,7 +98,7 @@ class BalancingRounds:
         self._settled.clear()
         self._welcome(now)
         controller = self._controller if balancing else self._resting
-        observed = self._observed(balancing)
+        observed = self._observe(balancing)
         stages, self.decision = controller.due(now, observed)
         if stages:
             self._decide(now, controller, observed, RoundPurpose.ROUND, None)
@@ -107,7 +107,7 @@ class BalancingRounds:
 
     def ask(self, now: float, purpose: RoundPurpose, handle: Handle) -> None:
         """Asks on behalf of an operator."""
-        self._decide(now, self._planners.controller(), self._observed(True), purpose, handle)
+        self._decide(now, self._planners.controller(), self._observe(True), purpose, handle)
 
     def decided(self, event: Decided) -> None:
         """The controller has answered."""
@@ -136,7 +136,7 @@ class BalancingRounds:
         self._questions[self._asked] = _Question(purpose, handle, brokers)
         self._outbox.say(Decide(self._asked, controller, now, replace(observed, snapshot=lambda: snapshot)))
 
-    def _observed(self, balancing: bool) -> Observation:
+    def _observe(self, balancing: bool) -> Observation:
         taking_part = [member for member in self._registry if self._workload.number(member.name) is not None]
         connected = [member for member in taking_part if member.link is not None]
         return Observation.of(
@@ -150,7 +150,7 @@ class BalancingRounds:
 
     def _welcome(self, now: float) -> None:
         """Joining brokers that have their share are no longer new."""
-        standing = Standing.of(now, self._observed(True), self._planners.thresholds)
+        standing = Standing.of(now, self._observe(True), self._planners.thresholds)
         for member in self._registry:
             if member.joining and self._workload.number(member.name) in standing.open - standing.joining:
                 member.joining = False

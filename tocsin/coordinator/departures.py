@@ -36,7 +36,7 @@ def remove_subscriber(parts: CoordinatorParts, now: float, subscriber: str, regi
 def remove_broker(parts: CoordinatorParts, now: float, broker: str) -> None:
     """Removes a broker that is dead or drained, and that nobody is on; another is a ConflictError."""
     member = parts.registry.member(broker)
-    if why := _needed(parts, member):
+    if why := _why_needed(parts, member):
         raise ConflictError(f"{broker} cannot be removed: {why}")
     parts.presence.lost(now, member)
     parts.preparations.forget(broker)
@@ -46,7 +46,7 @@ def remove_broker(parts: CoordinatorParts, now: float, broker: str) -> None:
     parts.outbox.write(DropBroker(broker))
 
 
-def _needed(parts: CoordinatorParts, member: BrokerMember) -> str:
+def _why_needed(parts: CoordinatorParts, member: BrokerMember) -> str:
     """Why a broker must stay, and what to do first."""
     name, people = member.name, parts.assignments.count(member.name)
     coming = parts.workload.population(name) if parts.workload.number(name) is not None else 0

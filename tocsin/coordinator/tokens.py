@@ -82,7 +82,7 @@ class Verifier:
 
         ``expires`` of the claims is no later than the key's own end.
         """
-        claims = self._signed(token)
+        claims = self._check_signature(token)
         fault = self.trust.fault(name=claims.name, token=claims.id, key=claims.key, series=claims.series)
         if fault is not None:
             raise UnauthorizedError(fault)
@@ -93,7 +93,7 @@ class Verifier:
             raise UnauthorizedError(f"the token of {claims.name} is no longer valid: ask the coordinator for a new one")
         return claims
 
-    def _signed(self, token: str) -> Claims:
+    def _check_signature(self, token: str) -> Claims:
         body, _, mark = token.partition(".")
         try:
             claims, signature = msgspec.json.decode(_bytes(body), type=Claims), _bytes(mark)
@@ -127,11 +127,11 @@ def _private(secret: str) -> Ed25519PrivateKey:
 
 def claims(name: str, role: Role, expires: float, groups: Groups = ()) -> Claims:
     """Claims with names that are some; any other is an InvalidError."""
-    checked = (_checked(group, "group") for group in groups)
-    return Claims(_checked(name, "name"), role, expires, tuple(sorted(set(checked))))
+    checked = (_check_text(group, "group") for group in groups)
+    return Claims(_check_text(name, "name"), role, expires, tuple(sorted(set(checked))))
 
 
-def _checked(text: str, what: str) -> str:
+def _check_text(text: str, what: str) -> str:
     try:
         return msgspec.convert(text, SubscriberName)
     except msgspec.ValidationError:

@@ -63,13 +63,13 @@ class Directory:
 
     def data(self) -> StudyData:
         """The rows of all cells that are done."""
-        return StudyData({kind: [row for _, row in rows] for kind, rows in self._finished().items()})
+        return StudyData({kind: [row for _, row in rows] for kind, rows in self._finished_rows().items()})
 
     @property
     def _file(self) -> Path:
         return self.path / _ABOUT
 
-    def _finished(self) -> Mapping[type[Row], list[tuple[str, Row]]]:
+    def _finished_rows(self) -> Mapping[type[Row], list[tuple[str, Row]]]:
         done = set(self.about.done)
         return {
             kind: [(cell, row) for cell, row in read(self.path / file_of(kind), kind) if cell in done]
@@ -79,7 +79,7 @@ class Directory:
     def _continue(self, about: About) -> None:
         for what, was, now in _differences(self.about, about):
             raise InvalidError(f"{self.path} was run with {what} {was}, not {now}; give --out another directory")
-        for kind, rows in self._finished().items():
+        for kind, rows in self._finished_rows().items():
             path = self.path / file_of(kind)
             path.unlink(missing_ok=True)
             for cell, row in rows:

@@ -36,7 +36,7 @@ def columns(kind: type[Row]) -> dict[str, str]:
     """The columns of a table, and what each means."""
     info = msgspec.inspect.type_info(kind)
     assert isinstance(info, msgspec.inspect.StructType)
-    return {field.encode_name: _described(field.type) for field in info.fields}
+    return {field.encode_name: _description(field.type) for field in info.fields}
 
 
 def append(path: Path, kind: type[R], cell: str, rows: Iterable[R]) -> None:
@@ -63,6 +63,6 @@ def _text(value: object) -> object:
     return f"{value:.{_DIGITS}g}" if isinstance(value, float) else value
 
 
-def _described(kind: msgspec.inspect.Type) -> str:
+def _description(kind: msgspec.inspect.Type) -> str:
     extra = kind.extra_json_schema if isinstance(kind, msgspec.inspect.Metadata) else None
     return str((extra or {}).get("description", ""))

@@ -110,7 +110,7 @@ class BrokerHost(CoreProcess):
         make: Callable[..., BrokerCore] = BrokerCore,
         queue: OutgoingQueue | None = None,
     ) -> None:
-        core = make(name, f"ws://{name}", self._verified, limits=limits, capacity=capacity, place=place)
+        core = make(name, f"ws://{name}", self._verify, limits=limits, capacity=capacity, place=place)
         super().__init__(world, name, core, events.Tick())
         self.sessions: dict[int, SimulatedConnection] = {}
         self._outlet = Outlet(world.clock, queue or OutgoingQueue())
@@ -200,7 +200,7 @@ class BrokerHost(CoreProcess):
         self.world.clock.after(0.0, self.tell, events.Opened(number))
         return AcceptedConnection(self, number)
 
-    def _verified(self, token: str) -> Bearer:
+    def _verify(self, token: str) -> Bearer:
         assert self._verifier, "nobody is let in before"
         now = self.world.clock.now
         return Bearer.of(self._verifier.verify(token, now), now)

@@ -112,7 +112,7 @@ class DataClusterModel:
             getattr(self, name).clear()
         self.absent.update(known)
 
-    def spelled(self, channel: str) -> str:
+    def spelling_of(self, channel: str) -> str:
         """A channel's name as it was first written."""
         folded = channel.casefold()
         if folded not in self._names:
@@ -129,7 +129,7 @@ class DataClusterModel:
 
     def position(self, channel: str) -> Position | None:
         """How far the channel of that name is, in any spelling; None if it is not there."""
-        name = self.spelled(channel)
+        name = self.spelling_of(channel)
         if name in self.absent:
             return None
         return Position(self.execution.get(name, 0), list(self.histories.get(name, [])), self.terms.get(name, Terms()))
@@ -185,7 +185,7 @@ class DataClusterModel:
 
     def _existing(self, channel: str) -> str:
         """The name of a channel as it was created; raises GoneError or NotFoundError if it is not there."""
-        name = self.spelled(channel)
+        name = self.spelling_of(channel)
         if name in self.absent:
             error = GoneError if name in self.histories else NotFoundError
             raise error(f"there is no channel {name}")
@@ -222,7 +222,7 @@ class DataClusterModel:
 
     def be(self, channel: str, parameters: dict[str, Any]) -> int:
         """The BE subscription of a channel with these parameters."""
-        channel = self.spelled(channel)
+        channel = self.spelling_of(channel)
         key = (channel, msgspec.json.encode(parameters, order="deterministic"))
         if key not in self.bes:
             self.given += 1

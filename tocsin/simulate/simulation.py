@@ -70,7 +70,7 @@ class Simulation:
         """Plays the scenario from its beginning to its end."""
         with suspend_collection():
             self._play()
-        return self._finished()
+        return self._finish()
 
     def _play(self) -> None:
         system = self.system
@@ -157,7 +157,7 @@ class Simulation:
         if self._progress:
             self._progress(now - START)
 
-    def _finished(self) -> SimulationRecord:
+    def _finish(self) -> SimulationRecord:
         record, trace = self._record, self.system.trace
         record.latencies = [queue.counts for queue in self._stage.queues]
         record.deliveries, record.events = self._stage.deliveries, trace.events

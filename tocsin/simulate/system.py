@@ -218,7 +218,7 @@ class System:
             return
         self.remark(f"channel {channel} is dropped")
         for name, wanted in self.wishes.items():
-            for ref in [ref for ref, wish in wanted.items() if self.cluster.spelled(wish.channel) == channel]:
+            for ref in [ref for ref, wish in wanted.items() if self.cluster.spelling_of(wish.channel) == channel]:
                 self._lose(name, ref)
         self.data.drop(channel)
 

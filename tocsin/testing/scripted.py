@@ -25,7 +25,7 @@ class ScriptedData(DataClusterModel):
 
     def find_rows(self, channel: str, find: Callable[[Parameters], Rows]) -> dict[str, control.Executed]:
         """Runs a channel once: ``find`` says which rows it finds for each set of parameters; what brokers are told."""
-        channel = self.spelled(channel)
+        channel = self.spelling_of(channel)
         number = self.execution.get(channel, 0) + 1
         found = {be: rows for be in self.lines.get(channel, []) if (rows := find(self._parameters(be)))}
         self._rows |= {(be, number): rows for be, rows in found.items()}

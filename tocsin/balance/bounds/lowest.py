@@ -17,9 +17,9 @@ def lower_bound(problem: Problem) -> float:
     """No assignment that keeps to the rules has a highest load (÷ capacity) below this."""
     part = changeable(problem)
     if not part.brokers:
-        return _settled(problem)
+        return _staying_load(problem)
     holders = HolderSums.of(part)
-    return max(replication(part, holders, max(spread(part, holders), heaviest(part))), _settled(problem))
+    return max(replication(part, holders, max(spread(part, holders), heaviest(part))), _staying_load(problem))
 
 
 def heaviest(workload: Workload) -> float:
@@ -30,7 +30,7 @@ def heaviest(workload: Workload) -> float:
     return 2 * int(workload.own.max(initial=0)) / float(capacities(workload).max())
 
 
-def _settled(problem: Problem) -> float:
+def _staying_load(problem: Problem) -> float:
     """The highest load that those make who stay where they are in every plan; others only add to it."""
     stays = staying_subscribers(problem)
     if not stays.any():

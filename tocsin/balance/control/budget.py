@@ -35,7 +35,7 @@ def cut_to_budget(problem: Problem, plan: Plan, max_moves: int | None = None, mi
     else:
         kept |= _worthy(problem, plan, ~drains, most - int(drains.sum()), min_gain)
     status = PlanStatus.CAPPED if len(plan.moves) > most else plan.status
-    return _ordered(problem, _part(problem, plan, kept, status))
+    return _order_moves(problem, _part(problem, plan, kept, status))
 
 
 def _urgent(problem: Problem, moves: Moves) -> Bools:
@@ -100,7 +100,7 @@ def _part(problem: Problem, plan: Plan, kept: Bools, status: PlanStatus) -> Plan
     return make_plan(problem, plan.planner, status, _with(problem.assignment, plan.moves, kept), why)
 
 
-def _ordered(problem: Problem, plan: Plan) -> Plan:
+def _order_moves(problem: Problem, plan: Plan) -> Plan:
     """The same plan with its moves in the order in which they should be made."""
     moves = plan.moves
     drains = _urgent(problem, moves)

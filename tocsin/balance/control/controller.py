@@ -88,7 +88,7 @@ class Controller:
         for stage, why in stages:
             result = attempt(stage)
             if compares and stage is Stage.SHUFFLE and isinstance(result, Plan):
-                result = self._spared(result, attempt(Stage.MIGRATE))
+                result = self._prefer_migration(result, attempt(Stage.MIGRATE))
             if isinstance(result, Plan):
                 return Decision(stage, why, result, snapshot.moves(result), tuple(refused))
             refused.append(result)
@@ -104,7 +104,7 @@ class Controller:
         reason = f"no recent report from {standing.in_words(brokers)}, so nobody is moved away"
         return [RefusedPlan(Stage.DRAIN, self._migration.name, reason)]
 
-    def _spared(self, shuffle: Plan, migration: Plan | RefusedPlan) -> Plan | RefusedPlan:
+    def _prefer_migration(self, shuffle: Plan, migration: Plan | RefusedPlan) -> Plan | RefusedPlan:
         """The shuffle, or why not: a migration does nearly as much."""
         part = self.thresholds.shuffle_gain
         if isinstance(migration, RefusedPlan) or shuffle.after.max <= (1 - part) * migration.after.max:

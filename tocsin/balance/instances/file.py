@@ -70,14 +70,14 @@ def _arrays(path: Path) -> dict[str, _Array]:
     try:
         # An open file, because numpy leaves one open that it opens and cannot read.
         with path.open("rb") as file:
-            return _loaded(path, file)
+            return _load_arrays(path, file)
     except FileNotFoundError:
         raise NotFoundError(f"there is no file {path}; 'tocsin balance generate' makes one") from None
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _loaded(path: Path, file: BinaryIO) -> dict[str, _Array]:
+def _load_arrays(path: Path, file: BinaryIO) -> dict[str, _Array]:
     try:
         # Objects could run code when they are read.
         loaded = np.load(file, allow_pickle=False)

@@ -48,11 +48,11 @@ class Idle:
         top = int(destinations.max(initial=-1)) + 1
         suspended = self._suspended[who]
         if suspended.any():
-            self._resting = _shifted(grow(self._resting, top), sources[suspended], destinations[suspended])
+            self._resting = _shift_counts(grow(self._resting, top), sources[suspended], destinations[suspended])
         if self._stale:
             return
         idle = ~self._loaded[who] & ~suspended
-        self._counts = _shifted(grow(self._counts, top), sources[idle], destinations[idle])
+        self._counts = _shift_counts(grow(self._counts, top), sources[idle], destinations[idle])
 
     def enter(self, who: Int64s, brokers: Int32s, rates: Int64s) -> None:
         """``who[n]``, on ``brokers[n]``, holds something more, of the rate ``rates[n]``."""
@@ -103,7 +103,7 @@ class Idle:
         return self._resting[:top].copy()
 
 
-def _shifted(counts: Int64s, sources: Int32s, destinations: Int32s) -> Int64s:
+def _shift_counts(counts: Int64s, sources: Int32s, destinations: Int32s) -> Int64s:
     """Counts after each has gone from its source to its destination."""
     np.subtract.at(counts, sources, 1)
     np.add.at(counts, destinations, 1)

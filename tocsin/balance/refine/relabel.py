@@ -18,7 +18,7 @@ def relabel(groups: Int32s, home: Int32s, free: Bools, weight: Floats) -> Int32s
     names = np.arange(len(weight), dtype=np.int32)
     for each in np.unique(weight[free]):
         brokers = np.flatnonzero(free & (weight == each))
-        names[brokers] = brokers[_matched(_overlap(groups, home, brokers, len(weight)))]
+        names[brokers] = brokers[_best_matching(_overlap(groups, home, brokers, len(weight)))]
     return names[groups]
 
 
@@ -30,6 +30,6 @@ def _overlap(groups: Int32s, home: Int32s, brokers: Int64s, number: int) -> Int6
     return pairs.reshape(number, number)[np.ix_(brokers, brokers)]
 
 
-def _matched(overlap: Int64s) -> Int64s:
+def _best_matching(overlap: Int64s) -> Int64s:
     _, columns = linear_sum_assignment(overlap, maximize=True)
     return np.asarray(columns, np.int64)

@@ -50,7 +50,7 @@ class Renewal:
                 best, lowest = work.state, work.highest
         work.state = best
         if everywhere(work.freedom):
-            work.restart(_renamed(work))
+            work.restart(_relabel_home(work))
 
     def _refine(self, work: Refinement, attempt: int) -> None:
         seed = work.problem.seed + attempt
@@ -80,7 +80,7 @@ def _first(work: Refinement, placed: Int32s) -> Int32s:
     return assignment
 
 
-def _renamed(work: Refinement) -> Int32s:
+def _relabel_home(work: Refinement) -> Int32s:
     free, home = work.freedom.free, work.freedom.home
     assignment = work.state.assignment.copy()
     assignment[free] = relabel(assignment[free], home[free], _interchangeable(work), work.state.weight)

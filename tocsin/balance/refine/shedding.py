@@ -48,7 +48,7 @@ def shed(
     ceilings = np.full(len(state.load), ceiling)
     ceilings[above] = limit
     for j in above[np.argsort(-state.load[above] * state.weight[above], kind="mergesort")]:
-        for i in _ranked(rows, state, freedom, j):
+        for i in _leaving_order(rows, state, freedom, j):
             if state.load[j] * state.weight[j] <= limit:
                 break
             leaves = state.assignment[i] == freedom.home[i]
@@ -62,7 +62,7 @@ def shed(
 
 
 @compiled
-def _ranked(rows: SubscriptionRows, state: RefinementState, freedom: Freedom, broker: int) -> Int64s:
+def _leaving_order(rows: SubscriptionRows, state: RefinementState, freedom: Freedom, broker: int) -> Int64s:
     """Who may leave a broker, in the order in which ``shed`` asks them."""
     here = freedom.free[state.assignment[freedom.free] == broker]
     rank = np.empty(len(here))

@@ -84,20 +84,20 @@ class CoordinatorCalls:
         fresh = self._registration == "open" and not request.headers.get("authorization")
         if not fresh:
             self._operator(request)
-        user = await _decoded(request, User)
+        user = await _decode(request, User)
         if fresh and user.groups:
             raise ForbiddenError("only an operator puts subscribers into groups: register without, or with their token")
         if fresh:
             self._quota.take(request.client.host if request.client else "")
             # A name that was signed for a moment ago is taken.
             await self._watch.look()
-        return await self._answered(lambda handle: events.RegisterUser(handle, user.name, fresh, user.groups), 201)
+        return await self._answer(lambda handle: events.RegisterUser(handle, user.name, fresh, user.groups), 201)
 
     async def register_broker(self, request: Request) -> Response:
         """The paper's registerbroker."""
         self._operator(request)
-        new = await _decoded(request, NewBroker)
-        return await self._answered(
+        new = await _decode(request, NewBroker)
+        return await self._answer(
             lambda handle: events.RegisterBroker(handle, new.name, new.url, new.capacity, new.place), 201
         )
 
@@ -107,17 +107,17 @@ class CoordinatorCalls:
         caller = self._gate.identify(authorization)
         request.scope[CALLER] = caller.name
         if caller.role == "operator":
-            return await self._answered(lambda handle: events.RemoveUser(handle, name))
+            return await self._answer(lambda handle: events.RemoveUser(handle, name))
         if caller.role != "subscriber" or name not in (ME, caller.name):
             raise ForbiddenError(f"{caller.name} may not remove {name}: operators may, and {name} itself")
         token = self._gate.token(authorization)
-        return await self._answered(lambda handle: events.Unregister(handle, token))
+        return await self._answer(lambda handle: events.Unregister(handle, token))
 
     async def remove_broker(self, request: Request) -> Response:
         """Forgets a broker that is dead or drained."""
         self._operator(request)
         name = str(request.path_params["name"])
-        response = await self._answered(lambda handle: events.RemoveBroker(handle, name))
+        response = await self._answer(lambda handle: events.RemoveBroker(handle, name))
         # Its token is not taken from now on, and one that still runs is cut off.
         await self._watch.look()
         return response
@@ -126,29 +126,29 @@ class CoordinatorCalls:
         """The paper's requestbroker. The core itself looks at the token."""
         token = self._gate.token(request.headers.get("authorization"))
         place = _place(request)
-        return await self._answered(lambda handle: events.RequestBroker(handle, token, place))
+        return await self._answer(lambda handle: events.RequestBroker(handle, token, place))
 
     async def status(self, request: Request) -> Response:
         """How things stand."""
         self._operator(request)
-        return await self._answered(events.AskStatus)
+        return await self._answer(events.AskStatus)
 
     async def plan(self, request: Request) -> Response:
         """What would be moved now, and why; by POST it is also carried out."""
         self._operator(request)
-        return await self._answered(events.ApplyPlan if request.method == "POST" else events.ShowPlan)
+        return await self._answer(events.ApplyPlan if request.method == "POST" else events.ShowPlan)
 
     async def drain(self, request: Request) -> Response:
         """Empties a broker, or lets it have subscribers again."""
         self._operator(request)
-        switch, broker = await _decoded(request, Switch), str(request.path_params["name"])
-        return await self._answered(lambda handle: events.Drain(handle, broker, switch.on))
+        switch, broker = await _decode(request, Switch), str(request.path_params["name"])
+        return await self._answer(lambda handle: events.Drain(handle, broker, switch.on))
 
     async def balance(self, request: Request) -> Response:
         """Turns balancing on or off."""
         self._operator(request)
-        switch = await _decoded(request, Switch)
-        return await self._answered(lambda handle: events.Balance(handle, switch.on))
+        switch = await _decode(request, Switch)
+        return await self._answer(lambda handle: events.Balance(handle, switch.on))
 
     async def script(self, _: Request) -> Response:
         """The JavaScript client."""
@@ -157,7 +157,7 @@ class CoordinatorCalls:
     def _operator(self, request: Request) -> None:
         request.scope[CALLER] = self._gate.require(request.headers.get("authorization"), "operator").name
 
-    async def _answered(self, ask: Ask, status: int = 200) -> Response:
+    async def _answer(self, ask: Ask, status: int = 200) -> Response:
         return answer(await self._driver.ask(ask), status)
 
 
@@ -177,7 +177,7 @@ def guarded(call: Endpoint) -> Endpoint:
     return called
 
 
-async def _decoded(request: Request, kind: type[_T]) -> _T:
+async def _decode(request: Request, kind: type[_T]) -> _T:
     return body.decode(await body.read(request, _MOST_BYTES), kind)
 
 

@@ -161,7 +161,7 @@ class CoordinatorDriver:
             case Batch():
                 self._writer.add(action)
             case Decide():
-                decision = asyncio.get_running_loop().run_in_executor(self._planning, _decided, action)
+                decision = asyncio.get_running_loop().run_in_executor(self._planning, _run_controller, action)
                 decision.add_done_callback(self._decided)
             case Reply(handle, answer):
                 self._reply(handle, answer)
@@ -198,7 +198,7 @@ class CoordinatorDriver:
             self.tell(Tick())
 
 
-def _decided(question: Decide) -> Decided:
+def _run_controller(question: Decide) -> Decided:
     try:
         return question.run()
     except Exception as error:

@@ -59,7 +59,7 @@ async def run(
         check_demo("coordinator", settings.host)
     files = tls("coordinator", settings.tls_certificate, settings.tls_key)
     planners, placement = policy.planners(settings), policy.newcomers(settings)
-    with bind(settings) as listener, closing(store or await _opened(settings)) as kept:
+    with bind(settings) as listener, closing(store or await _open_store(settings)) as kept:
         await asyncio.to_thread(kept.claim)
         # What runs on the loop's thread is compiled before anybody waits for it; the planners while they already may.
         state, _ = await asyncio.gather(asyncio.to_thread(kept.read), asyncio.to_thread(warm_up_live_workload))
@@ -75,7 +75,7 @@ async def run(
         await until_one_ends(_serve(app, settings, listener, files, listening), driver.run(), watch.run())
 
 
-async def _opened(settings: CoordinatorSettings) -> CoordinatorStore:
+async def _open_store(settings: CoordinatorSettings) -> CoordinatorStore:
     return await asyncio.to_thread(open_store, settings)
 
 

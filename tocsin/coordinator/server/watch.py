@@ -42,7 +42,7 @@ class StoreWatch:
         """Tells of what has changed by now."""
         async with self._looking:
             try:
-                amended = await asyncio.to_thread(self._changed)
+                amended = await asyncio.to_thread(self._look_for_change)
             except (StorageError, BusyError) as error:
                 log.debug("the store cannot be read for changes of tokens", error=str(error))
                 return
@@ -52,10 +52,10 @@ class StoreWatch:
                 for tell in self._tell:
                     tell(amended)
 
-    def _changed(self) -> Amended | None:
+    def _look_for_change(self) -> Amended | None:
         keyring = self._store.keyring().at(self._clock())
         if keyring == self._known:
             return None
         # Those that were registered come with the number that tells of them, or before.
-        names = self._store.unplaced() if keyring.names != self._known.names else []
+        names = self._store.unplaced_subscribers() if keyring.names != self._known.names else []
         return Amended(keyring, tuple(names))

@@ -61,7 +61,7 @@ class BatchWriter:
         wait = _FIRST_WAIT
         tried, last = self._waiting, self._last
         self._waiting = MergedChanges()
-        while not await self._tried(tried.changes()):
+        while not await self._try_to_write(tried.changes()):
             if self._ending.is_set():
                 return False
             await self._pause(wait)
@@ -71,7 +71,7 @@ class BatchWriter:
         self._stored(last)
         return True
 
-    async def _tried(self, changes: list[Change]) -> bool:
+    async def _try_to_write(self, changes: list[Change]) -> bool:
         try:
             await asyncio.to_thread(self._store.write, changes)
         except (StorageError, BusyError) as error:

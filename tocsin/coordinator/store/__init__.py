@@ -35,7 +35,7 @@ class CoordinatorStore(Protocol):
     def registration(self, subscriber: str) -> int:
         """Which registration of this name is the present one; a name that nobody has had has its first, 0, to come."""
 
-    def unplaced(self) -> list[tuple[str, int]]:
+    def unplaced_subscribers(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
 
     def read(self) -> StoredState:

@@ -53,7 +53,7 @@ class MemoryStore:
         """Which registration of this name is the present one."""
         return self._assignments.get(subscriber, Assignment(subscriber)).registration
 
-    def unplaced(self) -> list[tuple[str, int]]:
+    def unplaced_subscribers(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
         waiting = [
             assignment for assignment in self._assignments.values() if assignment.broker is None and not assignment.gone

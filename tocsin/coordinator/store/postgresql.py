@@ -82,7 +82,7 @@ class PostgresqlStore:
         with self._connected() as connection:
             return sql.registration(connection.execute(_own(sql.READ_REGISTRATION), (subscriber,)).fetchone())
 
-    def unplaced(self) -> list[tuple[str, int]]:
+    def unplaced_subscribers(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
         with self._connected() as connection:
             return sql.read_unplaced(connection.execute(sql.READ_UNPLACED))

@@ -62,7 +62,7 @@ class SqliteStore:
         with self._explained():
             return sql.registration(self._connection.execute(sql.READ_REGISTRATION, (subscriber,)).fetchone())
 
-    def unplaced(self) -> list[tuple[str, int]]:
+    def unplaced_subscribers(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
         with self._explained():
             return sql.read_unplaced(self._connection.execute(sql.READ_UNPLACED))

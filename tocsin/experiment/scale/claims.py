@@ -46,7 +46,7 @@ def lowers(instances: Sequence[Instance]) -> ClaimVerdict:
 def similar(instances: Sequence[Instance]) -> ClaimVerdict:
     """LDM and SDM come out similar."""
     claim = "LDM and SDM come out similar (6.1.3)"
-    apart = _compared(instances, "ldm", "sdm", lambda one, other: one.after / other.after)
+    apart = _compare(instances, "ldm", "sdm", lambda one, other: one.after / other.after)
     return _verdict(
         claim,
         [abs(ratio - 1) <= _SIMILAR for ratio in apart],
@@ -60,7 +60,7 @@ def similar(instances: Sequence[Instance]) -> ClaimVerdict:
 def greedy_lower(instances: Sequence[Instance]) -> ClaimVerdict:
     """A shuffle balances better than migrations."""
     claim = "GSH balances better than LDM (6.2.2, slides)"
-    ratios = _compared(instances, "gsh", "ldm", lambda one, other: one.after / other.after)
+    ratios = _compare(instances, "gsh", "ldm", lambda one, other: one.after / other.after)
     return _verdict(
         claim,
         [ratio <= 1 for ratio in ratios],
@@ -73,21 +73,21 @@ def greedy_lower(instances: Sequence[Instance]) -> ClaimVerdict:
 def greedy_costs(instances: Sequence[Instance]) -> ClaimVerdict:
     """A shuffle moves more than migrations."""
     claim = "GSH moves far more subscribers than LDM, so it is for extreme imbalance only (5.3, 6.2.2)"
-    ratios = _compared(instances, "gsh", "ldm", lambda one, other: one.moved / max(other.moved, 1))
+    ratios = _compare(instances, "gsh", "ldm", lambda one, other: one.moved / max(other.moved, 1))
     return _verdict(claim, [ratio >= 1.5 for ratio in ratios], ratios, "GSH moves {} times as many (far: 1.5 times)")
 
 
 def ours_lower(instances: Sequence[Instance]) -> ClaimVerdict:
     """Ours, not the paper's: shuffle ends lower than GSH."""
     claim = "Ours: shuffle ends lower than GSH"
-    ratios = _compared(instances, "shuffle", "gsh", lambda one, other: one.after / other.after)
+    ratios = _compare(instances, "shuffle", "gsh", lambda one, other: one.after / other.after)
     return _verdict(claim, [ratio < 1 for ratio in ratios], ratios, "shuffle's highest load is {} times GSH's")
 
 
 def ours_fewer(instances: Sequence[Instance]) -> ClaimVerdict:
     """Ours, not the paper's: migrate reaches what GSH reaches with fewer moves."""
     claim = "Ours: migrate ends as low as GSH with at most half the moves"
-    pairs = _compared(
+    pairs = _compare(
         instances,
         "migrate to gsh",
         "gsh",
@@ -96,7 +96,7 @@ def ours_fewer(instances: Sequence[Instance]) -> ClaimVerdict:
     return _verdict(claim, [ratio <= 0.5 for ratio in pairs], pairs, "{} of GSH's moves")
 
 
-def _compared(
+def _compare(
     instances: Sequence[Instance], one: str, other: str, compare: Callable[[PlanRow, PlanRow], float]
 ) -> list[float]:
     return [compare(instance[one], instance[other]) for instance in instances if one in instance and other in instance]

@@ -102,12 +102,12 @@ class Scale:
         names, greedy = self._planners(), 0.0
         for number, name in enumerate(names):
             tell(name, (number + 1) / (len(names) + 2))
-            row = _measured(name, _planner(name), problem, self.seed)
+            row = _measure_planner(name, _planner(name), problem, self.seed)
             greedy = row.ratio if name == "gsh" else greedy
             yield row
         if greedy:
             tell(AS_LOW, 0.95)
-            yield _measured(AS_LOW, planner("migrate"), replace(problem, target=_AS_LOW * greedy), self.seed)
+            yield _measure_planner(AS_LOW, planner("migrate"), replace(problem, target=_AS_LOW * greedy), self.seed)
 
     def sections(self, data: StudyData) -> list[ReportSection]:
         """The report's parts."""
@@ -128,7 +128,7 @@ def _planner(name: str) -> Planner:
     return planner(name, **SETTINGS.get(name, {}))
 
 
-def _measured(name: str, made: Planner, problem: Problem, seed: int) -> PlanRow:
+def _measure_planner(name: str, made: Planner, problem: Problem, seed: int) -> PlanRow:
     with one_core():
         warm_up(made, problem)
         forget_peak()

@@ -31,12 +31,12 @@ class Course:
     @property
     def highest(self) -> float:
         """The highest load, as a mean over the second half."""
-        return _mean([moment.highest for moment in self._settled()])
+        return _mean([moment.highest for moment in self._settled_moments()])
 
     @property
     def mean(self) -> float:
         """μ, as a mean over the second half."""
-        return _mean([moment.mean for moment in self._settled()])
+        return _mean([moment.mean for moment in self._settled_moments()])
 
     @property
     def over(self) -> float:
@@ -46,7 +46,7 @@ class Course:
     @property
     def cov(self) -> float:
         """cov, as a mean over the second half."""
-        return _mean([moment.cov for moment in self._settled()])
+        return _mean([moment.cov for moment in self._settled_moments()])
 
     @property
     def total_moves(self) -> int:
@@ -73,7 +73,7 @@ class Course:
         at = max((load.seconds for load in self.loads if load.seconds <= seconds), default=None)
         return {load.broker: load.subscribers for load in self.loads if load.seconds == at}
 
-    def _settled(self) -> list[Moment]:
+    def _settled_moments(self) -> list[Moment]:
         end = self.moments[-1].seconds if self.moments else 0.0
         return [moment for moment in self.moments if moment.seconds >= min(SETTLED, end / 2)]
 

@@ -135,7 +135,7 @@ def similar_moves(courses: Courses) -> ClaimVerdict:
 def shuffle_gains_little(courses: Courses) -> ClaimVerdict:
     """With shuffles the loads end about as they do with migrations alone."""
     claim = "In the prototype GSH shows little benefit over migration alone (6.1.3)"
-    pairs = _shuffled(courses)
+    pairs = _shuffle_pairs(courses)
     said = "; ".join(
         f"NR: highest load with {name}+GSH × {one.highest / other.highest:.2f} of {name}'s"
         for name, one, other in pairs
@@ -147,7 +147,7 @@ def shuffle_gains_little(courses: Courses) -> ClaimVerdict:
 def shuffle_saves(courses: Courses) -> ClaimVerdict:
     """An early shuffle saves later migrations."""
     claim = "An early GSH saves later migrations in NR (figures 8, 9 and 11)"
-    pairs = _shuffled(courses)
+    pairs = _shuffle_pairs(courses)
     late: Callable[[Course], int] = lambda course: course.moved_after(_EARLY)  # noqa: E731
     said = [f"moves after minute 10: {name} {late(other):,}, {name}+GSH {late(one):,}" for name, one, other in pairs]
     held = [late(one) < late(other) for _, one, other in pairs]
@@ -195,7 +195,7 @@ def _pairs(courses: Courses, one: str, other: str) -> list[tuple[str, Course, Co
     return [(_case(key), courses[key], courses[counterpart]) for key, counterpart in paired]
 
 
-def _shuffled(courses: Courses) -> list[tuple[str, Course, Course]]:
+def _shuffle_pairs(courses: Courses) -> list[tuple[str, Course, Course]]:
     """What migrates in NR, with shuffles and without."""
     near = {key: course for key, course in courses.items() if key.placement == "NR"}
     return [(scheme, *pair[1:]) for scheme in ("LDM", "SDM") for pair in _pairs(near, f"{scheme}+GSH", scheme)]

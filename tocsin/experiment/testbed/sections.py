@@ -32,7 +32,7 @@ def sections(courses: Courses, summaries: Sequence[RunSummary]) -> list[ReportSe
     parts = [_placement(courses, place) for place in places]
     if len(places) > 1:
         parts.append(_moves(courses))
-    return [*parts, _delivered(summaries)] if summaries else parts
+    return [*parts, _delivery_section(summaries)] if summaries else parts
 
 
 def _placement(courses: Courses, place: str) -> ReportSection:
@@ -46,29 +46,29 @@ def _placement(courses: Courses, place: str) -> ReportSection:
     if other:
         shuffled = "Figure 9" if place == "NR" else ""
         drawings.append(_loads(f"testbed-{place.lower()}-shuffled", shuffled, other, place))
-    drawings.append(_compared(f"testbed-{place.lower()}-compared", compared, runs, place))
+    drawings.append(_comparison(f"testbed-{place.lower()}-compared", compared, runs, place))
     return ReportSection(f"{place}: {_NAMES[place]}", "", drawings, [table(_CAPTION, runs)])
 
 
 def _loads(name: str, number: str, runs: Mapping[str, Course], place: str) -> Drawing:
     what = f"Load of each broker over time, {_NAMES[place]} placement."
-    return Drawing(name, _numbered(number, what), lambda: distribution(runs))
+    return Drawing(name, _caption(number, what), lambda: distribution(runs))
 
 
-def _compared(name: str, number: str, runs: Mapping[str, Sequence[Course]], place: str) -> Drawing:
+def _comparison(name: str, number: str, runs: Mapping[str, Sequence[Course]], place: str) -> Drawing:
     if number == "Figure 10" and any(scheme not in _PLAIN for scheme in runs):
         number = "Figures 10 and 11"
     what = f"Highest load, cov and moves compared, {_NAMES[place]} placement."
-    return Drawing(name, _numbered(number, what), lambda: comparison(runs))
+    return Drawing(name, _caption(number, what), lambda: comparison(runs))
 
 
-def _numbered(number: str, what: str) -> str:
+def _caption(number: str, what: str) -> str:
     return f"{number} of the paper. {what}" if number else what
 
 
 def _moves(courses: Courses) -> ReportSection:
     text = "How many moves each placement needed."
-    what = _numbered("Figure 12", "All moves of a run, by placement.")
+    what = _caption("Figure 12", "All moves of a run, by placement.")
     return ReportSection("Moves by placement", text, [Drawing("testbed-moves", what, lambda: _moves_drawn(courses))])
 
 
@@ -83,7 +83,7 @@ def _moves_drawn(courses: Courses) -> Figure:
     return figure
 
 
-def _delivered(summaries: Sequence[RunSummary]) -> ReportSection:
+def _delivery_section(summaries: Sequence[RunSummary]) -> ReportSection:
     header = [
         *("run", "FE", "BE", "given up", "logouts", "reports", "locations", "notes", "bytes", "lost", "twice"),
         *("shuffles", "troubles", "p50, s", "p95, s", "generator late, p95, s"),

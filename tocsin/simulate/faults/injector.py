@@ -33,7 +33,7 @@ class FaultInjector:
         self.over = False
         self._copy: dict[str, Any] | None = None
         self.count = self.moves = 0
-        self._kinds = self._weighted()
+        self._kinds = self._weights()
 
     def happen(self) -> None:
         """Something goes wrong, or is repaired, or somebody wants something."""
@@ -58,7 +58,7 @@ class FaultInjector:
         hit = self._random.choice(hits)
         self._system.clock.after(self._random.choice(_SHORTLY), lambda: None if self.over else hit())
 
-    def _weighted(self) -> dict[Callable[[], None], int]:
+    def _weights(self) -> dict[Callable[[], None], int]:
         return {
             self._crash_broker: 3,
             self._start_broker: 5,

@@ -112,7 +112,7 @@ def misjudged(system: System) -> list[str]:
         said, load = (member.load.incoming, member.load.outgoing), broker.core.load(now)
         if not all(_same(one, other) for one, other in zip(said, load, strict=True)):
             found.append(f"{host} has I and O {load}, but has reported {said}")
-        found += _uncounted(system, host)
+        found += _load_violations(system, host)
     rates = system.cluster.rates.rate(now, np.array(list(held), np.int64)).tolist()
     return found + [
         f"BE subscription {be} brings {rate:.1f} bytes/s, but the coordinator reckons with {core.view.rate(be)}"
@@ -121,7 +121,7 @@ def misjudged(system: System) -> list[str]:
     ]
 
 
-def _uncounted(system: System, host: str) -> list[str]:
+def _load_violations(system: System, host: str) -> list[str]:
     """A broker's load in the live workload is that of the subscriptions of those who are there."""
     core = system.coordinator.core
     live, number = core.view.live, core.view.broker_number(host)

@@ -41,7 +41,7 @@ class Findings:
     def __init__(self, tracks: CityTracks, shelters: Sequence[dict[str, Any]]) -> None:
         self._tracks = tracks
         self._at = [report.at for report in tracks.reports]
-        self._with_shelters = _sheltered(tracks.reports, shelters)
+        self._with_shelters = _sizes_with_shelters(tracks.reports, shelters)
 
     def rates(self, channels: Sequence[ScenarioChannel], lines: Sequence[CitySubscription]) -> ScenarioRates:
         """The rows of all lines: one whenever an execution finds more or less than that before. All begin with 0."""
@@ -85,17 +85,17 @@ class Findings:
         return np.asarray((wanted & within) @ sizes)
 
 
-def _sheltered(reports: Sequence[Report], shelters: Sequence[dict[str, Any]]) -> Floats:
+def _sizes_with_shelters(reports: Sequence[Report], shelters: Sequence[dict[str, Any]]) -> Floats:
     """The sizes of reports with the shelters near them."""
     sizes = np.array([report.size for report in reports], np.float64)
     if not shelters or not reports:
         return sizes
     extra = np.array([len(msgspec.json.encode(shelter)) for shelter in shelters], np.float64)
     where = np.array([(shelter["x"], shelter["y"]) for shelter in shelters])
-    return np.concatenate(list(_added(reports, where, extra, sizes)))
+    return np.concatenate(list(_add_extras(reports, where, extra, sizes)))
 
 
-def _added(reports: Sequence[Report], where: Floats, extra: Floats, sizes: Floats) -> Iterator[Floats]:
+def _add_extras(reports: Sequence[Report], where: Floats, extra: Floats, sizes: Floats) -> Iterator[Floats]:
     for begin in range(0, len(reports), 1000):
         part = slice(begin, begin + 1000)
         places = np.array([(report.x, report.y) for report in reports[part]])
