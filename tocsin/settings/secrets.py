@@ -20,5 +20,6 @@ def secrets(settings: Settings) -> set[str]:
     """The secrets that a process was given by its settings."""
     extra = {value for name, value in settings.spark.extra.items() if is_secret(name)}
     urls = (settings.coordinator.store, settings.broker.coordinator, settings.broker.data)
-    found = {settings.broker.token, settings.broker.data_token, *extra, *map(password, urls)}
+    overlay = (settings.overlay.token, settings.overlay.client_token)
+    found = {settings.broker.token, settings.broker.data_token, *overlay, *extra, *map(password, urls)}
     return found - {""}

@@ -1,6 +1,6 @@
 """Every section of the settings: the types, defaults and limits of its keys, and what they mean.
 
-Those of broker and coordinator have modules of their own beside this one. The commented example file and
+Those of broker, coordinator and overlay have modules of their own beside this one. The commented example file and
 ``docs/settings.md`` are made from the sections, so a new setting is a field with a description, and nothing else.
 """
 
@@ -15,6 +15,7 @@ from msgspec import Meta
 from tocsin.model.bounds import PARAMETER_BYTES
 from tocsin.settings.broker import BrokerSettings
 from tocsin.settings.coordinator import CoordinatorSettings
+from tocsin.settings.overlay import OverlaySettings
 from tocsin.settings.section import GIB, MIB, Connections, Origins, Seconds, Section, Size, TlsCertificate, TlsKey
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -235,5 +236,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rates: RatesSettings = RatesSettings()
     coordinator: CoordinatorSettings = CoordinatorSettings()
     broker: BrokerSettings = BrokerSettings()
+    overlay: OverlaySettings = OverlaySettings()
     tls: TlsSettings = TlsSettings()
     log: LogSettings = LogSettings()

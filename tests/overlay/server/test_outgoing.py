@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import asyncio
+
+from tocsin.overlay.server.outgoing import UNREAD, Ending, Outgoing
+
+
+async def flushed(outgoing: Outgoing) -> list[str]:
+    sent: list[str] = []
+
+    async def send(text: str) -> None:
+        sent.append(text)
+
+    await outgoing.flush(send)
+    return sent
+
+
+async def test_urgent_texts_overtake_and_others_keep_their_order() -> None:
+    outgoing = Outgoing(100)
+    for text, urgent in (("a", False), ("b", False), ("x", True), ("y", True)):
+        outgoing.put(text, urgent)
+    assert await flushed(outgoing) == ["x", "y", "a", "b"]
+    assert outgoing.size == 0
+
+
+async def test_who_does_not_read_is_cut_off_after_what_was_promised() -> None:
+    outgoing = Outgoing(3)
+    outgoing.put("of any size")
+    outgoing.put("one too many")
+    assert outgoing.ending == Ending(UNREAD, "what is sent is not read")
+    await outgoing.ended()
+    outgoing.put("too late")
+    outgoing.end(1000, "the first reason counts")
+    assert outgoing.ending.code == UNREAD
+    assert await flushed(outgoing) == ["of any size"]
+
+
+async def test_what_comes_while_nothing_waits_is_sent() -> None:
+    outgoing, sent = Outgoing(100), asyncio.Queue[str]()
+    sending = asyncio.create_task(outgoing.send_all(sent.put))
+    outgoing.put("a")
+    assert await sent.get() == "a"
+    outgoing.put("b")
+    assert await sent.get() == "b"
+    sending.cancel()

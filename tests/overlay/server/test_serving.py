@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from tests.overlay.server.running import Talk, edge, head, talk
+from tocsin.errors import SettingsError
+from tocsin.overlay.dialogue import (
+    Began,
+    Gap,
+    Introduce,
+    Known,
+    Note,
+    Passed,
+    Publish,
+    Refused,
+    Stored,
+    Subscribe,
+)
+from tocsin.overlay.messages import Sync
+from tocsin.overlay.server.serve import run_edge, run_head
+from tocsin.overlay.server.status import OverlayFigures, OverlayHealth
+from tocsin.settings.overlay import OverlaySettings
+
+
+async def publish(url: str, *highs: float, known: int = 0) -> None:
+    """One after the other, each stored before the next is sent."""
+    async with talk(url) as publisher:
+        await publisher.say(Introduce("p"))
+        assert await publisher.hear() == Known(known)
+        for number, high in enumerate(highs, known + 1):
+            await publisher.say(Publish(number, {"symbol": "YHOO", "high": high}))
+            assert await publisher.hear() == Stored(number)
+
+
+async def heard(subscriber: Talk, count: int) -> list[float]:
+    """What the next publications say; how far others went is left out."""
+    found: list[float] = []
+    while len(found) < count:
+        message = await subscriber.hear()
+        if isinstance(message, Note):
+            found.append(float(message.content["high"]))
+        else:
+            assert isinstance(message, Passed)
+    return found
+
+
+async def test_what_is_published_to_a_head_comes_to_who_wants_it_at_an_edge(tmp_path: Path) -> None:
+    async with head(tmp_path) as root, edge(root) as url, talk(url) as me:
+        await me.say(Subscribe("me", "symbol = 'YHOO' and high > 40"))
+        assert await me.hear() == Began("h", 0)
+        await publish(root, 39, 41, 12, 50)
+        assert await heard(me, 2) == [41, 50]
+
+
+async def test_a_head_that_starts_again_goes_on_from_its_log(tmp_path: Path) -> None:
+    async with head(tmp_path) as root:
+        await publish(root, 39, 41, 50)
+    async with head(tmp_path) as root, edge(root) as url, talk(url) as me:
+        await me.say(Subscribe("me", "high > 40", {"h": 1}))
+        assert await me.hear() == Began("h", 1)
+        assert await heard(me, 2) == [41, 50]
+        await publish(root, 60, known=3)
+        assert await heard(me, 1) == [60]
+
+
+async def test_what_the_log_does_not_have_any_more_is_told_as_a_gap(tmp_path: Path) -> None:
+    async with head(tmp_path, replay_publications=2) as root:
+        await publish(root, 1, 2, 3, 4, 5)
+    async with head(tmp_path, replay_publications=2) as root, edge(root) as url, talk(url) as me:
+        await me.say(Subscribe("me", "high > 0", {"h": 1}))
+        assert await me.hear() == Began("h", 1)
+        assert await me.hear() == Gap("h", 2, 3)
+        assert await heard(me, 2) == [4, 5]
+
+
+async def test_publications_find_their_way_over_other_heads(tmp_path: Path) -> None:
+    async with head(tmp_path) as root, head(tmp_path, "h2", head=root) as second, edge(second) as url, talk(url) as me:
+        await me.say(Subscribe("me", "high > 40"))
+        began = {await me.hear(), await me.hear()}
+        assert began == {Began("h", 0), Began("h2", 0)}
+        await publish(root, 41)
+        assert await heard(me, 1) == [41]
+        await publish(second, 42)
+        assert await heard(me, 1) == [42]
+
+
+async def test_brokers_say_how_they_are(tmp_path: Path) -> None:
+    async with head(tmp_path) as root, edge(root) as url, talk(url) as me, httpx.AsyncClient(trust_env=False) as http:
+        await me.say(Subscribe("me", "high > 40"))
+        await me.hear()
+        health = msgspec.json.decode((await http.get(f"{url.replace('ws', 'http')}/health")).content)
+        assert msgspec.convert(health, OverlayHealth) == OverlayHealth("ok", "e", "edge")
+        its = (await http.get(f"{url.replace('ws', 'http')}/status")).content
+        status = msgspec.json.decode(its, type=OverlayFigures)
+        assert (status.role, status.cluster, status.clients, [link.name for link in status.links]) == (
+            "edge",
+            "h",
+            1,
+            ["h"],
+        )
+        assert status.metrics is not None
+        of_head = (await http.get(f"{root.replace('ws', 'http')}/status")).content
+        assert [link.url for link in msgspec.json.decode(of_head, type=OverlayFigures).links] == [url]
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("{", "the message is not JSON: "),
+        ('{"type": "Sing"}', "the message does not fit: Invalid value 'Sing'"),
+        ('{"type": "Subscribe", "subscriber": "me"}', "missing required field `where`"),
+        ('{"type": "Subscribe", "subscriber": "", "where": "a = 1"}', "'' is no name"),
+        ('{"type": "Subscribe", "subscriber": "me", "where": "a = 1", "cursors": {"h": -1}}', "cursors are offsets"),
+        ('{"type": "Subscribe", "subscriber": "me", "where": "a ="}', "a value is expected"),
+        ('{"type": "Introduce", "publisher": "p"}', "e is an edge, which serves subscribers: publish to a head"),
+        (b"\x00", "messages are JSON text"),
+    ],
+)
+async def test_an_edge_refuses_what_makes_no_sense_and_says_why(
+    tmp_path: Path, message: str | bytes, reason: str
+) -> None:
+    async with head(tmp_path) as root, edge(root) as url, talk(url) as me:
+        await me.socket.send(message)
+        refused = await me.hear()
+        assert isinstance(refused, Refused)
+        assert reason in refused.message
+        assert (await me.closed())[0] == 4400
+
+
+async def test_a_head_refuses_what_makes_no_sense_and_says_why(tmp_path: Path) -> None:
+    async with head(tmp_path, publishers=1) as root:
+        await publish(root, 1)
+        for message, reason in (
+            (Subscribe("me", "a = 1"), "h is a head, which takes publications: subscribe at one of its edges"),
+            (Introduce("second"), "h knows overlay.publishers = 1 publishers, and takes no more"),
+            (Publish(0, {}), "0 is no number of a publication: they begin with 1"),
+        ):
+            async with talk(root) as client:
+                await client.say(message)
+                assert await client.hear() == Refused(reason)
+                assert (await client.closed())[0] == 4400
+
+
+async def test_a_message_that_is_too_large_ends_its_connection(tmp_path: Path) -> None:
+    async with head(tmp_path, message_bytes=1024) as root, talk(root) as client:
+        await client.say(Introduce("p" * 2000))
+        assert (await client.closed())[0] == 1009
+
+
+async def test_a_link_that_says_what_cannot_be_read_is_closed(tmp_path: Path) -> None:
+    async with head(tmp_path) as root:
+        for message, reason in (
+            (msgspec.json.encode(Sync(["size >"], [])).decode(), "a filter cannot be read"),
+            ("[]", "the message does not fit"),
+        ):
+            async with connect(f"{root}/link?broker=x&role=edge", proxy=None) as socket:
+                await socket.send(message)
+                await socket.wait_closed()
+                assert socket.close_code == 4400
+                assert reason in (socket.close_reason or "")
+
+
+async def test_tokens_are_asked_for_where_they_are_set(tmp_path: Path) -> None:
+    secret = {"token": "of-brokers", "client_token": "of-clients"}
+    async with head(tmp_path, **secret) as root, edge(root, **secret) as url:
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(f"{root}/link?broker=x&role=edge", proxy=None)
+        assert refused.value.response.status_code == 401
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(f"{url}/client", proxy=None)
+        assert refused.value.response.status_code == 401
+        async with talk(url, "of-clients") as me:
+            await me.say(Subscribe("me", "a = 1"))
+            assert await me.hear() == Began("h", 0)
+
+
+@pytest.mark.parametrize("query", ["broker=h&role=edge", "broker=x", "role=edge", "broker=`&role=edge"])
+async def test_who_links_without_sense_is_refused(tmp_path: Path, query: str) -> None:
+    async with head(tmp_path) as root:
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(f"{root}/link?{query}", proxy=None)
+        assert refused.value.response.status_code == 400
+
+
+async def test_an_edge_must_name_a_head(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"overlay\.head is empty, and an edge has a head"):
+        await run_edge(OverlaySettings(port=0))
+    async with head(tmp_path) as root, edge(root) as url:
+        with pytest.raises(SettingsError, match="is the edge e: name its head instead"):
+            await run_edge(OverlaySettings(name="f", port=0, head=url))
+        with pytest.raises(SettingsError, match=r"overlay\.name = h is the name of its head"):
+            await run_edge(OverlaySettings(name="h", port=0, head=root))
+
+
+async def test_without_a_token_only_this_machine_is_listened_to(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="can be reached from other machines"):
+        await run_head(OverlaySettings(host="0.0.0.0", port=0, directory=tmp_path))

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tocsin.errors import ConflictError, SettingsError, StorageError
+from tocsin.overlay.messages import Routed
+from tocsin.overlay.server.store import FILE, ReplayStore
+
+
+def routed(offset: int, publisher: str = "p") -> Routed:
+    return Routed("h", offset, publisher, 10 * offset, {"symbol": "YHOO", "high": 40.5, "halted": False})
+
+
+def test_a_new_log_is_empty(tmp_path: Path) -> None:
+    with closing(ReplayStore(tmp_path / "new", "h", 3)) as store:
+        kept = store.read()
+    assert (kept.publications, kept.last, kept.sequences) == ([], 0, {})
+
+
+def test_what_was_appended_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        store.append([routed(1), routed(2, "q")])
+        store.append([routed(3)])
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        kept = store.read()
+    assert kept.publications == [routed(1), routed(2, "q"), routed(3)]
+    assert (kept.last, kept.sequences) == (3, {"p": 30, "q": 20})
+
+
+def test_only_the_latest_are_kept_and_every_publishers_number(tmp_path: Path) -> None:
+    with closing(ReplayStore(tmp_path, "h", 2)) as store:
+        store.append([routed(1, "q")])
+        store.append([routed(2), routed(3), routed(4)])
+        kept = store.read()
+    assert [each.offset for each in kept.publications] == [3, 4]
+    assert kept.sequences == {"q": 10, "p": 40}
+
+
+def test_of_a_batch_that_is_refused_nothing_is_kept(tmp_path: Path) -> None:
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        store.append([routed(1)])
+        with pytest.raises(StorageError):
+            store.append([routed(2), routed(1)])
+        assert [each.offset for each in store.read().publications] == [1]
+
+
+def test_a_log_has_one_head_and_one_writer(tmp_path: Path) -> None:
+    with closing(ReplayStore(tmp_path, "h", 10)), pytest.raises(ConflictError, match="is being written by process"):
+        ReplayStore(tmp_path, "h", 10)
+    with pytest.raises(SettingsError, match=r"is that of the head h, and overlay\.name = other"):
+        ReplayStore(tmp_path, "other", 10)
+
+
+def test_a_file_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"no database, but as long as one would begin" * 50)
+    with pytest.raises(StorageError, match="cannot be used"):
+        ReplayStore(tmp_path, "h", 10)

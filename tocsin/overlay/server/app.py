@@ -1,0 +1,61 @@
+"""The ASGI application of a head or an edge."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+
+from tocsin.errors import NotFoundError
+from tocsin.http.answers import answer
+from tocsin.http.envelope import Envelope
+from tocsin.http.failures import failure, no_such_call
+from tocsin.http.origins import Guard, Origins
+from tocsin.overlay.server.server import OverlayServer
+from tocsin.overlay.server.websocket import CLIENT, LINK
+
+Call = Callable[[Request], Response]
+
+
+def create_app(server: OverlayServer, origins: Origins) -> Starlette:
+    """The calls and WebSockets of a broker, not yet listening."""
+
+    def health(_: Request) -> Response:
+        return answer(server.health())
+
+    def status(request: Request) -> Response:
+        server.access.require_client(request.headers.get("authorization"))
+        return answer(server.status())
+
+    return Starlette(
+        routes=[
+            Route("/health", _guarded(health)),
+            Route("/status", _guarded(status)),
+            WebSocketRoute(LINK, server.links.endpoint),
+            WebSocketRoute(CLIENT, server.clients.endpoint),
+        ],
+        middleware=[Middleware(Envelope), Middleware(Guard, origins=origins)],
+        exception_handlers={HTTPException: _no_such_call, Exception: lambda _, error: failure(error)},
+    )
+
+
+def _guarded(call: Call) -> Callable[[Request], Awaitable[Response]]:
+    async def called(request: Request) -> Response:
+        try:
+            return call(request)
+        except Exception as error:
+            return failure(error)
+
+    return called
+
+
+def _no_such_call(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == NotFoundError.status:
+        return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of an overlay's broker"))
+    return no_such_call(request, error)

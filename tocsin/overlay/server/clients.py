@@ -1,0 +1,132 @@
+"""The connections of publishers and subscribers: one WebSocket each, messages of :mod:`tocsin.overlay.dialogue`.
+
+A handshake without the clients' token is refused with 401, one too many with 503. A connection is closed with 1009 for
+a message that is too large, 4400 after one that makes no sense (``Refused`` says why), 4429 when what is sent is not
+read or too much is said.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from tocsin.errors import InvalidError, TocsinError, UnavailableError
+from tocsin.http import failures
+from tocsin.model.terms import SubscriberName
+from tocsin.overlay.dialogue import Introduce, Publish, Refused, Subscribe, ToEdge, ToHead, Unsubscribe
+from tocsin.overlay.head import Head
+from tocsin.overlay.server.access import OverlayAccess
+from tocsin.overlay.server.driver import OverlayDriver
+from tocsin.overlay.server.outgoing import UNREAD, UNREADABLE, Outgoing, encode
+from tocsin.overlay.server.websocket import finish, receive
+from tocsin.overlay.server.writer import LogWriter
+from tocsin.schema.refusals import UNDECODABLE, undecodable
+from tocsin.settings.overlay import OverlaySettings
+from tocsin.tasks import until_one_ends
+
+MOST_CURSORS: Final = 1000
+LARGEST: Final = 2**62
+# Messages that a subscriber may send at once, and in a second for long; it has hardly anything to say.
+BURST: Final = 30.0
+PER_SECOND: Final = 3.0
+_MESSAGE: Final[msgspec.json.Decoder[ToEdge | ToHead]] = msgspec.json.Decoder(ToEdge | ToHead)
+
+
+class OverlayClients:
+    """Serves ``/client``. ``writer`` is a head's."""
+
+    def __init__(
+        self, driver: OverlayDriver, access: OverlayAccess, settings: OverlaySettings, writer: LogWriter | None
+    ) -> None:
+        self._driver, self._access, self._settings, self._writer = driver, access, settings, writer
+
+    async def endpoint(self, socket: WebSocket) -> None:
+        """One connection, from its handshake to its end."""
+        try:
+            self._access.require_client(socket.headers.get("authorization"))
+            if self._driver.clients >= self._settings.connections:
+                raise UnavailableError(
+                    f"overlay.connections = {self._settings.connections} clients are connected, and no more are taken"
+                )
+        except TocsinError as error:
+            await socket.send_denial_response(failures.failure(error))
+            return
+        outgoing = Outgoing(self._settings.waiting_bytes)
+        with suppress(WebSocketDisconnect):
+            await socket.accept()
+            await self._hold(socket, outgoing)
+            await finish(socket, outgoing)
+
+    async def _hold(self, socket: WebSocket, outgoing: Outgoing) -> None:
+        session = self._driver.open_client(outgoing)
+        try:
+            reading = self._read(socket, session, outgoing)
+            await until_one_ends(reading, outgoing.send_all(socket.send_text), outgoing.ended())
+        except InvalidError as error:
+            outgoing.put(encode(Refused(str(error))).decode())
+            outgoing.end(UNREADABLE, str(error))
+        finally:
+            self._driver.lose_client(session)
+
+    async def _read(self, socket: WebSocket, session: int, outgoing: Outgoing) -> None:
+        left, at = BURST, self._driver.now
+        while True:
+            if self._writer:
+                await self._writer.room()
+            message = self._check(_decode(await receive(socket)))
+            if not isinstance(message, Publish):
+                now = self._driver.now
+                left, at = min(BURST, left + (now - at) * PER_SECOND) - 1, now
+                if left < 0:
+                    outgoing.end(UNREAD, "too many messages in too short a time")
+                    return
+            self._driver.hear_client(session, message)
+
+    def _check(self, message: ToEdge | ToHead) -> ToEdge | ToHead:
+        """The message, if it can be taken here."""
+        core = self._driver.core
+        if isinstance(core, Head):
+            if isinstance(message, Subscribe | Unsubscribe):
+                raise InvalidError(f"{core.name} is a head, which takes publications: subscribe at one of its edges")
+            if isinstance(message, Introduce):
+                self._check_publisher(core, message.publisher)
+        elif isinstance(message, Introduce | Publish):
+            raise InvalidError(
+                f"{core.name} is an edge, which serves subscribers: publish to a head, such as {self._settings.head}"
+            )
+        return message
+
+    def _check_publisher(self, head: Head, publisher: str) -> None:
+        most = self._settings.publishers
+        if head.log.sequence(publisher) == 0 and head.log.publishers >= most:
+            raise InvalidError(f"{head.name} knows overlay.publishers = {most} publishers, and takes no more")
+
+
+def _decode(text: str) -> ToEdge | ToHead:
+    try:
+        message = _MESSAGE.decode(text)
+    except UNDECODABLE as error:
+        raise undecodable(error, "message") from None
+    match message:
+        case Subscribe(name, _, cursors):
+            _check_name(name)
+            if len(cursors) > MOST_CURSORS or not all(0 <= offset < LARGEST for offset in cursors.values()):
+                raise InvalidError(f"cursors are offsets of heads, from 0 on, and {MOST_CURSORS} at most")
+        case Introduce(name):
+            _check_name(name)
+        case Publish(sequence):
+            if not 0 < sequence < LARGEST:
+                raise InvalidError(f"{sequence} is no number of a publication: they begin with 1")
+    return message
+
+
+def _check_name(name: str) -> None:
+    try:
+        msgspec.convert(name, SubscriberName)
+    except msgspec.ValidationError:
+        raise InvalidError(
+            f"{name[:128]!r} is no name: up to 128 letters, digits and . _ : @ -, first a letter or digit"
+        ) from None

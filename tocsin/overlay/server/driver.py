@@ -1,0 +1,152 @@
+"""The driver: carries events to a broker's core, and does what the core wants done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from time import perf_counter
+
+from tocsin.alarm import Alarm
+from tocsin.errors import FilterError, InvalidError
+from tocsin.log import get_logger
+from tocsin.overlay import actions, events
+from tocsin.overlay.dialogue import ToEdge, ToHead
+from tocsin.overlay.edge import Edge
+from tocsin.overlay.head import Head
+from tocsin.overlay.messages import FromLink, Routed
+from tocsin.overlay.server.outgoing import REPLACED, UNREADABLE, Outgoing, encode
+
+log = get_logger(__name__)
+
+
+class OverlayDriver:
+    """Owns the core. All its methods belong to the event loop's thread.
+
+    ``append`` stores what a head wants stored. ``matched`` and ``matching_seconds`` count what publications took to be
+    matched. What can go wrong: the core itself fails. Then :attr:`failed` raises, for what is in memory can no longer
+    be trusted: start again.
+    """
+
+    def __init__(self, core: Head | Edge, append: Callable[[Routed], None] | None = None) -> None:
+        self.core, self._append = core, append
+        self._loop = asyncio.get_running_loop()
+        self._alarm = Alarm(lambda: self.tell(events.Tick()))
+        self._numbers = count(1)
+        self._links: dict[str, Outgoing] = {}
+        self._clients: dict[int, Outgoing] = {}
+        self.matched, self.matching_seconds = 0, 0.0
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+
+    @property
+    def now(self) -> float:
+        """The core's time."""
+        return self._loop.time()
+
+    @property
+    def links(self) -> list[str]:
+        """The brokers that there are links to."""
+        return list(self._links)
+
+    @property
+    def clients(self) -> int:
+        """How many connections there are of publishers or subscribers."""
+        return len(self._clients)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What waits to be sent to clients."""
+        return sum(outgoing.size for outgoing in self._clients.values())
+
+    def stop(self) -> None:
+        """Does nothing more."""
+        self._alarm.cancel()
+        if not self.failed.done():
+            self.failed.cancel()
+
+    def open_link(self, broker: str, is_head: bool, outgoing: Outgoing) -> None:
+        """A link stands; one to the same broker that stood before does no more."""
+        if before := self._links.get(broker):
+            before.end(REPLACED, f"{broker} has linked again")
+            self.lose_link(broker, before)
+        self._links[broker] = outgoing
+        self.tell(events.LinkOpened(broker, is_head))
+
+    def lose_link(self, broker: str, outgoing: Outgoing) -> None:
+        """A link is over."""
+        if self._links.get(broker) is outgoing:
+            del self._links[broker]
+            self.tell(events.LinkLost(broker))
+
+    def hear_link(self, broker: str, outgoing: Outgoing, message: FromLink) -> None:
+        """Another broker says something; raises InvalidError for what cannot be read, after which it must be lost."""
+        if self._links.get(broker) is not outgoing or self.failed.done():
+            return
+        began = perf_counter()
+        try:
+            self._do_all(self.core.handle(self.now, events.LinkSaid(broker, message)))
+        except FilterError as error:
+            raise InvalidError(f"a filter cannot be read: {error}") from None
+        except Exception as error:
+            self._fail(error, events.LinkSaid(broker, message))
+        if isinstance(message, Routed):
+            self.matched, self.matching_seconds = self.matched + 1, self.matching_seconds + perf_counter() - began
+
+    def open_client(self, outgoing: Outgoing) -> int:
+        """A publisher or a subscriber connects; returns its number."""
+        session = next(self._numbers)
+        self._clients[session] = outgoing
+        return session
+
+    def hear_client(self, session: int, message: ToEdge | ToHead) -> None:
+        """It says something."""
+        if session in self._clients:
+            self.tell(events.ClientSaid(session, message))
+
+    def lose_client(self, session: int) -> None:
+        """It is gone."""
+        if self._clients.pop(session, None):
+            self.tell(events.ClientLost(session))
+
+    def tell(self, event: events.Event) -> None:
+        """Something has happened."""
+        if self.failed.done():
+            return
+        try:
+            self._do_all(self.core.handle(self.now, event))
+        except Exception as error:
+            self._fail(error, event)
+
+    def _fail(self, error: Exception, event: events.Event) -> None:
+        log.exception("a fault in the broker's core", event=type(event).__name__)
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    def _do_all(self, wanted: list[actions.Action]) -> None:
+        for action in wanted:
+            self._do(action)
+        wake = self.core.wake()
+        if wake is not None and not self.failed.done():
+            self._alarm.set(wake)
+
+    def _do(self, action: actions.Action) -> None:
+        match action:
+            case actions.SendNote(sessions, note):
+                text = encode(note).decode()
+                for session in sessions:
+                    self._send(session, text)
+            case actions.SendLink(broker, message, urgent):
+                if link := self._links.get(broker):
+                    link.put(encode(message).decode(), urgent)
+            case actions.SendClient(session, reply):
+                self._send(session, encode(reply).decode())
+            case actions.AppendLog(publication):
+                assert self._append is not None
+                self._append(publication)
+            case actions.CloseClient(session, reason):
+                if outgoing := self._clients.pop(session, None):
+                    outgoing.end(UNREADABLE, reason)
+
+    def _send(self, session: int, text: str) -> None:
+        if outgoing := self._clients.get(session):
+            outgoing.put(text)

@@ -1,0 +1,78 @@
+"""What waits to be sent on a connection, and why it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+import msgspec
+
+UNREADABLE: Final = 4400
+UNREAD: Final = 4429
+REPLACED: Final = 4409
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+class Ending(NamedTuple):
+    """How a connection is closed."""
+
+    code: int
+    reason: str
+
+
+class Outgoing:
+    """Texts in order; urgent ones overtake the others.
+
+    With more than ``most`` bytes waiting the next text is the last straw: nothing more is taken, and the connection
+    ends when the rest is sent. So one text may be of any size, and who reads slowly gets what was promised before.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size = most, 0
+        self._urgent: deque[str] = deque()
+        self._others: deque[str] = deque()
+        self._something, self._ended = asyncio.Event(), asyncio.Event()
+        self.ending: Ending | None = None
+
+    @property
+    def size(self) -> int:
+        """How much waits."""
+        return self._size
+
+    def put(self, text: str, urgent: bool = False) -> None:
+        """One more, unless the connection ends."""
+        if self.ending:
+            return
+        if self._size > self._most:
+            self.end(UNREAD, "what is sent is not read")
+            return
+        (self._urgent if urgent else self._others).append(text)
+        self._size += len(text)
+        self._something.set()
+
+    def end(self, code: int, reason: str) -> None:
+        """Takes nothing more; the first reason counts."""
+        if self.ending is None:
+            self.ending = Ending(code, reason)
+            self._ended.set()
+
+    async def ended(self) -> None:
+        """Returns when nothing more is taken."""
+        await self._ended.wait()
+
+    async def send_all(self, send: Callable[[str], Awaitable[None]]) -> None:
+        """Sends whatever comes, for ever."""
+        while True:
+            await self.flush(send)
+            self._something.clear()
+            await self._something.wait()
+
+    async def flush(self, send: Callable[[str], Awaitable[None]]) -> None:
+        """Sends what waits."""
+        while waiting := self._urgent or self._others:
+            text = waiting.popleft()
+            await send(text)
+            self._size -= len(text)

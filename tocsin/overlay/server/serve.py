@@ -1,0 +1,123 @@
+"""Listening: a head or an edge on a real socket, until the process is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from random import SystemRandom
+
+import httpx
+import msgspec
+
+from tocsin.broker.backoff import Backoff
+from tocsin.errors import SettingsError
+from tocsin.http import listening as sockets
+from tocsin.http.doorway import Doorways
+from tocsin.http.listening import HttpServer, address, allow_files, config
+from tocsin.http.origins import Origins
+from tocsin.http.tls import tls
+from tocsin.log import get_logger
+from tocsin.overlay.server.access import check_access
+from tocsin.overlay.server.app import create_app
+from tocsin.overlay.server.server import OverlayServer
+from tocsin.overlay.server.status import OverlayHealth
+from tocsin.overlay.server.store import ReplayStore
+from tocsin.overlay.server.websocket import OverlayWebSocket
+from tocsin.settings.overlay import OverlaySettings
+from tocsin.tasks import until_one_ends
+from tocsin.trust import trust
+
+log = get_logger(__name__)
+
+Listening = Callable[[str], None]
+
+
+async def run_head(section: OverlaySettings, *, ca: str = "", listening: Listening | None = None) -> None:
+    """A head, until SIGTERM or SIGINT. Once it listens, its URL is logged and given to ``listening``.
+
+    What can go wrong: the address is taken, a setting makes no sense, the replay log cannot be opened or is another
+    head's. Each is a TocsinError; any other is a fault.
+    """
+    check_access(section)
+    with sockets.bind("overlay", section.host, section.port) as listener:
+        store = await asyncio.to_thread(ReplayStore, section.directory, section.name, section.replay_publications)
+        with closing(store):
+            server = OverlayServer(section, public_url(section, listener), store=store, ca=ca)
+            await _serve(server, section, listener, listening)
+
+
+async def run_edge(section: OverlaySettings, *, ca: str = "", listening: Listening | None = None) -> None:
+    """An edge, until SIGTERM or SIGINT. It listens when it has found its head, whose name is its cluster's."""
+    if not section.head:
+        raise SettingsError(
+            "overlay.head is empty, and an edge has a head: --set overlay.head=ws://127.0.0.1:8710, or wherever "
+            "'tocsin overlay head' listens"
+        )
+    check_access(section)
+    with sockets.bind("overlay", section.host, section.port) as listener:
+        cluster = await find_head(section, ca)
+        server = OverlayServer(section, public_url(section, listener), cluster=cluster, ca=ca)
+        await _serve(server, section, listener, listening)
+
+
+async def find_head(section: OverlaySettings, ca: str = "") -> str:
+    """The name of the head at ``overlay.head``, which is asked again and again; what is no head is a SettingsError."""
+    backoff, told = Backoff(SystemRandom()), ""
+    url = http_url(section.head)
+    async with httpx.AsyncClient(verify=trust(ca) if url.startswith("https:") else False, trust_env=False) as client:
+        while True:
+            try:
+                answer = await client.get(f"{url}/health")
+                return _head_name(section, answer.content)
+            except httpx.HTTPError as error:
+                reason = str(error) or type(error).__name__
+                if reason != told:
+                    log.warning("the head does not answer; it is waited for", url=section.head, reason=reason)
+                told = reason
+            await asyncio.sleep(backoff.after(0.0))
+
+
+def public_url(section: OverlaySettings, listener: socket.socket) -> str:
+    """Where others reach the broker."""
+    if section.url:
+        return section.url.rstrip("/")
+    if section.host in ("0.0.0.0", "::"):
+        log.warning("overlay.url is not set, so others are sent to this machine's loopback address")
+    return address(listener, "wss" if section.tls_certificate else "ws")
+
+
+def http_url(url: str) -> str:
+    """A broker's URL, as calls are made."""
+    return url.rstrip("/").replace("ws", "http", 1) if url.startswith("ws") else url.rstrip("/")
+
+
+def _head_name(section: OverlaySettings, content: bytes) -> str:
+    try:
+        health = msgspec.json.decode(content, type=OverlayHealth)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise SettingsError(f"overlay.head = {section.head} answers, but not as a head does") from None
+    if health.role != "head":
+        raise SettingsError(f"overlay.head = {section.head} is the edge {health.broker}: name its head instead")
+    if health.broker == section.name:
+        raise SettingsError(f"overlay.name = {section.name} is the name of its head: --set overlay.name=NAME")
+    return health.broker
+
+
+async def _serve(
+    server: OverlayServer, section: OverlaySettings, listener: socket.socket, listening: Listening | None
+) -> None:
+    files = tls("overlay", section.tls_certificate, section.tls_key)
+
+    def listens() -> None:
+        log.info("broker of the overlay listens", broker=section.name, role=server.role, url=server.url)
+        if listening:
+            listening(server.url)
+
+    doorways = Doorways(section.connections)
+    allow_files("overlay", section.connections)
+    origins = Origins("overlay", section.origins, demo=not section.client_token)
+    options = {"ws": OverlayWebSocket, "ws_max_size": section.message_bytes, "ws_ping_interval": 10, **files}
+    uvicorn = HttpServer(config(create_app(server, origins), doorways, **options), listens, doorways)
+    await until_one_ends(uvicorn.serve([listener]), server.run())

@@ -1,0 +1,69 @@
+"""How a broker of the overlay is doing, in figures."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tocsin.overlay.head import Head
+from tocsin.overlay.load import Metrics
+from tocsin.overlay.server.driver import OverlayDriver
+from tocsin.overlay.server.links import LinkedBroker, OverlayLinks
+
+Role = Literal["head", "edge"]
+
+
+class OverlayHealth(msgspec.Struct, frozen=True):
+    """``degraded`` while there is no link to the head it should have one to, or while a head's disk refuses."""
+
+    status: Literal["ok", "degraded"]
+    broker: str
+    role: Role
+    problems: list[str] = []
+
+
+class OverlayFigures(msgspec.Struct, frozen=True):
+    """A broker as of now.
+
+    ``state`` is whether it, or a head's cluster, is available for balancing; ``metrics`` are its own, or the averages
+    of a cluster, None before anything was measured. ``clients`` are an edge's subscribers, or connections to a head.
+    ``oldest`` and ``last`` are the offsets of a head's replay log. ``links`` are the brokers next to it.
+    """
+
+    broker: str
+    role: Role
+    cluster: str
+    url: str
+    state: str
+    metrics: Metrics | None
+    clients: int
+    links: list[LinkedBroker]
+    problems: list[str] = []
+    oldest: int | None = None
+    last: int | None = None
+
+
+def figures(driver: OverlayDriver, links: OverlayLinks, cluster: str, url: str, problems: list[str]) -> OverlayFigures:
+    """All figures."""
+    core, known = driver.core, list(links.known.values())
+    if isinstance(core, Head):
+        state, metrics, log = core.federation.state(), core.federation.metrics(), core.log
+        return OverlayFigures(
+            core.name,
+            "head",
+            cluster,
+            url,
+            state.value,
+            metrics,
+            driver.clients,
+            known,
+            problems,
+            log.oldest,
+            log.last,
+        )
+    load, state = core.surroundings.load(), core.surroundings.state()
+    metrics = load.metrics if load else None
+    return OverlayFigures(
+        core.name, "edge", cluster, url, state.value, metrics, len(core.subscriptions), known, problems
+    )

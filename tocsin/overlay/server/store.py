@@ -1,0 +1,123 @@
+"""A head's replay log in one SQLite file, in WAL mode."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from tocsin.errors import SettingsError, StorageError
+from tocsin.lock import take_lock
+from tocsin.overlay.messages import Routed
+from tocsin.overlay.replay import KeptLog
+from tocsin.private import make_private
+
+FILE: Final = "replay.sqlite"
+_SCHEMA: Final = 1
+_TABLES: Final = (
+    "CREATE TABLE head (name TEXT NOT NULL)",
+    "CREATE TABLE publications (number INTEGER PRIMARY KEY, publication BLOB NOT NULL)",
+    "CREATE TABLE publishers (name TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID",
+)
+_PUT_PUBLISHER: Final = (
+    "INSERT INTO publishers VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence"
+)
+
+
+class ReplayStore:
+    """The log of one head in a directory, created when missing. It may be used from any thread.
+
+    Args:
+        directory: where the file is.
+        head: whose log it is.
+        most: how many publications are kept.
+
+    What can go wrong: the file cannot be opened or written, or is none of ours (:class:`StorageError`); another head
+    writes it (:class:`ConflictError`), or has written it before (:class:`SettingsError`). Of a batch that is refused
+    nothing is kept.
+    """
+
+    def __init__(self, directory: Path, head: str, most: int) -> None:
+        self._file, self._most, self._turn = directory / FILE, most, Lock()
+        with self._explained():
+            make_private(self._file)
+            self._lock = take_lock(self._file.with_name(f"{FILE}.lock"), "the head's replay log")
+            self._connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = FULL")
+                self._found(head)
+            except BaseException:
+                self.close()
+                raise
+
+    def read(self) -> KeptLog:
+        """All that is kept."""
+        with self._turn, self._explained():
+            newest = self._connection.execute(
+                "SELECT publication FROM publications ORDER BY number DESC LIMIT ?", (self._most,)
+            )
+            publications = [msgspec.json.decode(text, type=Routed) for (text,) in newest][::-1]
+            sequences = dict(self._connection.execute("SELECT name, sequence FROM publishers"))
+        return KeptLog(publications, publications[-1].offset if publications else 0, sequences)
+
+    def append(self, publications: Sequence[Routed]) -> None:
+        """Keeps a batch: all of it, on disk, or nothing. What is too old is dropped."""
+        rows = [(each.offset, msgspec.json.encode(each)) for each in publications]
+        sequences = {each.publisher: each.sequence for each in publications}
+        with self._changing():
+            self._connection.executemany("INSERT INTO publications VALUES (?, ?)", rows)
+            self._connection.executemany(_PUT_PUBLISHER, sequences.items())
+            self._connection.execute("DELETE FROM publications WHERE number <= ?", (rows[-1][0] - self._most,))
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        with self._turn:
+            self._connection.close()
+            os.close(self._lock)
+
+    def _found(self, head: str) -> None:
+        """Makes the tables of a new file; refuses one of another head, or of a newer version."""
+        (schema,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if schema > _SCHEMA:
+            raise StorageError(f"{self._file} has schema {schema}, which a newer version of Tocsin wrote: use that")
+        if schema == 0:
+            with self._changing():
+                for table in _TABLES:
+                    self._connection.execute(table)
+                self._connection.execute("INSERT INTO head VALUES (?)", (head,))
+                self._connection.execute(f"PRAGMA user_version = {_SCHEMA}")
+        (owner,) = self._connection.execute("SELECT name FROM head").fetchone()
+        if owner != head:
+            raise SettingsError(
+                f"the replay log in {self._file.parent} is that of the head {owner}, and overlay.name = {head}: "
+                f"give this head an overlay.directory of its own"
+            )
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._turn, self._explained():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # After some refusals SQLite has already rolled back, and says so with an error.
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise StorageError(f"{self._file}: {error}; nothing was changed; see to the disk and try again") from error
+        except (sqlite3.DatabaseError, OSError, msgspec.MsgspecError) as error:
+            raise StorageError(f"{self._file} cannot be used ({error}): put a backup in its place") from error

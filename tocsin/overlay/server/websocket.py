@@ -1,0 +1,50 @@
+"""WebSockets of the overlay: what clients say is short, while brokers tell each other much at once."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from websockets.http11 import Request
+
+from tocsin.errors import InvalidError
+from tocsin.http.websocket import ServerWebSocket
+from tocsin.overlay.server.outgoing import Outgoing
+
+LINK: Final = "/link"
+CLIENT: Final = "/client"
+# How long a peer may take for what waits when its connection ends.
+FLUSH_SECONDS: Final = 30.0
+
+
+class OverlayWebSocket(ServerWebSocket):
+    """Bounds messages by the settings' ``ws_max_size``, but for links, whose brokers have shown their token."""
+
+    def handle_connect(self, event: Request) -> None:
+        """A handshake has come."""
+        if event.path.partition("?")[0] == LINK:
+            self.conn.max_message_size = None
+        super().handle_connect(event)
+
+
+async def receive(socket: WebSocket) -> str:
+    """The next text; raises WebSocketDisconnect at the end, and InvalidError for what is no text."""
+    received = await socket.receive()
+    if received["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(received.get("code", 1005))
+    text: str | None = received.get("text")
+    if text is None:
+        raise InvalidError("messages are JSON text, not binary")
+    return text
+
+
+async def finish(socket: WebSocket, outgoing: Outgoing) -> None:
+    """Sends what waits to whoever reads it, and closes."""
+    code, reason = outgoing.ending or (1000, "")
+    with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
+        async with asyncio.timeout(FLUSH_SECONDS):
+            await outgoing.flush(socket.send_text)
+            # A close frame takes 123 bytes of reason.
+            await socket.close(code, reason.encode()[:120].decode(errors="ignore"))

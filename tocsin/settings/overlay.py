@@ -1,0 +1,143 @@
+"""The settings of a broker of the content-based overlay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.tuning import Tuning
+from tocsin.settings.section import GIB, KIB, MIB, Origins, Port, Seconds, Section, Size, TlsCertificate, TlsKey
+
+NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
+_LIMITS: Final = OverlayLimits()
+_TUNING: Final = Tuning()
+_Count = Annotated[int, Meta(ge=1, le=100_000_000)]
+
+
+class OverlaySettings(Section, frozen=True, kw_only=True):
+    """A head or an edge of the content-based overlay: where it listens, whom it links to, and what it allows."""
+
+    name: Annotated[
+        str,
+        Meta(
+            pattern=rf"^{NAME}\Z",
+            examples=["head-1", "north"],
+            description="The broker's name, which no other broker of the overlay has.",
+        ),
+    ] = "head-1"
+    host: Annotated[str, Meta(min_length=1, description="The address to listen on; 0.0.0.0 for all of them.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[Port, Meta(description="The port to listen on; 0 takes any free one.")] = 8710
+    url: Annotated[
+        str,
+        Meta(
+            pattern=r"^((ws|wss)://[^\s]+)?\Z",
+            examples=["", "wss://north.example.org"],
+            description="Where clients and other brokers reach it, if not at its host and port.",
+        ),
+    ] = ""
+    head: Annotated[
+        str,
+        Meta(
+            pattern=r"^((ws|wss|http|https)://[^\s]+)?\Z",
+            examples=["", "ws://127.0.0.1:8710"],
+            description=(
+                "The head that it links to: an edge's own; for a head, the next one towards the root of the tree that "
+                "heads form, and empty for the root."
+            ),
+        ),
+    ] = ""
+    token: Annotated[
+        str,
+        Meta(
+            description=(
+                "What brokers of the overlay show each other, the same for all; it may be empty only where no other "
+                "machine can connect."
+            )
+        ),
+    ] = ""
+    client_token: Annotated[
+        str, Meta(description="What publishers and subscribers must show; empty lets everybody in.")
+    ] = ""
+    directory: Annotated[
+        Path, Meta(description="Where a head keeps its replay log; created when missing. Each head has its own.")
+    ] = Path("tocsin-overlay")
+    tls_certificate: TlsCertificate = ""
+    tls_key: TlsKey = ""
+    origins: Origins = msgspec.field(default_factory=list)
+    connections: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Publishers or subscribers that may be connected at the same time.")
+    ] = 10_000
+    publishers: Annotated[
+        _Count, Meta(description="Publishers that a head remembers, by their names; more are refused.")
+    ] = 100_000
+    message_bytes: Annotated[Size, Meta(description="A larger message of a client closes its connection.")] = 64 * KIB
+    waiting_bytes: Annotated[
+        Size,
+        Meta(
+            description=(
+                "A subscriber that leaves more than this unread is cut off after it; it comes back for the rest by "
+                "itself."
+            )
+        ),
+    ] = 4 * MIB
+    link_bytes: Annotated[
+        Size, Meta(description="A broker that leaves more than this unread is cut off, and links again.")
+    ] = 64 * MIB
+    unstored: Annotated[
+        _Count, Meta(description="With so many publications waiting for a head's disk, publishers wait, too.")
+    ] = 10_000
+    replay_publications: Annotated[
+        _Count, Meta(description="How many publications a head keeps for those who come back.")
+    ] = _LIMITS.replay_publications
+    bandwidth: Annotated[
+        float, Meta(gt=0, le=1e15, description="Bytes per second that an edge can send: its O_r is a part of this.")
+    ] = 12_500_000.0
+    memory_bytes: Annotated[Size, Meta(description="The memory that an edge may use, by which it is overloaded.")] = (
+        2 * GIB
+    )
+    mark_seconds: Annotated[
+        Seconds, Meta(description="How often a head says how far its publications go, if there are new ones.")
+    ] = _LIMITS.mark_seconds
+    rate_seconds: Annotated[Seconds, Meta(description="The span of the load's moving averages.")] = _LIMITS.rate_seconds
+    report_seconds: Annotated[Seconds, Meta(description="How often a load message is published.")] = (
+        _LIMITS.report_seconds
+    )
+    detect_seconds: Annotated[Seconds, Meta(description="How often it is found out whether somebody is to move.")] = (
+        _LIMITS.detect_seconds
+    )
+    silent_seconds: Annotated[
+        Seconds, Meta(description="After which time without a load message a neighbour does not count.")
+    ] = _LIMITS.silent_seconds
+    refetch_seconds: Annotated[Seconds, Meta(description="When heads are asked again that have not answered.")] = (
+        _LIMITS.refetch_seconds
+    )
+    stabilize_seconds: Annotated[
+        Seconds, Meta(description="How long a broker takes no part in balancing after a session, at least.")
+    ] = _TUNING.stabilize_seconds
+    samples: Annotated[int, Meta(ge=1, le=10_000, description="Publications sampled for an estimate (N).")] = (
+        _TUNING.samples
+    )
+    sampling_seconds: Annotated[Seconds, Meta(description="After which time sampling ends with fewer (T).")] = (
+        _TUNING.sampling_seconds
+    )
+
+    @property
+    def limits(self) -> OverlayLimits:
+        """The cores' limits; what is no setting has its default."""
+        return OverlayLimits(**_given(self, OverlayLimits))
+
+    @property
+    def tuning(self) -> Tuning:
+        """The balancer's parameters; what is no setting has its default."""
+        return Tuning(**_given(self, Tuning))
+
+
+def _given(section: OverlaySettings, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    settings = msgspec.structs.asdict(section)
+    return {name: settings[name] for name in kind.__struct_fields__ if name in settings}
