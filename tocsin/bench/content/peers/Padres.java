@@ -131,8 +131,9 @@ public final class Padres {
         return SYSTEM.getProcessCpuTime() / 1e9;
     }
 
-    /** Bytes of the heap that are in use. */
+    /** Bytes of the heap that are in use. What only the first collection makes free is gone with the second. */
     private static long occupied() {
+        System.gc();
         System.gc();
         Runtime runtime = Runtime.getRuntime();
         return runtime.totalMemory() - runtime.freeMemory();
