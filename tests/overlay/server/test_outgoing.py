@@ -35,6 +35,22 @@ async def test_who_does_not_read_is_cut_off_after_what_was_promised() -> None:
     assert await flushed(outgoing) == ["of any size"]
 
 
+async def test_a_text_whose_sending_is_cancelled_is_not_left_out() -> None:
+    outgoing, stuck = Outgoing(100), asyncio.Event()
+
+    async def send(text: str) -> None:
+        stuck.set()
+        await asyncio.Event().wait()
+
+    outgoing.put("a")
+    outgoing.put("b")
+    sending = asyncio.create_task(outgoing.send_all(send))
+    await stuck.wait()
+    sending.cancel()
+    await asyncio.wait([sending])
+    assert await flushed(outgoing) == ["a", "b"]
+
+
 async def test_what_comes_while_nothing_waits_is_sent() -> None:
     outgoing, sent = Outgoing(100), asyncio.Queue[str]()
     sending = asyncio.create_task(outgoing.send_all(sent.put))

@@ -71,8 +71,7 @@ class Outgoing:
             await self._something.wait()
 
     async def flush(self, send: Callable[[str], Awaitable[None]]) -> None:
-        """Sends what waits."""
+        """Sends what waits. A text whose sending is cancelled still waits, so that none is left out."""
         while waiting := self._urgent or self._others:
-            text = waiting.popleft()
-            await send(text)
-            self._size -= len(text)
+            await send(waiting[0])
+            self._size -= len(waiting.popleft())
