@@ -25,6 +25,7 @@ from tocsin.cli import (
     demo,
     experiment,
     messages,
+    overlay,
     publish,
     remove,
     settings,
@@ -38,7 +39,13 @@ from tocsin.cli import (
 from tocsin.errors import TocsinError
 
 # Which parts of Tocsin a command needs; those that are not here and need more than the client need all of it.
-_EXTRAS = {"broker": "broker", "coordinator": "coordinator", "token": "coordinator", "data": "data"}
+_EXTRAS = {
+    "broker": "broker",
+    "coordinator": "coordinator",
+    "token": "coordinator",
+    "data": "data",
+    "overlay": "broker",
+}
 
 app = typer.Typer(
     name="tocsin",
@@ -55,6 +62,7 @@ app.command("apply")(apply.apply)
 app.command("publish")(publish.publish)
 app.command("subscribe")(subscribe.subscribe)
 app.command("show")(show.show)
+app.add_typer(overlay.app, name="overlay")
 app.add_typer(token.app, name="token")
 app.add_typer(remove.app, name="remove")
 app.add_typer(balance.app, name="balance")
