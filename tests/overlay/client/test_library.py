@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.overlay.server.running import edge, head
+from tests.waiting import SECONDS
+from tocsin.errors import InvalidError, UnauthorizedError, UnavailableError
+from tocsin.overlay.client import ContentSubscription, Gap, connect
+
+
+async def highs(subscription: ContentSubscription, count: int) -> list[float]:
+    """What the next publications say."""
+    async with asyncio.timeout(SECONDS):
+        return [float((await anext(subscription)).content["high"]) for _ in range(count)]
+
+
+async def publish(url: str, *values: float, name: str = "p") -> None:
+    async with connect(url, name=name) as publisher:
+        await asyncio.gather(*(publisher.publish({"symbol": "YHOO", "high": high}) for high in values))
+
+
+async def test_who_subscribes_gets_what_matches_in_order(tmp_path: Path) -> None:
+    async with head(tmp_path) as root, edge(root) as url, connect(url) as me:
+        subscription = await me.subscribe(where="symbol = 'YHOO' and high > 40")
+        await publish(root, 39, 41, 12, 50)
+        assert await highs(subscription, 2) == [41, 50]
+
+
+async def test_who_comes_to_another_edge_with_its_cursors_goes_on_where_it_was(tmp_path: Path) -> None:
+    async with head(tmp_path) as root, edge(root, "a") as first, edge(root, "b") as second:
+        async with connect(first) as me:
+            subscription = await me.subscribe("high > 40")
+            await publish(root, 41, 42, 43)
+            # The third was asked for, so the second was had; the third itself was not.
+            assert await highs(subscription, 3) == [41, 42, 43]
+            assert subscription.cursors == {"h": 2}
+        await publish(root, 44)
+        async with connect(second) as me:
+            again = await me.subscribe("high > 40", cursors=subscription.cursors)
+            assert await highs(again, 2) == [43, 44]
+
+
+async def test_what_is_not_kept_any_more_is_handed_to_the_application(tmp_path: Path) -> None:
+    async with head(tmp_path, replay_publications=2) as root:
+        await publish(root, 1, 2, 3, 4, 5)
+    gaps: list[Gap] = []
+    async with head(tmp_path, replay_publications=2) as root, edge(root) as url, connect(url) as me:
+        subscription = await me.subscribe("high > 0", cursors={"h": 1}, on_gap=gaps.append)
+        assert await highs(subscription, 2) == [4, 5]
+    assert gaps == [Gap("h", 2, 3)]
+
+
+async def test_one_connection_may_have_several_subscriptions(tmp_path: Path) -> None:
+    async with head(tmp_path) as root, edge(root) as url, connect(url) as me:
+        low, high = await me.subscribe("high < 10"), await me.subscribe("high >= 10")
+        await publish(root, 5, 15)
+        assert (await highs(low, 1), await highs(high, 1)) == ([5], [15])
+
+
+async def test_a_closed_subscription_ends_its_loop(tmp_path: Path) -> None:
+    async with head(tmp_path) as root, edge(root) as url, connect(url) as me:
+        subscription = await me.subscribe("high > 0")
+        await subscription.close()
+        assert [note async for note in subscription] == []
+
+
+async def test_mistakes_are_told_as_sentences(tmp_path: Path) -> None:
+    with pytest.raises(InvalidError, match="connect with the URL of an edge or a head"):
+        connect("127.0.0.1:8711")
+    async with head(tmp_path) as root, edge(root) as url:
+        async with connect(url) as me:
+            with pytest.raises(InvalidError, match="a value is expected"):
+                await me.subscribe("high >")
+            with pytest.raises(InvalidError, match="e is an edge, which serves subscribers: publish to a head"):
+                await me.publish({"high": 1})
+        async with connect(root) as me:
+            with pytest.raises(InvalidError, match="h is a head, which takes publications"):
+                await me.subscribe("high > 1")
+            with pytest.raises(InvalidError, match="values are strings, numbers, true or false"):
+                await me.publish({"high": [1]})
+            await me.publish({"high": 1})
+
+
+async def test_where_nobody_listens_that_is_told_at_once() -> None:
+    async with connect("ws://127.0.0.1:1", "ws://127.0.0.1:2") as me:
+        with pytest.raises(UnavailableError, match="no edge can be subscribed at"):
+            await me.subscribe("high > 1")
+        with pytest.raises(UnavailableError, match="no head can be published to"):
+            await me.publish({"high": 1})
+
+
+async def test_without_the_clients_token_nobody_comes_in(tmp_path: Path) -> None:
+    async with head(tmp_path, client_token="secret") as root, edge(root, client_token="secret") as url:
+        async with connect(url) as me:
+            with pytest.raises(UnauthorizedError, match="does not take this token"):
+                await me.subscribe("high > 1")
+        async with connect(root, token="secret") as publisher, connect(url, token="secret") as me:
+            subscription = await me.subscribe("high > 1")
+            await publisher.publish({"high": 2})
+            assert await highs(subscription, 1) == [2]
