@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tocsin.content.filter import Filter, conjunction
-from tocsin.content.predicate import Operator, Predicate
+from tocsin.content.predicate import Comparison, Predicate
 from tocsin.content.values import Value
 from tocsin.errors import InvalidError
 
@@ -18,8 +18,8 @@ STRINGS = st.sampled_from(["", "a", "ab", "abc", "b", "ba", "c", "\U0010ffff", "
 VALUES: st.SearchStrategy[Value] = st.one_of(NUMBERS, STRINGS, st.booleans())
 PUBLICATIONS = st.dictionaries(NAMES, VALUES, max_size=5)
 
-_ORDERED = [Operator.BELOW, Operator.UP_TO, Operator.ABOVE, Operator.AT_LEAST]
-_ANY = [Operator.EQUAL, Operator.DIFFERENT]
+_ORDERED = [Comparison.BELOW, Comparison.UP_TO, Comparison.ABOVE, Comparison.AT_LEAST]
+_ANY = [Comparison.EQUAL, Comparison.DIFFERENT]
 _LISTS = st.one_of(*(st.lists(each, min_size=1, max_size=3) for each in (NUMBERS, STRINGS, st.booleans())))
 
 PREDICATES = st.one_of(
@@ -30,9 +30,9 @@ PREDICATES = st.one_of(
         st.sampled_from(_ORDERED),
         st.one_of(NUMBERS, STRINGS),
     ),
-    st.builds(lambda name, prefix: Predicate(name, Operator.PREFIX, (prefix,)), NAMES, STRINGS),
-    st.builds(lambda name, values: Predicate(name, Operator.IN, tuple(values)), NAMES, _LISTS),
-    st.builds(lambda name: Predicate(name, Operator.EXISTS), NAMES),
+    st.builds(lambda name, prefix: Predicate(name, Comparison.PREFIX, (prefix,)), NAMES, STRINGS),
+    st.builds(lambda name, values: Predicate(name, Comparison.IN, tuple(values)), NAMES, _LISTS),
+    st.builds(lambda name: Predicate(name, Comparison.EXISTS), NAMES),
 )
 CONJUNCTIONS = st.lists(PREDICATES, min_size=1, max_size=5)
 
@@ -53,7 +53,7 @@ def fulfils(publication: dict[str, Value], predicate: Predicate) -> bool:
     if predicate.attribute not in publication:
         return False
     value = publication[predicate.attribute]
-    if predicate.operator is Operator.EXISTS:
+    if predicate.operator is Comparison.EXISTS:
         return True
     wanted = predicate.values[0]
     if (isinstance(value, bool), isinstance(value, str)) != (isinstance(wanted, bool), isinstance(wanted, str)):
@@ -61,13 +61,13 @@ def fulfils(publication: dict[str, Value], predicate: Predicate) -> bool:
     return _COMPARED[predicate.operator](value, predicate.values)
 
 
-_COMPARED: dict[Operator, Callable[[Any, tuple[Any, ...]], bool]] = {
-    Operator.EQUAL: lambda value, values: value == values[0],
-    Operator.DIFFERENT: lambda value, values: value != values[0],
-    Operator.BELOW: lambda value, values: value < values[0],
-    Operator.UP_TO: lambda value, values: value <= values[0],
-    Operator.ABOVE: lambda value, values: value > values[0],
-    Operator.AT_LEAST: lambda value, values: value >= values[0],
-    Operator.PREFIX: lambda value, values: value.startswith(values[0]),
-    Operator.IN: lambda value, values: value in values,
+_COMPARED: dict[Comparison, Callable[[Any, tuple[Any, ...]], bool]] = {
+    Comparison.EQUAL: lambda value, values: value == values[0],
+    Comparison.DIFFERENT: lambda value, values: value != values[0],
+    Comparison.BELOW: lambda value, values: value < values[0],
+    Comparison.UP_TO: lambda value, values: value <= values[0],
+    Comparison.ABOVE: lambda value, values: value > values[0],
+    Comparison.AT_LEAST: lambda value, values: value >= values[0],
+    Comparison.PREFIX: lambda value, values: value.startswith(values[0]),
+    Comparison.IN: lambda value, values: value in values,
 }

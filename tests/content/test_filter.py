@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from tests.content.strategies import CONJUNCTIONS, FILTERS, PUBLICATIONS, filter_of, fulfils
 from tocsin.content.filter import Filter, conjunction
 from tocsin.content.language import parse
-from tocsin.content.predicate import Operator, Predicate
+from tocsin.content.predicate import Comparison, Predicate
 from tocsin.content.values import Publication, Value, check_publication
 from tocsin.errors import FilterError, InvalidError
 
@@ -168,5 +168,5 @@ def test_what_asks_for_the_same_is_equal_however_it_is_written() -> None:
 
 def test_predicates_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InvalidError, match="another number of values"):
-        Predicate("a", Operator.EQUAL, ())
-    assert conjunction([Predicate("a", Operator.EXISTS)]).matches({"a": False})
+        Predicate("a", Comparison.EQUAL, ())
+    assert conjunction([Predicate("a", Comparison.EXISTS)]).matches({"a": False})

@@ -9,7 +9,7 @@ from math import prod
 from typing import Final
 
 from tocsin.content.constraint import FIRST, LAST, Constraint, Piece, after_prefix, before
-from tocsin.content.predicate import Operator, Predicate
+from tocsin.content.predicate import Comparison, Predicate
 from tocsin.content.values import Publication, Value, ValueKind
 from tocsin.errors import InvalidError
 
@@ -100,7 +100,7 @@ def _texts(name: str, wanted: Constraint) -> Iterator[str]:
     """Conditions that read back as the same constraint."""
     shown = name if name.isidentifier() and name.isascii() and name.lower() not in RESERVED else f"`{name}`"
     if wanted.kind is None:
-        yield f"{shown} {Operator.EXISTS.value}"
+        yield f"{shown} {Comparison.EXISTS.value}"
     elif all(piece.is_point for piece in wanted.pieces):
         yield _list_text(shown, [piece.low[1] for piece in wanted.pieces])
     else:

@@ -14,23 +14,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from tocsin.content.filter import RESERVED, Filter, conjunction
-from tocsin.content.predicate import Operator, Predicate
+from tocsin.content.predicate import Comparison, Predicate
 from tocsin.content.values import Value
 from tocsin.errors import FilterError, InvalidError
 
 MOST_TEXT: Final = 4096
 _OPERATORS: Final = {
-    "=": Operator.EQUAL,
-    "==": Operator.EQUAL,
-    "!=": Operator.DIFFERENT,
-    "<>": Operator.DIFFERENT,
-    "≠": Operator.DIFFERENT,
-    "<": Operator.BELOW,
-    "<=": Operator.UP_TO,
-    "≤": Operator.UP_TO,
-    ">": Operator.ABOVE,
-    ">=": Operator.AT_LEAST,
-    "≥": Operator.AT_LEAST,
+    "=": Comparison.EQUAL,
+    "==": Comparison.EQUAL,
+    "!=": Comparison.DIFFERENT,
+    "<>": Comparison.DIFFERENT,
+    "≠": Comparison.DIFFERENT,
+    "<": Comparison.BELOW,
+    "<=": Comparison.UP_TO,
+    "≤": Comparison.UP_TO,
+    ">": Comparison.ABOVE,
+    ">=": Comparison.AT_LEAST,
+    "≥": Comparison.AT_LEAST,
 }
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -98,12 +98,12 @@ class _Reader:
         sign = self._take()
         match sign.word:
             case "exists":
-                return [self._predicate(attribute, Operator.EXISTS, ())]
+                return [self._predicate(attribute, Comparison.EXISTS, ())]
             case "in":
-                return [self._predicate(attribute, Operator.IN, self._list())]
+                return [self._predicate(attribute, Comparison.IN, self._list())]
             case "starts":
                 self._expect("with", "'starts' goes with 'with': symbol starts with 'YH'")
-                return [self._predicate(attribute, Operator.PREFIX, (self._value(),))]
+                return [self._predicate(attribute, Comparison.PREFIX, (self._value(),))]
             case "between":
                 return self._between(attribute)
             case word if word in _OPERATORS:
@@ -115,11 +115,11 @@ class _Reader:
         self._expect("and", "'between' takes two values: high between 40 and 50")
         high = self._value()
         return [
-            self._predicate(attribute, Operator.AT_LEAST, (low,)),
-            self._predicate(attribute, Operator.UP_TO, (high,)),
+            self._predicate(attribute, Comparison.AT_LEAST, (low,)),
+            self._predicate(attribute, Comparison.UP_TO, (high,)),
         ]
 
-    def _predicate(self, attribute: _Token, operator: Operator, values: tuple[Value, ...]) -> Predicate:
+    def _predicate(self, attribute: _Token, operator: Comparison, values: tuple[Value, ...]) -> Predicate:
         try:
             return Predicate(attribute.text.strip("`"), operator, values)
         except InvalidError as error:

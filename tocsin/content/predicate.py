@@ -11,7 +11,7 @@ from tocsin.content.values import Value, ValueKind, check_name, check_value, kin
 from tocsin.errors import InvalidError
 
 
-class Operator(Enum):
+class Comparison(Enum):
     """How an attribute is compared, as it is written."""
 
     EQUAL = "="
@@ -34,7 +34,7 @@ class Predicate:
     """
 
     attribute: str
-    operator: Operator
+    operator: Comparison
     values: tuple[Value, ...] = ()
 
     def __post_init__(self) -> None:
@@ -47,17 +47,17 @@ class Predicate:
     def constraint(self) -> Constraint | None:
         """The values that fulfil it; None when there are none."""
         match self.operator:
-            case Operator.EXISTS:
+            case Comparison.EXISTS:
                 return Constraint()
-            case Operator.IN:
+            case Comparison.IN:
                 return constraint.one_of(self.values)
-            case Operator.PREFIX:
+            case Comparison.PREFIX:
                 return constraint.starting_with(str(self.values[0]))
             case _:
                 return _COMPARISONS[self.operator](self.values[0])
 
     def _check(self) -> None:
-        wanted = {Operator.EXISTS: 0, Operator.IN: max(len(self.values), 1)}.get(self.operator, 1)
+        wanted = {Comparison.EXISTS: 0, Comparison.IN: max(len(self.values), 1)}.get(self.operator, 1)
         if len(self.values) != wanted:
             raise InvalidError(f"'{self.operator.value}' takes another number of values than {len(self.values)}")
         kinds = {kind_of(value) for value in self.values}
@@ -65,19 +65,19 @@ class Predicate:
             raise InvalidError(
                 f"'{self.attribute} in' lists values of several kinds; give strings, numbers or booleans"
             )
-        if self.operator is Operator.PREFIX and kinds != {ValueKind.STRING}:
+        if self.operator is Comparison.PREFIX and kinds != {ValueKind.STRING}:
             raise InvalidError(f"'starts with' is for strings; {self.values[0]} is none")
         if self.operator in _ORDERED and kinds == {ValueKind.BOOLEAN}:
             raise InvalidError(f"'{self.operator.value}' is not for true and false; use = or !=")
 
 
-_ORDERED = frozenset({Operator.BELOW, Operator.UP_TO, Operator.ABOVE, Operator.AT_LEAST})
+_ORDERED = frozenset({Comparison.BELOW, Comparison.UP_TO, Comparison.ABOVE, Comparison.AT_LEAST})
 
 _COMPARISONS = {
-    Operator.EQUAL: constraint.equal_to,
-    Operator.DIFFERENT: constraint.different_from,
-    Operator.BELOW: constraint.below,
-    Operator.UP_TO: constraint.up_to,
-    Operator.ABOVE: constraint.above,
-    Operator.AT_LEAST: constraint.at_least,
+    Comparison.EQUAL: constraint.equal_to,
+    Comparison.DIFFERENT: constraint.different_from,
+    Comparison.BELOW: constraint.below,
+    Comparison.UP_TO: constraint.up_to,
+    Comparison.ABOVE: constraint.above,
+    Comparison.AT_LEAST: constraint.at_least,
 }

@@ -7,7 +7,7 @@ from typing import Final
 
 from tocsin.apps.stocks.quotes import CLASS, Quote, Quotes
 from tocsin.content.filter import Filter, conjunction
-from tocsin.content.predicate import Operator, Predicate
+from tocsin.content.predicate import Comparison, Predicate
 
 TEMPLATES: Final = (
     (20, ("symbol", "high")),
@@ -19,7 +19,7 @@ TEMPLATES: Final = (
 )
 """Per cent of all subscriptions, and the attributes that are asked for besides the class."""
 
-_COMPARED: Final = {"high": Operator.ABOVE, "low": Operator.BELOW, "volume": Operator.ABOVE}
+_COMPARED: Final = {"high": Comparison.ABOVE, "low": Comparison.BELOW, "volume": Comparison.ABOVE}
 
 
 def draw_interest(random: Random, quotes: Quotes, silent: bool = False) -> Filter:
@@ -33,8 +33,8 @@ def draw_interest(random: Random, quotes: Quotes, silent: bool = False) -> Filte
     if silent:
         attributes = tuple(dict.fromkeys(["symbol", *attributes]))
         quote = {**quote, "symbol": f"{symbol}-{random.randrange(10**6)}"}
-    return conjunction([Predicate("class", Operator.EQUAL, (CLASS,)), *(_wanted(name, quote) for name in attributes)])
+    return conjunction([Predicate("class", Comparison.EQUAL, (CLASS,)), *(_wanted(name, quote) for name in attributes)])
 
 
 def _wanted(name: str, quote: Quote) -> Predicate:
-    return Predicate(name, _COMPARED.get(name, Operator.EQUAL), (quote[name],))
+    return Predicate(name, _COMPARED.get(name, Comparison.EQUAL), (quote[name],))

@@ -19,7 +19,7 @@ from tocsin.apps.stocks.interests import draw_interest
 from tocsin.apps.stocks.quotes import Quotes
 from tocsin.content.constraint import FIRST, LAST, START
 from tocsin.content.filter import Filter, conjunction
-from tocsin.content.predicate import Operator, Predicate
+from tocsin.content.predicate import Comparison, Predicate
 from tocsin.content.values import Publication, Value
 from tocsin.errors import InvalidError
 
@@ -56,7 +56,7 @@ def read_subscriptions(path: Path, count: int) -> Iterator[Filter]:
     for fields in _read(path, count):
         conditions = zip(*(fields[place::4] for place in range(4)), strict=True)
         yield conjunction(
-            Predicate(name, Operator(operator), (_value(kind, text),)) for name, operator, kind, text in conditions
+            Predicate(name, Comparison(operator), (_value(kind, text),)) for name, operator, kind, text in conditions
         )
 
 
@@ -68,17 +68,17 @@ def read_publications(path: Path) -> list[Publication]:
     ]
 
 
-def conditions(filter: Filter) -> Iterator[tuple[str, Operator, Value]]:
+def conditions(filter: Filter) -> Iterator[tuple[str, Comparison, Value]]:
     """What a filter asks for, if there are no alternatives in it."""
     for name, wanted in filter.constraints:
         [piece] = wanted.pieces
         if piece.is_point:
-            yield name, Operator.EQUAL, piece.low[1]
+            yield name, Comparison.EQUAL, piece.low[1]
             continue
         if piece.low not in (FIRST, START):
-            yield name, Operator.ABOVE if piece.low[2] else Operator.AT_LEAST, piece.low[1]
+            yield name, Comparison.ABOVE if piece.low[2] else Comparison.AT_LEAST, piece.low[1]
         if piece.high != LAST:
-            yield name, Operator.UP_TO if piece.high[2] else Operator.BELOW, piece.high[1]
+            yield name, Comparison.UP_TO if piece.high[2] else Comparison.BELOW, piece.high[1]
 
 
 def _publication_fields(publication: Publication) -> list[str]:
