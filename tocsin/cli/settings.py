@@ -30,8 +30,9 @@ def show(
 
 def _table(resolved: Resolved) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("setting", "value", "from"):
+    for heading in ("setting", "value"):
         table.add_column(heading, overflow="fold")
+    table.add_column("from", no_wrap=True)
     for key in KEYS.values():
         for dotted, value in _values(resolved, key):
             origin = resolved.origin(dotted)

@@ -102,10 +102,10 @@ from pathlib import Path
 from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tests.data.server.running import running
 from tocsin.data.server.serve import run
-from tocsin.settings import Data, Settings
+from tocsin.settings import DataSettings, Settings
 
 async def main():
-    await run(MemoryCluster(), MemoryTokens(), Settings(data=Data(directory=Path(sys.argv[1]), port=0)),
+    await run(MemoryCluster(), MemoryTokens(), Settings(data=DataSettings(directory=Path(sys.argv[1]), port=0)),
               listening=lambda url: print(url, flush=True))
     print("the cluster is stopped after the server", flush=True)
 
