@@ -128,3 +128,14 @@ def test_a_late_or_unknown_answer_changes_nothing() -> None:
     assert program.confirm(1, request, 9) == []
     assert program.say(1, Unsubscribed(999, 8)) == []
     assert program.do(Unsubscribe(999)) == []
+
+
+def test_what_somebody_wants_with_all_that_was_missed_is_asked_for_as_live_by_nobody() -> None:
+    program = Program()
+    program.serve()
+    calls = [
+        Subscribe(1, "Fires", FIRES),
+        Subscribe(2, "fires", FIRES, live=True),
+        Subscribe(3, "Floods", {}, live=True),
+    ]
+    assert [asked(program.do(call), SubscribeRequest).live for call in calls] == [False, False, True]

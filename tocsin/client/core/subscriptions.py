@@ -218,8 +218,18 @@ class WantedSubscriptions:
     def _ask_for(self, wanted: WantedSubscription) -> None:
         call, wanted.request_id = wanted.call, next(self._ids)
         known = self._inbox.incarnation(wanted.number) if wanted.number is not None else ""
-        request = Subscribe(wanted.request_id, call.channel, call.parameters, call.live, known)
+        # It is held once for all who want it, and live for all of them: only if nobody loses anything by it.
+        live = call.live and not self._is_wanted_whole(wanted)
+        request = Subscribe(wanted.request_id, call.channel, call.parameters, live, known)
         self._window.add(wanted.request_id, PendingRequest(request, call.ref))
+
+    def _is_wanted_whole(self, wanted: WantedSubscription) -> bool:
+        """Whether the same is also wanted with what is found while nobody is connected."""
+        channel, parameters = wanted.channel, wanted.call.parameters
+        return any(
+            not other.call.live and other.channel == channel and other.call.parameters == parameters
+            for other in self._wanted.values()
+        )
 
     def _block(self, unsent: list[WantedSubscription]) -> None:
         for wanted in unsent:
