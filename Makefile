@@ -8,32 +8,45 @@ INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test coverage lint type wheel bench docs lock clean java servers peers
+.PHONY: help install demo demo-stocks demo-cluster quick test coverage lint type wheel bench docs lock clean java servers peers
 
 # Which tests: a path, or words as for pytest -k. T=tests/balance, K="drain and not dead"
 T ?=
 K ?=
-# How many at once. A test that fails is easier to follow with JOBS=0, which runs all in one process.
-JOBS ?= $(shell nproc)
-PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(if $(K),-k "$(K)") $(T)
-QUICK := not (spark or process or postgresql or browser)
+# How many at once: as many as cores, and one more where tests wait for the servers they start. A test that fails is
+# easier to follow with JOBS=0, which runs all in one process.
+JOBS ?=
+CORES := $(shell nproc)
+PYTEST = $(BIN)/python -m pytest --numprocesses $(or $(JOBS),$(1)) --dist loadgroup $(if $(K),-k "$(K)") $(T)
+ALL = $(call PYTEST,$(shell expr $(CORES) + 1))
+QUICK := not (spark or process or postgresql or kafka or s3 or browser or slow)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java $(INSTALLED) ## run the emergency application until Ctrl-C, or for DEMO_SECONDS=60
 	@$(BIN)/tocsin demo $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
 
+demo-stocks: $(INSTALLED) ## run stock alerts on a content-based overlay until Ctrl-C, or for DEMO_SECONDS=60
+	@$(BIN)/tocsin overlay demo $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
+
+# Without one of the servers it runs on those there are, and says what is missing.
+demo-cluster: java $(INSTALLED) ## run it on a Spark cluster, Kafka and PostgreSQL, each part on a host of its own; as root
+	@scripts/ensure-iproute2
+	@scripts/ensure-postgresql || true
+	@scripts/ensure-kafka || true
+	@$(BIN)/tocsin demo --hosts --people 100 --brokers 3 $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
+
 install: java $(INSTALLED) ## install everything into .venv
 
 quick: $(INSTALLED) ## run the tests that need no server, no Spark and no browser; T=PATH and K=WORDS choose
-	@$(PYTEST) -m "$(QUICK)"
+	@$(call PYTEST,$(CORES)) -m "$(QUICK)" --hypothesis-profile quick
 
 test: java servers $(INSTALLED) ## run all tests; T=PATH and K=WORDS choose
-	@$(PYTEST)
+	@$(ALL)
 
 coverage: java servers $(INSTALLED) ## run all tests and show which lines and branches none of them reaches
-	@$(PYTEST) --cov --cov-report=term --cov-report=html:build/coverage
+	@$(ALL) --cov --cov-report=term --cov-report=html:build/coverage
 
 lint: $(INSTALLED) ## check style and format
 	@$(BIN)/ruff check
@@ -68,9 +81,12 @@ java:
 
 servers:
 	@scripts/ensure-postgresql
+	@scripts/ensure-kafka
+	@scripts/ensure-s3
 	@scripts/ensure-openssl
 	@scripts/ensure-chromium
 	@scripts/ensure-strace
+	@scripts/ensure-iproute2
 
 peers: $(INSTALLED)
 	@scripts/ensure-peers

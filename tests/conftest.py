@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from tests.kafka import KafkaServer, kafka_server
+from tests.postgresql import PostgresqlServer, postgresql_server
+from tests.s3 import S3Server, s3_server
 from tocsin.settings import DataSettings, Settings
 
-# A shared machine may stall any example; slow code is for the benchmarks to find.
-hypothesis_settings.register_profile("tocsin", deadline=None)
+# A shared machine may stall any example; slow code is for the benchmarks to find. The same examples every time, so that
+# a run fails for what was changed.
+hypothesis_settings.register_profile("tocsin", deadline=None, derandomize=True)
+# For make quick: what tests do not say otherwise is tried less often.
+hypothesis_settings.register_profile("quick", deadline=None, derandomize=True, max_examples=25)
+# Other examples every time, and many of them, for who looks for what nobody has thought of.
+hypothesis_settings.register_profile("search", deadline=None, max_examples=1000)
 hypothesis_settings.load_profile("tocsin")
 
 # A shell ignores Ctrl-C for what it runs in the background, and whatever that starts would ignore it as well.
@@ -25,24 +34,30 @@ os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
 # What a fixture starts, the tests that ask for it need: so a tier of tests can be chosen with -m.
-_STARTED = {"spark": "spark", "browse": "browser", "postgresql": "postgresql"}
+_STARTED = {"spark": "spark", "browse": "browser", "postgresql": "postgresql", "kafka": "kafka", "s3": "s3"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks each test by what it starts, unless it says so itself, and by what it is to share a process with."""
+    on_spark = {_file(item) for item in items if "spark" in getattr(item, "fixturenames", ())}
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_company(item)))
+        # The tests of a file stay together, for its fixtures, and all files that run on Spark, for it starts slowly.
+        item.add_marker(pytest.mark.xdist_group("spark" if _file(item) in on_spark else _file(item)))
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in _STARTED:
                 item.add_marker(_STARTED[fixture])
         # Where a fixture has the server as one of its parameters, it asks for it only when it is that one's turn.
-        if "postgresql" in getattr(getattr(item, "callspec", None), "params", {}).values():
-            item.add_marker("postgresql")
+        for server in {"postgresql", "kafka", "s3"} & _parameters(item):
+            item.add_marker(server)
 
 
-def _company(item: pytest.Item) -> str:
-    """The tests of a file stay together, for its fixtures, and all that run on Spark, for it starts slowly."""
-    return "spark" if "spark" in getattr(item, "fixturenames", ()) else item.nodeid.partition("::")[0]
+def _parameters(item: pytest.Item) -> set[object]:
+    values = getattr(getattr(item, "callspec", None), "params", {}).values()
+    return {value for value in values if isinstance(value, str)}
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +70,24 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 def settings(tmp_path: Path) -> Settings:
     """Defaults, with a data directory of the test's own and any free port."""
     return Settings(data=DataSettings(directory=tmp_path / "data", port=0))
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """A PostgreSQL server for all tests; each takes a database of its own, and leaves the server running."""
+    with postgresql_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaServer]:
+    """A Kafka server for all tests; each has topics of its own, and leaves the server running."""
+    with kafka_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """An S3 server for all tests; each has a folder of its own, and leaves the server running."""
+    with s3_server() as running:
+        yield running

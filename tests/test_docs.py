@@ -47,7 +47,9 @@ def test_settings_that_are_named_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
 def test_places_in_the_repository_that_are_named_exist(page: Path) -> None:
-    named = {word.rstrip("/") for word in words(page) if re.fullmatch(r"(tocsin|tests|docs|scripts)/[\w./-]+", word)}
+    named = {
+        word.rstrip("/") for word in words(page) if re.fullmatch(r"(tocsin|tests|docs|scripts|deploy)/[\w./-]+", word)
+    }
     assert [
         place for place in sorted(named) if not (ROOT / place).exists() and not (ROOT / f"{place}.py").exists()
     ] == []
@@ -74,9 +76,13 @@ def test_a_decision_is_titled_with_its_number_and_takes_half_a_page() -> None:
         assert len(text.splitlines()) <= 45
 
 
-def test_the_changelog_begins_with_this_version() -> None:
-    titles = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert __version__ in titles[0]
+def test_the_changelog_begins_with_this_version_or_with_what_is_not_released() -> None:
+    newest, *released = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    if __version__.endswith(".dev0"):
+        assert newest == "[Unreleased]"
+        assert not any(__version__.removesuffix(".dev0") in title for title in released)
+    else:
+        assert re.fullmatch(rf"\[{re.escape(__version__)}\] - \d{{4}}-\d\d-\d\d", newest)
 
 
 def _exists(page: Path, target: str) -> bool:

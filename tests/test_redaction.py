@@ -8,7 +8,7 @@ import pytest
 
 from tocsin.redaction import HIDDEN, Redactor, is_secret, password, redact
 from tocsin.settings import BrokerSettings, CoordinatorSettings, Settings, SparkSettings
-from tocsin.settings.secrets import secrets, shown
+from tocsin.settings.secrets import secrets, show_value
 
 SECRETS = [
     "Authorization: Bearer hunter2hunter2",
@@ -72,14 +72,14 @@ def test_given_secrets_are_taken_out_wherever_they_are_unless_they_are_words() -
 def test_a_name_tells_what_is_secret(name: str) -> None:
     assert is_secret(name)
     settings = Settings(spark=SparkSettings(extra={name: "hunter2hunter2"}))
-    assert "hunter2" not in shown("spark.extra", settings.spark.extra)
-    assert "hunter2" not in shown(f"spark.extra.{name}", "hunter2hunter2")
+    assert "hunter2" not in show_value("spark.extra", settings.spark.extra)
+    assert "hunter2" not in show_value(f"spark.extra.{name}", "hunter2hunter2")
     assert secrets(settings) == {"hunter2hunter2"}
 
 
 @pytest.mark.parametrize("name", ["spark.sql.ansi.enabled", "spark.keyspace", "spark.monkey", "spark.path"])
 def test_other_names_are_shown(name: str) -> None:
-    assert shown(f"spark.extra.{name}", "true") == '"true"'
+    assert show_value(f"spark.extra.{name}", "true") == '"true"'
 
 
 def test_the_secrets_of_the_settings_are_known() -> None:

@@ -81,8 +81,8 @@ def test_a_file_that_is_not_text_is_refused() -> None:
 def test_an_unknown_key_is_refused_with_the_closest_known_one() -> None:
     assert refusal("[data]\nprot = 1\n") == (
         "data.prot = 1 (from tocsin.toml) is not a setting: did you mean data.port? "
-        "the keys of [data] are directory, host, port, tls_certificate, tls_key, origins, connections, "
-        "max_request_bytes"
+        "the keys of [data] are directory, state, takeover_seconds, host, port, tls_certificate, tls_key, origins, "
+        "connections, max_request_bytes"
     )
 
 

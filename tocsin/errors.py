@@ -80,6 +80,13 @@ class ConflictError(TocsinError):
     status = 409
 
 
+class SupersededError(ConflictError):
+    """Another process has taken over from this one, which must change nothing any more, and ends."""
+
+    code = "superseded"
+    status = 503
+
+
 class TooLargeError(TocsinError):
     """A request larger than the server takes."""
 

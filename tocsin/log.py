@@ -109,7 +109,7 @@ class JsonFormatter(_Redacting):
         # A field may be called like one of the above: it keeps its value under a name with a trailing underscore.
         line |= {f"{name}_" if name in _RESERVED else name: value for name, value in _fields(record).items()}
         exception = _exception(self, record)
-        return self._redact(_encoded(line | {"exception": exception} if exception else line))
+        return self._redact(_encode(line | {"exception": exception} if exception else line))
 
 
 class TextFormatter(_Redacting):
@@ -117,7 +117,7 @@ class TextFormatter(_Redacting):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as a line, and more lines if it carries an exception."""
-        fields = "".join(f" {name}={_shown(value)}" for name, value in _fields(record).items())
+        fields = "".join(f" {name}={_show(value)}" for name, value in _fields(record).items())
         line = f"{_at(record)} {record.levelname.lower():<7} {record.name}: {record.getMessage()}{fields}"
         exception = _exception(self, record)
         return self._redact(f"{line}\n{exception}" if exception else line)
@@ -139,7 +139,7 @@ def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     return "\n".join(part for part in (traceback, stack) if part)
 
 
-def _encoded(line: dict[str, object]) -> str:
+def _encode(line: dict[str, object]) -> str:
     try:
         return msgspec.json.encode(line, enc_hook=str).decode()
     except (TypeError, ValueError, RecursionError):
@@ -147,7 +147,7 @@ def _encoded(line: dict[str, object]) -> str:
         return json.dumps({str(name): str(value) for name, value in line.items()})
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     text = str(value)
     plain = text.isprintable() and text and not any(character in ' "=' for character in text)
     return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 
@@ -18,3 +18,13 @@ async def until_one_ends(*parts: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
     for task in ended:
         task.result()
+
+
+async def until_all_end(parts: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Runs all until the last has ended; when one fails, ends the others, and raises what it failed with."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in parts:
+                group.create_task(part)
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None

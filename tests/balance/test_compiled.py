@@ -11,25 +11,39 @@ from tocsin.balance.compiled import forget_stale
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    (tmp_path / "inner" / "__pycache__").mkdir(parents=True)
-    (tmp_path / "a.py").write_text("a = 1\n")
-    (tmp_path / "inner" / "b.py").write_text("b = 1\n")
-    forget_stale(tmp_path)
-    (tmp_path / "inner" / "__pycache__" / "b.f-1.py311.nbi").write_text("code")
-    return tmp_path
+    """A compiled function that takes in what another module has of a third, and a module that it does not know."""
+    package = tmp_path / "pack"
+    (package / "inner" / "__pycache__").mkdir(parents=True)
+    (package / "loop.py").write_text("from outer.pack.inner import (\n    step,\n)\n@compiled\ndef f(): ...\n")
+    (package / "inner" / "step.py").write_text("from outer.pack.constants import A, B\n")
+    (package / "constants.py").write_text("A = B = 1\n")
+    (package / "screen.py").write_text("from outer.pack.loop import f\n")
+    forget_stale(package)
+    (package / "inner" / "__pycache__" / "step.f-1.py311.nbi").write_text("code")
+    return package
 
 
 def kept(package: Path) -> list[str]:
     return [path.name for path in package.rglob("*.nb?")]
 
 
-def test_code_stays_while_no_source_changes(package: Path) -> None:
+def test_code_stays_while_no_source_of_it_changes(package: Path) -> None:
+    (package / "screen.py").write_text("from outer.pack.loop import f as g\n")
+    (package / "another.py").write_text("")
     forget_stale(package)
-    assert kept(package) == ["b.f-1.py311.nbi"]
+    assert kept(package) == ["step.f-1.py311.nbi"]
 
 
-def test_a_change_in_any_file_forgets_the_code_of_all(package: Path) -> None:
-    (package / "a.py").write_text("a = 2\n")
+@pytest.mark.parametrize("name", ["loop.py", "inner/step.py", "constants.py"])
+def test_a_change_in_anything_that_is_compiled_in_forgets_the_code_of_all(package: Path, name: str) -> None:
+    with (package / name).open("a") as source:
+        source.write("# another\n")
+    forget_stale(package)
+    assert kept(package) == []
+
+
+def test_what_is_compiled_from_now_on_is_known(package: Path) -> None:
+    (package / "screen.py").write_text("@compiled\ndef g(): ...\n")
     forget_stale(package)
     assert kept(package) == []
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tocsin.balance.instances.kinds import InstanceKind, make
 from tocsin.balance.model.codec import decode, encode
-from tocsin.balance.model.explain import broker_changes, rate, sentences
+from tocsin.balance.model.explain import broker_changes, sentences
 from tocsin.balance.model.plan import LoadFigures, Plan, PlanStatus, Reason, applicable, overtaken_moves
 from tocsin.balance.model.problem import Problem
+from tocsin.balance.model.units import rate
 from tocsin.balance.model.workload import Int32s, Workload
 from tocsin.balance.planners.conclusion import make_plan
 from tocsin.errors import InvalidError

@@ -159,7 +159,7 @@ def test_who_gives_up_inserting_is_left_out_of_the_matching_and_says_how_far_it_
 def test_one_of_ours_gives_up_when_the_time_is_up(tmp_path: Path, quotes: Quotes) -> None:
     workload = write_workload(tmp_path, quotes, SIZE, 1)
     with Contestant(POSET, workload, SIZE, 0.0, tmp_path / "log") as contestant:
-        assert contestant.inserted().subscriptions == 0
+        assert contestant.await_inserted().subscriptions == 0
 
 
 @pytest.mark.process
@@ -170,7 +170,7 @@ def test_a_contestant_that_ends_is_told_with_its_last_words(tmp_path: Path, quot
         pytest.raises(UnavailableError, match="peer ended: no memory left"),
         Contestant(entry, workload, SIZE, 1.0, tmp_path / "log") as contestant,
     ):
-        contestant.inserted()
+        contestant.await_inserted()
 
 
 @pytest.mark.process
@@ -179,7 +179,7 @@ def test_a_contestant_matches_what_the_engine_matches(tmp_path: Path, quotes: Qu
     publications = read_publications(workload.publications)
     filters = list(read_subscriptions(workload.subscriptions, SIZE))
     with Contestant(TOCSIN, workload, SIZE, 60.0, tmp_path / "log") as contestant:
-        assert contestant.inserted().subscriptions == SIZE
+        assert contestant.await_inserted().subscriptions == SIZE
         for at in (0, 5):
             expected = [number for number, filter in enumerate(filters) if filter.matches(publications[at])]
             assert np.array_equal(contestant.match(at), expected)

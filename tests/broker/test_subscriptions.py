@@ -198,3 +198,25 @@ def test_what_is_asked_for_again_before_it_is_stored_begins_where_it_did(bench: 
     bench.execute()
     bench.login("ann", 3)
     assert keep(bench, 3).held.cursor == first.held.cursor == 5
+
+
+def test_what_a_connection_asked_for_that_is_gone_is_not_made(bench: Bench) -> None:
+    asked = bench.say(1, subscriber.Subscribe(1, "c", {"v": 1}))
+    bench.do(events.Closed(1))
+    assert told(bench.answer_data(asked), coordination.Keep) == []
+    assert [detach.bes for detach in told(bench.wait(11.0), control.Detach)] == [[1]]
+
+
+def test_a_request_from_before_a_reconnection_does_not_bring_back_what_was_dropped(bench: Bench) -> None:
+    bench.cluster.drop("c")
+    bench.cluster.create("c")
+    late = bench.say(1, subscriber.Subscribe(1, "c", {"v": 1}))
+    bench.tell(coordination.Kept(keep(bench, 2).ref))
+    bench.login("ann", 3)
+    kept = keep(bench, 3)
+    assert sent(bench.tell(coordination.Kept(kept.ref)), 3) == [subscriber.Subscribed(1, kept.held)]
+    bench.cluster.drop("c")
+    bench.cluster.create("c")
+    given_up = told(bench.answer_data(late), coordination.Keep)
+    assert [(each.subscriber, each.gone) for each in given_up] == [("bob", True), ("ann", True)]
+    assert notes(bench.execute(), 3) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.network import Network, network
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tocsin.data.server.app import create_app
@@ -20,6 +21,15 @@ def tocsin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     return Program(monkeypatch, capsys)
+
+
+@pytest.fixture
+def town(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
+    """A coordinator that the environment leads every command to, with two brokers and an operator's token."""
+    with network(tmp_path_factory.mktemp("network")) as running:
+        monkeypatch.setenv("TOCSIN_COORDINATOR", running.url)
+        monkeypatch.setenv("TOCSIN_TOKEN", "demo")
+        yield running
 
 
 @pytest.fixture

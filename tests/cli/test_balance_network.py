@@ -5,20 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.network import Network, network
+from tests.cli.network import Network
 from tests.cli.program import Program
 
-
-@pytest.fixture
-def town(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
-    with network(tmp_path_factory.mktemp("network")) as running:
-        monkeypatch.setenv("TOCSIN_COORDINATOR", running.url)
-        monkeypatch.setenv("TOCSIN_TOKEN", "demo")
-        yield running
+pytestmark = pytest.mark.process
 
 
 def test_a_plan_is_shown_with_its_reasons_and_moves_nobody(tocsin: Program, town: Network) -> None:

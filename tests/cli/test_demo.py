@@ -33,6 +33,23 @@ def test_a_trace_that_is_not_there_is_refused_before_anything_starts(tocsin: Pro
     assert not Path("kept/log").exists()
 
 
+def test_who_may_not_make_hosts_is_told_so_before_anything_starts(
+    tocsin: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refused = tocsin("demo", "--hosts", "--keep", "kept")
+    assert (refused.status, refused.out) == (1, "")
+    assert refused.err.startswith("error: hosts are network namespaces, made with ip: install it")
+    assert not Path("kept/log").exists()
+
+
+def test_on_hosts_a_directory_with_the_data_of_another_demo_is_refused(tocsin: Program) -> None:
+    Path("kept/data").mkdir(parents=True)
+    refused = tocsin("demo", "--hosts", "--keep", "kept")
+    assert (refused.status, refused.out) == (1, "")
+    assert "kept has the data of another demo, without its database: choose an empty one" in refused.err
+
+
 @pytest.mark.process
 def test_without_java_it_ends_with_a_reason_and_keeps_the_logs(tmp_path: Path) -> None:
     without = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.network import Network, network
+from tests.cli.network import Network
 from tests.cli.program import Program
 from tests.pages import ROOT, commands
 
@@ -18,14 +17,6 @@ def _typed(*beginning: str) -> list[list[str]]:
     """The arguments of the page's commands that begin so."""
     typed = [shlex.split(command, comments=True)[1:] for command in commands(PAGE) if command.startswith("tocsin ")]
     return [arguments for arguments in typed if tuple(arguments[: len(beginning)]) == beginning]
-
-
-@pytest.fixture
-def town(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Network]:
-    with network(tmp_path_factory.mktemp("network")) as running:
-        monkeypatch.setenv("TOCSIN_COORDINATOR", running.url)
-        monkeypatch.setenv("TOCSIN_TOKEN", "demo")
-        yield running
 
 
 def test_tokens_are_made_as_it_says(tocsin: Program) -> None:
@@ -45,6 +36,7 @@ def test_tokens_are_made_worthless_as_it_says(tocsin: Program) -> None:
         assert tocsin(*arguments).status == 0
 
 
+@pytest.mark.process
 def test_people_and_brokers_are_removed_as_it_says(tocsin: Program, town: Network) -> None:
     tokens = {"me": town.register("bob"), "user": "demo", "broker": "demo"}
     town.register("ann")
@@ -55,6 +47,7 @@ def test_people_and_brokers_are_removed_as_it_says(tocsin: Program, town: Networ
     assert (town.status()["subscribers"], [broker["name"] for broker in town.status()["brokers"]]) == (0, ["south"])
 
 
+@pytest.mark.process
 def test_a_network_is_watched_drained_and_balanced_as_it_says(tocsin: Program, town: Network) -> None:
     town.populate(6)
     typed = [*_typed("top"), *_typed("balance")]

@@ -111,6 +111,7 @@ def test_nobody_there_is_explained(tocsin: Program) -> None:
     assert "no coordinator at http://127.0.0.1:9" in run.err
 
 
+@pytest.mark.process
 def test_ctrl_c_ends_it_well(url: str) -> None:
     command = [sys.executable, "-m", "tocsin", "subscribe", "Fires", "--coordinator", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -122,6 +123,7 @@ def test_ctrl_c_ends_it_well(url: str) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.process
 def test_waiting_for_a_broker_is_said_and_can_be_ended() -> None:
     with _living(Lively("a"), "a") as sandbox:
         command = [sys.executable, "-m", "tocsin", "subscribe", "Fires", "--coordinator", sandbox.url]

@@ -4,6 +4,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.cli.program import Program
@@ -12,6 +13,8 @@ from tocsin.coordinator.store.sqlite import SqliteStore
 from tocsin.coordinator.tokens import Verifier
 from tocsin.data.store import Store
 from tocsin.errors import UnauthorizedError
+from tocsin.overlay.server.access import OverlayAccess
+from tocsin.settings.overlay import OverlaySettings
 
 
 def test_a_token_is_printed_once_and_works(tocsin: Program) -> None:
@@ -117,6 +120,15 @@ def test_a_rotated_key_is_taken_for_a_while_or_not_at_all(tocsin: Program) -> No
         with closing(SqliteStore(file)) as store:
             verifier = Verifier(store.keyring().trust)
         assert (_taken(verifier, old), _taken(verifier, new)) == (taken, True)
+
+
+def test_the_public_keys_are_printed_as_the_overlay_takes_them(tocsin: Program) -> None:
+    token = tocsin("token", "sign", "ann", "--role", "subscriber").out.strip()
+    tocsin("token", "rotate", "--days", "1")
+    printed = tocsin("token", "keys").out.split()
+    assert len(printed) == 2
+    access = OverlayAccess(msgspec.convert({"public_keys": printed}, OverlaySettings))
+    assert access.require_client(f"Bearer {token}").name == "ann"
 
 
 def _taken(verifier: Verifier, token: str) -> bool:

@@ -12,6 +12,8 @@ from tests.cli.network import Network, network
 from tests.cli.program import Program
 from tocsin.cli.network import status_url
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:

@@ -1,4 +1,4 @@
-"""What ``pip install tocsin`` brings is enough to subscribe, publish and ask servers, and little."""
+"""What ``pip install tocsin`` brings is enough to subscribe and publish, and little; ``tocsin[cli]`` to ask servers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from packaging.requirements import Requirement
 import tocsin
 from tocsin.testing.sandbox import Sandbox
 
+pytestmark = pytest.mark.process
+
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-MOST_BYTES = 21_000_000
-"""More than half of it is what typer and rich bring: pydantic and pygments."""
+MOST_BYTES = 8_000_000
 SCRIPT = """
 import asyncio, sys, tocsin
 from tocsin.client import register
@@ -53,14 +54,14 @@ def files(found: Distribution) -> Iterator[tuple[Path, Path]]:
             yield Path(str(found.locate_file(file))), Path(file)
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def install(directory: Path, *extras: str) -> Path:
     """An environment as ``pip install`` makes it of the wheel, with the versions that are installed here."""
-    directory = tmp_path_factory.mktemp("fresh")
     venv.create(directory, with_pip=False)
     (packages,) = directory.glob("lib/python*/site-packages")
-    known: dict[str, Distribution] = {}
-    needed(tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["dependencies"], known)
+    project, known = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"], dict[str, Distribution]()
+    needed(project["dependencies"], known)
+    for extra in extras:
+        needed(project["optional-dependencies"][extra], known)
     for found in known.values():
         for source, place in files(found):
             (packages / place).parent.mkdir(parents=True, exist_ok=True)
@@ -68,6 +69,18 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(tocsin.__file__).parent, packages / "tocsin", ignore=ignored)
     return directory
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a program gets."""
+    return install(tmp_path_factory.mktemp("fresh"))
+
+
+@pytest.fixture(scope="module")
+def with_commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a person gets who asks servers."""
+    return install(tmp_path_factory.mktemp("commands"), "cli")
 
 
 def test_it_is_small(environment: Path) -> None:
@@ -93,25 +106,46 @@ async def test_it_subscribes_and_publishes_without_arrow_and_numpy(environment: 
     assert process.returncode == 0
 
 
+async def test_without_the_command_line_it_says_what_to_install(environment: Path, tmp_path: Path) -> None:
+    assert await _refused(environment, tmp_path, "show", "datasets") == (
+        "error: the command line needs typer, which is not installed: pip install 'tocsin[cli]'"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "extra"),
     [(["broker"], "broker"), (["coordinator"], "coordinator"), (["data"], "data"), (["demo"], "all")],
 )
 async def test_a_command_that_needs_more_says_what_to_install(
-    environment: Path, tmp_path: Path, arguments: list[str], extra: str
+    with_commands: Path, tmp_path: Path, arguments: list[str], extra: str
 ) -> None:
+    assert f"pip install 'tocsin[{extra}]'" in await _refused(with_commands, tmp_path, *arguments)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("show datasets", "publish reports records.jsonl --patience 0", "subscribe Fires --user ann"),
+        *("top --once", "balance plan", "balance drain north", "remove me"),
+    ],
+)
+async def test_a_command_that_asks_a_server_needs_no_more(with_commands: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "records.jsonl").write_text('{"id": "a"}')
+    nowhere = ["--set", "data.port=1", "--set", "coordinator.port=1"]
+    assert " running there?" in await _refused(with_commands, tmp_path, *nowhere, *command.split())
+
+
+async def _refused(environment: Path, directory: Path, *arguments: str) -> str:
+    """What the command says as it fails."""
     process = await asyncio.create_subprocess_exec(
-        environment / "bin" / "python",
-        "-m",
-        "tocsin",
-        *arguments,
+        *(str(environment / "bin" / "python"), "-m", "tocsin", *arguments),
         stderr=asyncio.subprocess.PIPE,
-        cwd=tmp_path,
+        cwd=directory,
         env=_alone(),
     )
     _, said = await process.communicate()
     assert process.returncode == 1
-    assert f"pip install 'tocsin[{extra}]'" in " ".join(said.decode().split())
+    return " ".join(said.decode().split())
 
 
 def _alone() -> dict[str, str]:

@@ -154,6 +154,31 @@ def test_a_call_without_an_answer_is_given_up_when_its_number_is_known() -> None
     assert asked(actions, UnsubscribeRequest).subscription == 7
 
 
+def test_what_is_asked_for_once_more_is_given_up_when_that_is_answered() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    connection = again(program, 1)
+    request = asked(program.actions, SubscribeRequest)
+    assert program.do(Unsubscribe(1)) == [Ended(7)]
+    given_up = asked(program.confirm(connection, request, 8), UnsubscribeRequest)
+    assert given_up.subscription == 8
+    assert program.say(connection, Unsubscribed(given_up.id, 8)) == [Left(1)]
+
+
+def test_what_is_asked_for_once_more_and_given_up_is_not_taken_from_others() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    program.confirm(1, asked(program.do(Subscribe(2, "Fires", FIRES)), SubscribeRequest), 7)
+    connection = again(program, 1)
+    first, second = sent(program.actions, SubscribeRequest)
+    assert program.do(Unsubscribe(1)) == []
+    assert program.confirm(connection, first, 7) == [Left(1)]
+    assert program.confirm(connection, second, 7) == []
+    assert only(program.say(connection, notes(7, 1)), Deliver).note.e == 1
+
+
 def test_giving_up_what_is_refused_in_the_meantime_is_done() -> None:
     program = Program()
     program.serve()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from asyncio import StreamReader, StreamWriter
+from asyncio import StreamReader, StreamWriter, to_thread
 
 import pytest
 
-from tocsin.client.operator import Operator
+from tocsin.client.operator import Operator, ServerCalls
 from tocsin.errors import ConflictError, UnavailableError
+from tocsin.model.messages import Listed
 from tocsin.testing.serving import serving
 
 Answers = dict[str, tuple[int, str]]
@@ -21,7 +22,7 @@ async def served(answers: Answers, reader: StreamReader, writer: StreamWriter) -
     writer.write(f"HTTP/1.1 {status} .\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
 
 
-@pytest.mark.parametrize(
+refusals = pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
         ((409, '{"error": {"code": "conflict", "message": "there is one already"}}'), ConflictError, "one already"),
@@ -29,6 +30,9 @@ async def served(answers: Answers, reader: StreamReader, writer: StreamWriter) -
         ((502, "<html>"), UnavailableError, "/channels answered with status 502"),
     ],
 )
+
+
+@refusals
 async def test_a_refusal_is_the_error_that_the_server_names(
     answer: tuple[int, str], error: type[Exception], said: str
 ) -> None:
@@ -53,7 +57,55 @@ async def test_what_is_found_is_given() -> None:
         assert (await operator.publish("reports", [{"id": "a"}, {"id": "b"}])).accepted == 2
 
 
+async def test_each_server_is_shown_its_own_token_only() -> None:
+    shown: dict[str, str] = {}
+
+    async def note(name: str, reader: StreamReader, writer: StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        shown[name] = head.partition("authorization: bearer ")[2].split("\r\n")[0]
+        body = '{"items": [], "total": 0}'
+        writer.write(f"HTTP/1.1 200 .\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+
+    async with (
+        serving(lambda reader, writer: note("data", reader, writer)) as data,
+        serving(lambda reader, writer: note("coordinator", reader, writer)) as coordinator,
+        Operator(f"http://127.0.0.1:{data}", f"http://127.0.0.1:{coordinator}", "one", data_token="other") as operator,
+    ):
+        await operator.channels()
+        await operator.balance(True)
+    assert shown == {"data": "other", "coordinator": "one"}
+
+
 async def test_nobody_who_answers_is_said_with_the_address() -> None:
     async with Operator("", "http://127.0.0.1:1", "secret") as operator:
         with pytest.raises(UnavailableError, match=r"no answer from http://127\.0\.0\.1:1/status"):
             await operator.status()
+
+
+@refusals
+async def test_who_waits_for_each_answer_is_told_the_same(
+    answer: tuple[int, str], error: type[Exception], said: str
+) -> None:
+    async with serving(lambda reader, writer: served({"/channels": answer}, reader, writer)) as port:
+        with ServerCalls(f"http://127.0.0.1:{port}/", "secret") as calls, pytest.raises(error, match=said):
+            await to_thread(calls.ask, Listed, "GET", "/channels")
+
+
+async def test_who_waits_is_given_what_is_found() -> None:
+    answers = {"/channels": (200, '{"items": [{"name": "Fires"}], "total": 1}')}
+    async with serving(lambda reader, writer: served(answers, reader, writer)) as port:
+        with ServerCalls(f"http://127.0.0.1:{port}", "secret") as calls:
+            assert (await to_thread(calls.ask, Listed, "GET", "/channels")).items == [{"name": "Fires"}]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:1", r"no answer from http://127\.0\.0\.1:1 \(.+\); start one$"),
+        ("127.0.0.1:8700", r"127\.0\.0\.1:8700 is not a URL: "),
+        ("http://127.0.0.1:high", r"http://127\.0\.0\.1:high is not a URL: "),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_one_sentence_with_what_to_do(url: str, said: str) -> None:
+    with ServerCalls(url, None, hint="start one") as calls, pytest.raises(UnavailableError, match=said):
+        calls.call("GET", "/status")

@@ -82,7 +82,7 @@ async def test_a_place_where_nothing_listens_is_said_at_once(sandbox: Sandbox) -
             pytest.fail("nobody is there")
 
 
-@pytest.mark.parametrize("url", ["localhost:8700", "", "http://", "ws://localhost:8700", "http://host:port"])
+@pytest.mark.parametrize("url", ["localhost:8700", "", "http://", "ftp://localhost:8700", "http://host:port"])
 def test_what_is_no_url_is_said_before_anything_is_tried(url: str) -> None:
     with pytest.raises(InvalidError, match="http://localhost:8700"):
         tocsin.connect(url, "token")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.client.driving import FIRES, Program, again, asked, every, held, notes, only, sent, subscribed
-from tocsin.client.core.actions import Confirmed, Deliver, Ended, RequestRefused, Resumed
+from tocsin.client.core.actions import Confirmed, Deliver, Ended, RequestRefused, Resumed, Send
 from tocsin.client.core.events import Subscribe, Unsubscribe
 from tocsin.client.rules import Rules
 from tocsin.model.subscriber import Error, Held, Unsubscribed
@@ -139,3 +139,17 @@ def test_what_somebody_wants_with_all_that_was_missed_is_asked_for_as_live_by_no
         Subscribe(3, "Floods", {}, live=True),
     ]
     assert [asked(program.do(call), SubscribeRequest).live for call in calls] == [False, False, True]
+
+
+def test_what_turns_out_to_be_what_somebody_wants_with_all_that_was_missed_is_not_left_live() -> None:
+    program = Program()
+    program.serve()
+    whole = asked(program.do(Subscribe(1, "Fires", {})), SubscribeRequest)
+    program.confirm(1, whole, 7)
+    live = asked(program.do(Subscribe(2, "Fires", FIRES, live=True)), SubscribeRequest)
+    assert live.live
+    did = program.confirm(1, live, 7)
+    again = asked(did, SubscribeRequest)
+    assert (again.parameters, again.live) == (FIRES, False)
+    assert [type(action) for action in did] == [Confirmed, Send]
+    assert program.confirm(1, again, 7) == []

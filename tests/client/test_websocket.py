@@ -189,11 +189,16 @@ async def test_a_connection_that_falls_silent_is_pinged_and_goes_on_when_it_answ
 
 
 async def test_a_connection_that_does_not_answer_a_ping_is_cut() -> None:
+    cut = asyncio.Event()
+
     async def freeze(socket: ServerConnection) -> None:
         socket.transport.pause_reading()
+        await cut.wait()
+        socket.transport.resume_reading()
         await socket.wait_closed()
 
     async with served(freeze) as port, connected(port) as socket:
         socket.watch(0.02, 0.02)
         await socket.wait_closed()
+        cut.set()
     assert socket.close_code == 1006

@@ -20,6 +20,8 @@ def check(engine: Engine, filters: dict[int, Filter], publication: Publication) 
     """The engine finds those that match, each of them once."""
     found = engine.match(publication).tolist()
     assert sorted(found) == sorted(number for number, one in filters.items() if one.matches(publication))
+    assert engine.matching(publication) == [filters[number] for number in found]
+    assert engine.matches_any(publication) == bool(found)
 
 
 STEPS = st.lists(st.one_of(FILTERS, PUBLICATIONS, st.integers(0, 50)), max_size=60)
@@ -93,6 +95,16 @@ def test_who_subscribes_to_what_nobody_publishes_costs_publications_nothing() ->
     engine.add(1000, parse("class = 'STOCK' and high > 1"))
     assert len(list(engine._within({("class", ValueKind.STRING), ("high", ValueKind.NUMBER)}))) == 1
     assert engine.match({"class": "STOCK", "high": 2.0}).tolist() == [1000]
+
+
+def test_publications_of_ever_other_attributes_leave_little_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tocsin.content.engine._MOST_ROUTES", 10)
+    engine = Engine()
+    engine.add(1, parse("high > 1"))
+    for other in range(50):
+        assert engine.match({"high": 2.0, f"junk{other}": True}).tolist() == [1]
+        assert engine.match({"high": 2.0, "symbol": f"junk{other}"}).tolist() == [1]
+    assert len(engine._routes) <= 10
 
 
 def test_a_number_is_given_once_and_must_be_known() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from tests.content.strategies import CONJUNCTIONS, FILTERS, PUBLICATIONS, filter_of, fulfils
 from tocsin.content.filter import Filter, conjunction
-from tocsin.content.language import parse
+from tocsin.content.language import MOST_CANONICAL_TEXT, parse
 from tocsin.content.predicate import Comparison, Predicate
 from tocsin.content.values import Publication, Value, check_publication
 from tocsin.errors import FilterError, InvalidError
@@ -29,6 +30,29 @@ def test_a_filter_matches_what_fulfils_all_its_predicates(
 @settings(max_examples=300)
 def test_a_filter_reads_back_as_it_is_written(filter: Filter) -> None:
     assert parse(str(filter)) == filter
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["=", "!=", "<", "<=", ">", ">="]))
+@example(1e20, ">")
+@example(-1.7976931348623157e308, "!=")
+@example(float(2**53), "=")
+def test_a_filter_reads_back_whatever_number_it_has(number: float, operator: str) -> None:
+    filter = parse(f"a {operator} {number!r}")
+    assert parse(str(filter)) == filter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " and ".join(f"`{chr(97 + at) * 128}`between'{'x' * 90}'and'{'y' * 8}'" for at in range(16)),
+        "é" * 128 + " in(" + ",".join(f"{at + 1}e13,-{at + 1}e12" for at in range(32)) + ")",
+        " and ".join(f"{'n' * 90}{at}<1e15" for at in range(32)),
+    ],
+)
+def test_a_filter_that_becomes_longer_reads_back(text: str) -> None:
+    filter = parse(text)
+    assert len(str(filter)) > len(text)
+    assert parse(str(filter), MOST_CANONICAL_TEXT) == filter
 
 
 @given(FILTERS, FILTERS, PUBLICATIONS)

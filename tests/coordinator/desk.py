@@ -77,7 +77,7 @@ class Desk:
     def wait(self, seconds: float) -> list[Action]:
         """What comes of time passing."""
         end, done = self.now + seconds, list[Action]()
-        while (wake := self.core.wake()) is not None and wake <= end:
+        while (wake := self.core.wake()) <= end:
             self.now = max(wake, self.now)
             for name, link in self.links.items():
                 if name not in self.muted:

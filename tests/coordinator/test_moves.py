@@ -9,6 +9,7 @@ from tests.coordinator.desk import Desk, held
 from tocsin.coordinator.actions import Action, Send, StoreBatch
 from tocsin.coordinator.answers import Located
 from tocsin.coordinator.events import BatchStored, Drain, Lost, Received, RequestBroker
+from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.store.records import Assignment
 from tocsin.errors import UnavailableError
 from tocsin.model.coordination import (
@@ -299,3 +300,13 @@ def test_a_newcomer_that_nobody_can_take_is_told_so() -> None:
     desk.request("bob")
     assert isinstance(desk.answer(desk.say("a", Unprepared("bob", 1, "full"))), UnavailableError)
     assert desk.place("bob").broker is None
+
+
+def test_a_move_that_is_over_wakes_nobody() -> None:
+    patient = CoordinatorLimits(interval=1000.0, silence=1000.0, presence=1000.0)
+    desk = Desk(limits=patient)
+    desk.hello("a")
+    desk.request("bob")
+    assert desk.core.wake() == desk.now + patient.preparing
+    desk.say("a", Prepared("bob", 1))
+    assert desk.core.wake() > desk.now + patient.preparing

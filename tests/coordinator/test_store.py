@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.coordinator.desk import held
-from tests.coordinator.postgresql import PostgresqlServer
+from tests.postgresql import PostgresqlServer
 from tocsin.coordinator.store import CoordinatorStore
 from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.store.opening import open_store as open_store_of
@@ -330,7 +330,7 @@ def test_a_coordinator_that_comes_back_to_anothers_database_must_end(postgresql:
 def test_a_broken_connection_that_the_server_still_believes_in_is_ended(postgresql: PostgresqlServer) -> None:
     with closing(PostgresqlStore(postgresql.database())) as store:
         store.claim()
-        believed, store._open = store._open, None
+        believed, store._schema._open = store._schema._open, None
         with pytest.raises(BusyError, match="being ended"):
             store.write([SetBalancing(False)])
         _until_kept(store)
@@ -361,8 +361,8 @@ def test_a_store_that_is_neither_is_refused(tmp_path: Path) -> None:
 
 def _cut(postgresql: PostgresqlServer, store: PostgresqlStore) -> None:
     """Breaks a store's connection as an administrator does, and waits until the server has let go of it."""
-    assert store._open is not None
-    pid = store._open.info.backend_pid
+    assert store._schema._open is not None
+    pid = store._schema._open.info.backend_pid
     postgresql.execute(f"SELECT pg_terminate_backend({pid}, 10000)")
 
 

@@ -16,9 +16,13 @@ from tocsin.coordinator.store.memory import MemoryStore
 from tocsin.coordinator.store.merging import MergedChanges
 from tocsin.coordinator.store.records import (
     Assignment,
+    BrokerRecord,
     Change,
+    DropAssignment,
+    DropBroker,
     DropHeld,
     PutAssignment,
+    PutBroker,
     PutCursors,
     PutHeld,
     SetBalancing,
@@ -97,7 +101,10 @@ def _put_held(name: str, number: int, cursor: int, incarnation: str) -> PutHeld:
 
 
 _changes = st.one_of(
+    st.builds(PutBroker, st.builds(BrokerRecord, _names, st.just("ws://a"), draining=st.booleans())),
+    st.builds(DropBroker, _names),
     st.builds(PutAssignment, st.builds(Assignment, _names, stay=_numbers)),
+    st.builds(DropAssignment, _names),
     st.builds(_put_held, _names, _numbers, st.integers(0, 9), _incarnations),
     st.builds(DropHeld, _names, _numbers),
     st.builds(PutCursors, _names, st.dictionaries(_numbers, st.builds(Cursor, st.integers(0, 9), _incarnations))),
@@ -138,5 +145,6 @@ def test_merged_changes_come_to_the_same(before: list[Change], after: list[Chang
     other.write([*made[: len(before)], *merged.changes()])
     assert one.read().held == other.read().held
     assert sorted(map(str, one.read().assignments)) == sorted(map(str, other.read().assignments))
+    assert sorted(map(str, one.read().brokers)) == sorted(map(str, other.read().brokers))
     assert one.read().balancing == other.read().balancing
-    assert len(merged) <= 2 + 2 * 4 + 2 + 1
+    assert len(merged) <= 4 + 4 + 2 * 4 + 2 + 1

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hmac
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
 
 import msgspec
 import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.coordinator.keyring import Keyring
-from tocsin.coordinator.tokens import Claims, SigningKey, Verifier, claims
+from tocsin.coordinator.tokens import Claims, SigningKey, Verifier, _KnownSignatures, claims
 from tocsin.errors import InvalidError, UnauthorizedError
 
 RING = Keyring.new()
@@ -152,3 +154,24 @@ def test_a_signature_that_was_found_right_is_right_for_the_same_key_and_words_on
     ):
         with pytest.raises(UnauthorizedError):
             verify(ring, forged)
+
+
+def test_a_token_that_was_signed_elsewhere_is_taken_and_a_forged_one_is_not() -> None:
+    mine = msgspec.structs.replace(ANN, id="elsewhere")
+    body = encoded(msgspec.json.encode(mine))
+    right, wrong = (
+        Ed25519PrivateKey.from_private_bytes(urlsafe_b64decode(key.secret + "=")).sign(body.encode())
+        for key in (KEY, SigningKey.new())
+    )
+    assert verify(RING, f"{body}.{encoded(right)}") == mine
+    with pytest.raises(UnauthorizedError):
+        verify(RING, f"{body}.{encoded(wrong)}")
+
+
+def test_only_so_many_signatures_are_remembered_and_the_others_are_computed_again() -> None:
+    known = _KnownSignatures(2)
+    for word in ("one", "two", "three"):
+        known.add(KEY.public, b"made up", word)
+    known.verify(KEY.public, b"made up", "three")
+    with pytest.raises(InvalidSignature):
+        known.verify(KEY.public, b"made up", "one")

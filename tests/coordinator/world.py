@@ -300,7 +300,7 @@ class World:
     def pass_time(self, seconds: float) -> None:
         """Time passes; brokers that are connected are heard of."""
         end = self.now + seconds
-        while (wake := self.core.wake()) is not None and wake <= end:
+        while (wake := self.core.wake()) <= end:
             self.now = max(self.now, wake)
             for station in self.stations.values():
                 if station.link is not None:

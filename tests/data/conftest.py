@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.data.world import World
+from tests.kafka import connector_jars
 from tocsin.data.session import start
 from tocsin.settings import SparkSettings
 
@@ -18,6 +19,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark on two cores. Tests share it: they name their views apart, or take a ``newSession()``."""
     # Many different, tiny queries: there is nothing to gain from optimised machine code, and much to lose by making it.
     quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    if jars := connector_jars():
+        quick["spark.jars"] = jars
     settings = SparkSettings(master="local[2]", driver_memory="1g", shuffle_partitions=2, extra=quick)
     session = start(settings, tmp_path_factory.mktemp("spark"))
     yield session

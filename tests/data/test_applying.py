@@ -226,7 +226,7 @@ def test_what_is_carried_out_before_a_failure_has_been_told(world: World, monkey
     monkeypatch.setattr(world.catalog, "create_feed", full)
     told: list[StatementOutcome] = []
     with pytest.raises(StorageError):
-        Applier(world.catalog, 4).apply(DATASETS + FEED + CHANNEL, None, told.append)
+        Applier(world.catalog, world.settings.feeds).apply(DATASETS + FEED + CHANNEL, None, told.append)
     assert [(outcome.statement, outcome.action) for outcome in told] == [
         ("dataset Reports", "created"),
         ("dataset People", "created"),
@@ -235,6 +235,6 @@ def test_what_is_carried_out_before_a_failure_has_been_told(world: World, monkey
 
 
 def test_checking_tells_what_would_happen_and_changes_nothing(world: World) -> None:
-    checked = Applier(world.catalog, 4).check(DATASETS + FEED + CHANNEL)
+    checked = Applier(world.catalog, world.settings.feeds).check(DATASETS + FEED + CHANNEL)
     assert [outcome.action for outcome in checked] == ["created"] * 4
     assert world.shown("DATASETS") == {}

@@ -12,6 +12,7 @@ from rich.console import Console
 from tocsin.bench.data.bench import DataBench, locations, reports
 from tocsin.bench.data.executions import executions, near
 from tocsin.bench.data.ingestion import bodies
+from tocsin.bench.data.nodes import nodes
 from tocsin.bench.report import Figure, quantile, show
 
 
@@ -68,6 +69,7 @@ def test_the_parts_run_and_give_their_figures(spark: SparkSession, tmp_path: Pat
     assert executed.value > 0
     assert gridded.value > 0
     assert looped.ratio is not None
+    assert all(figure.value > 0 for figure in nodes(spark, tmp_path / "nodes", said.append, records=2000, turns=1))
     assert said
 
 

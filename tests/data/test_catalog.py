@@ -19,12 +19,19 @@ from tests.waiting import until
 from tocsin.data.compiler import compiler
 from tocsin.data.compiler.check import Compiled, check
 from tocsin.data.compiler.compiler import Compiler
+from tocsin.data.feeds.log import FeedLog
 from tocsin.data.lake.table import Table
+from tocsin.data.pipeline import Pipeline
 from tocsin.errors import ConflictError, StatementError, StorageError, UnavailableError
 from tocsin.model.messages import Published
 from tocsin.schema.definitions import Channel, Dataset
 
 pytestmark = pytest.mark.spark
+
+
+def log_path(pipeline: Pipeline) -> Path:
+    assert isinstance(pipeline.log, FeedLog)
+    return pipeline.log.path
 
 
 def test_records_published_before_spark_is_there_are_stored_once_it_is(world: World) -> None:
@@ -61,7 +68,7 @@ def test_a_feed_that_is_dropped_first_stores_all_that_was_accepted_and_takes_no_
     assert world.actions("DROP FEED reports") == ["dropped"]
     thread.join(60)
     assert sorted(world.catalog.tables["Reports"].read()["id"].to_pylist()) == sorted(accepted)
-    assert not pipeline.log.path.exists()
+    assert not log_path(pipeline).exists()
 
 
 def test_a_feed_that_cannot_be_drained_is_not_dropped_and_takes_publications_again(world: World) -> None:
@@ -108,7 +115,7 @@ def test_damage_stays_a_problem_until_the_quarantined_file_is_moved_away(world: 
     publish(world, "a")
     publish(world, "b")
     pipeline = world.catalog.pipelines["reports"]
-    [segment] = pipeline.log.path.glob("slice-0000/*.log")
+    [segment] = log_path(pipeline).glob("slice-0000/*.log")
     content = bytearray(segment.read_bytes())
     content[-3] ^= 0xFF
     segment.write_bytes(content)
@@ -119,7 +126,7 @@ def test_damage_stays_a_problem_until_the_quarantined_file_is_moved_away(world: 
     assert "1 damaged part(s) of its log" in pipeline.health().error
     world.restart()
     assert "1 damaged part(s) of its log" in world.shown("FEEDS")["reports"]["problem"]
-    for kept in (pipeline.log.path / "quarantine").iterdir():
+    for kept in (log_path(pipeline) / "quarantine").iterdir():
         kept.unlink()
     assert world.shown("FEEDS")["reports"]["problem"] == ""
 
@@ -130,14 +137,14 @@ def test_a_channel_that_spark_no_longer_takes_says_so_and_the_others_run(
     world.apply(DATASETS + CHANNEL + CHANNEL.replace("OfType", "Other"))
     world.attach("Other", {"event": "fire"})
     world.close()
-    real = Compiler.compiled
+    real = Compiler.compile
 
     def refusing(self: Compiler, channel: Any) -> Any:
         if channel.name == "OfType":
             raise StatementError("no such function", line=1, column=8)
         return real(self, channel)
 
-    monkeypatch.setattr(Compiler, "compiled", refusing)
+    monkeypatch.setattr(Compiler, "compile", refusing)
     world.open()
     world.start()
     shown = world.shown("CHANNELS")["OfType"]
@@ -182,3 +189,22 @@ def test_a_schema_mismatch_is_told_and_lets_go_of_everything(world: World, spark
     (tmp_path / "kept").rename(directory / "datasets" / "More")
     world.open()
     assert set(world.shown("FEEDS")) == {"reports"}
+
+
+def test_a_feed_whose_function_is_gone_takes_what_waits_without_it_once_it_is_replaced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    module = "tests.data.processing.functions"
+    world = World(spark, tmp_path, feeds={"retry_after_seconds": 0.05, "functions": [module]})
+    world.apply(DATASETS + FEED.replace(";", f" PROCESSED BY '{module}:nothing';"))
+    publish(world, "a", "b")
+    world.close()
+    later = World(spark, tmp_path).start()
+    until(lambda: "are not allowed here" in later.shown("FEEDS")["reports"]["problem"])
+    publish(later, "c")
+    assert later.actions(FEED.replace("CREATE", "CREATE OR REPLACE")) == ["replaced"]
+    publish(later, "d")
+    until(lambda: later.shown("FEEDS")["reports"]["backlog_bytes"] == 0)
+    assert sorted(later.catalog.tables["Reports"].read()["id"].to_pylist()) == ["a", "b", "c", "d"]
+    assert later.shown("FEEDS")["reports"]["problem"] == ""
+    later.close()

@@ -10,8 +10,7 @@ import pytest
 
 from tests.data.world import CHANNEL, DATASETS, FEED, World, publish, reports
 from tests.waiting import until
-from tocsin.data import catalog as module
-from tocsin.data import live_channels, removal
+from tocsin.data import live_channels, live_feeds, removal
 from tocsin.data.channels.runner import Runner
 from tocsin.data.results import ChannelResults
 from tocsin.data.store.definitions import Definitions
@@ -127,7 +126,7 @@ def test_a_crash_while_a_channel_is_dropped_leaves_it_there_or_not(
 @pytest.mark.parametrize("name", ["put", "set_aside"])
 def test_a_crash_while_a_feed_is_replaced_leaves_one_that_works(world: World, crash: Crash, name: str) -> None:
     world.apply(DATASETS + FEED)
-    crash(module if name == "set_aside" else Definitions, name)
+    crash(live_feeds if name == "set_aside" else Definitions, name)
     replacing = FEED.replace("CREATE", "CREATE OR REPLACE").replace("4", "2")
     with pytest.raises(Crashed):
         world.apply(replacing)
@@ -175,7 +174,7 @@ def test_a_crash_while_a_feed_is_dropped_leaves_one_that_works_or_none(world: Wo
     world.start()
     world.apply(DATASETS + FEED)
     publish(world, "a")
-    crash({"set_aside": module, "remove": Definitions, "finish": removal}[name], name)
+    crash({"set_aside": live_feeds, "remove": Definitions, "finish": removal}[name], name)
     with pytest.raises(Crashed):
         world.apply("DROP FEED reports")
     begin_again(world)

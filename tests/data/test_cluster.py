@@ -18,7 +18,16 @@ from tests.waiting import until_async
 from tocsin.data import session
 from tocsin.data.catalog import Catalog
 from tocsin.data.cluster import Cluster
-from tocsin.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, StatementError, UnavailableError
+from tocsin.data.fence import Fence
+from tocsin.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    StatementError,
+    SupersededError,
+    UnavailableError,
+)
 from tocsin.model.control import Changed, Executed, Failing, Notice
 from tocsin.model.histories import Cursor
 from tocsin.model.messages import Health, Listed, Loaded, Result
@@ -428,3 +437,32 @@ async def test_what_a_broker_knew_and_the_data_do_not_have_is_said_in_health_and
     assert sum("not those of before" in record.getMessage() for record in caplog.records) == 1
     await cluster.apply("DROP CHANNEL OfType", None)
     assert (await cluster.health()).details == {}
+
+
+async def test_one_from_whom_another_has_taken_over_accepts_nothing_and_says_so(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    await publish(cluster, a="flood")
+    Fence(tmp_path / "data", cluster.term + 1).put_up()
+    with pytest.raises(SupersededError, match="another data cluster has taken over"):
+        await publish(cluster, b="flood")
+    async with asyncio.timeout(SECONDS):
+        with pytest.raises(SupersededError):
+            await cluster.wait_for_breakdown()
+    [problem] = [text for text in (await cluster.health()).problems if "another data cluster" in text]
+    assert "this one ends; ask the other one" in problem
+
+
+async def test_a_state_that_is_an_older_copy_goes_on_under_a_term_that_the_directory_has_not_seen(
+    make: Make, tmp_path: Path
+) -> None:
+    first = await make()
+    await first.ready()
+    await first.apply(APPLICATION, None)
+    await publish(first, a="flood")
+    await first.stop()
+    Fence(tmp_path / "data", 41).put_up()
+    again = await make()
+    assert again.term == 42
+    await again.ready()
+    await publish(again, b="flood")

@@ -34,7 +34,6 @@ def test_a_steady_rate_is_right_from_the_first_execution_and_at_all_times(period
         add(rates, now, {1: 700})
         for later in (0.0, period / 2, period):
             assert rate(rates, now + later) == pytest.approx(700 / period)
-    assert rates.channel_total(now, "c") == pytest.approx(700 / period)
 
 
 def test_many_small_executions_are_as_good_as_few_large_ones() -> None:
@@ -83,7 +82,6 @@ def test_the_first_execution_of_an_unknown_channel_stands_for_one_window() -> No
     add(rates, 5.0, {1: 600, 2: 60})
     assert rate(rates, 5.0, 1) == pytest.approx(10.0)
     assert rate(rates, 5.0, 2) == pytest.approx(1.0)
-    assert rates.channel_total(5.0, "C") == pytest.approx(11.0)
 
 
 def test_a_rate_fades_when_nothing_is_found_and_when_executions_fail_to_come() -> None:
@@ -98,7 +96,6 @@ def test_a_rate_fades_when_nothing_is_found_and_when_executions_fail_to_come() -
     assert rate(fed, 190.0) == pytest.approx(peak * math.exp(-3))
     assert rate(starved, 20.0) == pytest.approx(peak)
     assert rate(starved, 20.0 + 180.0) == pytest.approx(peak * math.exp(-3))
-    assert starved.channel_total(200.0, "c") == pytest.approx(peak * math.exp(-3))
 
 
 executions = st.lists(
@@ -127,8 +124,6 @@ def test_the_rate_is_the_average_of_what_each_interval_brought(history: list[tup
     for be in range(1, 6):
         expected = integral(ends, [sizes.get(be, 0) for _, sizes in history])
         assert rate(rates, ends[-1], be) == pytest.approx(expected, rel=1e-6, abs=1e-9)
-    total = rates.rate(ends[-1], np.arange(1, 6)).sum()
-    assert rates.channel_total(ends[-1], "c") == pytest.approx(total, rel=1e-6, abs=1e-9)
 
 
 @given(executions)
@@ -185,7 +180,7 @@ def test_a_dropped_channel_begins_anew() -> None:
     rates.begin(0.0, "c", [1])
     add(rates, 10.0, {1: 1000})
     rates.drop("C")
-    assert (rate(rates, 10.0), rates.channel_total(10.0, "c")) == (0.0, 0.0)
+    assert rate(rates, 10.0) == 0.0
     rates.begin(500.0, "c", [2])
     add(rates, 510.0, {2: 1000})
     assert rate(rates, 510.0, 2) == pytest.approx(100.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -33,17 +33,17 @@ SELECT r.id FROM Reports r WHERE r.etype = event AND is_new(r);"""
 class World:
     """What a process has open, and what its channels told of."""
 
-    def __init__(self, spark: SparkSession, directory: Path, **settings: Any) -> None:
+    def __init__(self, spark: SparkSession, directory: Path, heads: Any = None, **settings: Any) -> None:
         retries = {
             "channels": {"retry_seconds": 0.05, "max_retry_seconds": 0.2},
-            "feeds": {"retry_after_seconds": 0.05},
+            "feeds": {"retry_after_seconds": 0.05, "slices": 4},
         }
         self.settings = msgspec.convert({**retries, **settings, "data": {"directory": directory}}, Settings)
         self.spark: Future[SparkSession] = Future()
         self.executions: list[Execution] = []
         self.dropped: list[str] = []
         self.failures: list[tuple[str, str]] = []
-        self._session, self._open = spark, False
+        self._session, self._heads, self._open = spark, heads, False
         self.open()
 
     def open(self) -> None:
@@ -52,10 +52,9 @@ class World:
         self.store.brokers.register("b", "http://b")
         self.spark = Future()
         self.spark.set_result(self._session)
-        self.catalog = Catalog(
-            self.settings, self.store, self.spark, self.executions.append, self._dropped, failing=self._failing
-        )
-        self._applier = Applier(self.catalog, 4)
+        told = (self.executions.append, self._dropped)
+        self.catalog = Catalog(self.settings, self.store, self.spark, *told, failing=self._failing, heads=self._heads)
+        self._applier = Applier(self.catalog, self.settings.feeds)
         self._open = True
 
     def _dropped(self, channel: str, incarnation: str) -> None:
@@ -92,6 +91,16 @@ class World:
         table = self.catalog.tables[dataset]
         schema = pa.schema([field for field in table.schema if field.name != "_v"])
         table.append(pa.Table.from_pylist([dict(row) for row in rows], schema), {})
+        self.catalog.runner.committed(dataset)
+
+    def arrive(self, dataset: str, *rows: Mapping[str, object], meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Stores records with channels matched on arrival; ``meanwhile`` they are not there yet."""
+        table = self.catalog.tables[dataset]
+        schema = pa.schema([field for field in table.schema if field.name != "_v"])
+        arriving = pa.Table.from_pylist([dict(row) for row in rows], schema)
+        with self.catalog.runner.arriving(dataset, arriving):
+            meanwhile()
+            table.append(arriving, {})
         self.catalog.runner.committed(dataset)
 
     def attach(self, channel: str, *values: Mapping[str, object]) -> list[int]:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tocsin.crowd.messages import Compared, CrowdFigures, MissedNotes
-from tocsin.demo.play import WrongError, insist
+from tocsin.demo.play import insist
+from tocsin.demo.verdict import WrongError
 
 
 @pytest.mark.parametrize(

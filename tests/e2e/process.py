@@ -13,6 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -28,7 +29,7 @@ STOP_SECONDS: Final = 90.0
 _PAUSE: Final = 0.1
 _MARK: Final = "E2E_PROCESS"
 # In a life of seconds the optimizing compiler takes more than it gives.
-_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Small segments, batches and tables, so that a test of a minute rolls, releases, compacts and vacuums.
 SMALL: Final = {
     "spark.master": "local[2]",
@@ -55,12 +56,19 @@ class DataProcess:
         prefix: a command that runs the one it is given in a surrounding of its own; the process it starts must become
             the server.
         settings: over those in ``SMALL``.
+        options: of the command.
     """
 
     def __init__(
-        self, directory: Path, log: Path, settings: Mapping[str, object] | None = None, prefix: Sequence[str] = ()
+        self,
+        directory: Path,
+        log: Path,
+        settings: Mapping[str, object] | None = None,
+        prefix: Sequence[str] = (),
+        options: Sequence[str] = (),
     ) -> None:
         self.directory, self.log, self.settings, self._prefix = directory, log, dict(settings or {}), tuple(prefix)
+        self._options = tuple(options)
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._mark = uuid.uuid4().hex
@@ -80,12 +88,13 @@ class DataProcess:
     def spawn(self) -> None:
         """Begins to start; returns at once."""
         assert not self.running
-        # After a kill the address is still there; whoever waits for it must not see the old one.
-        self.seen(self.directory / "address").unlink(missing_ok=True)
+        if not self._options:
+            # After a kill the address is still there; whoever waits for it must not see the old one.
+            self.seen(self.directory / "address").unlink(missing_ok=True)
         settings = {**SMALL, "data.directory": self.directory, "data.port": self.port, **self.settings}
         flags = [f"--set={key}={value}" for key, value in settings.items()]
-        command = [*self._prefix, sys.executable, "-m", "tocsin", *flags, "data", "--demo-token"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": _JAVA, _MARK: self._mark}
+        command = [*self._prefix, sys.executable, "-m", "tocsin", *flags, "data", "--demo-token", *self._options]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": JAVA, _MARK: self._mark}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
@@ -135,7 +144,9 @@ class DataProcess:
         if self.running:
             self.kill()
         for process in self.relatives() if self._process is not None else []:
-            process.kill()
+            # It may end by itself meanwhile.
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self.client.close()
 
     def until(self, condition: Callable[[], T], what: str, seconds: float = WORK_SECONDS) -> T:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from deltalake import DeltaTable, write_deltalake
 
 from tests.e2e.conftest import Cluster
 from tests.e2e.process import STOP_SECONDS, DataProcess
+from tests.kafka import KafkaServer, connector_jars
 from tests.mounting import own_file_system
+from tests.postgresql import PostgresqlServer
 
 pytestmark = pytest.mark.process
 
@@ -95,6 +99,102 @@ def test_a_full_disk_is_told_to_publishers_and_room_is_used_at_once(cluster: Clu
     server.until(lambda: server.health()["status"] == "ok", "health")
     copy = shutil.copytree(server.seen(server.directory / "datasets" / "Reports"), tmp_path / "copy")
     assert stored(copy) == found(server, "Every") == ids(range(accepted + 1))
+
+
+def test_while_its_database_is_away_records_are_taken_and_found_and_all_is_there_after_a_kill(
+    cluster: Cluster, postgresql: PostgresqlServer
+) -> None:
+    server = cluster(data__state=postgresql.database())
+    server.start()
+    server.wait_ready()
+    server.apply(REPORTS + EVERY)
+    (first,) = server.subscribe("Every", [{"least": ""}])
+    postgresql.stop()
+    try:
+        assert send(server, report(0)) == 200
+        server.until(lambda: found(server, "Every") == ids(range(1)), "results")
+        refused = server.client.post(
+            "/subscriptions", json={"broker": "tester", "channel": "Every", "parameters": [{"least": "z"}]}
+        )
+        assert refused.status_code == 507
+        assert "see to the database" in refused.json()["error"]["message"]
+    finally:
+        postgresql.start()
+    server.until(lambda: server.subscribe("Every", [{"least": ""}]) == [first], "the database")
+    server.kill()
+    server.wait_alone()
+    server.start()
+    server.wait_ready()
+    assert send(server, report(1)) == 200
+    server.until(lambda: found(server, "Every") == ids(range(2)), "results of who subscribed before")
+    assert not (server.directory / "state.sqlite").exists()
+
+
+def test_with_its_log_in_kafka_everything_accepted_is_found_once_whatever_dies(
+    cluster: Cluster, kafka: KafkaServer
+) -> None:
+    server = cluster(**kafka_settings(kafka))
+    server.start()
+    server.wait_ready()
+    server.apply(REPORTS + EVERY)
+    server.subscribe("Every", [{"least": ""}])
+    assert [send(server, report(number)) for number in range(5)] == [200] * 5
+    server.until(lambda: found(server, "Every") == ids(range(5)), "results")
+    assert [send(server, report(number)) for number in range(5, 8)] == [200] * 3
+    server.kill()
+    server.wait_alone()
+    kafka.stop(signal.SIGKILL)
+    kafka.start()
+    server.start()
+    server.wait_ready()
+    server.until(lambda: found(server, "Every") == ids(range(8)), "results of what was accepted before")
+    kafka.stop(signal.SIGKILL)
+    assert send(server, report(8)) == 503
+    kafka.start()
+    # It may have been taken in spite of the answer, and is sent again: its id is known then.
+    server.until(lambda: send(server, report(8)) == 200, "Kafka")
+    server.until(lambda: found(server, "Every") == ids(range(9)), "results")
+    assert stored(server.directory / "datasets" / "Reports") == ids(range(9))
+    assert not (server.directory / "feeds" / "reports").exists()
+
+
+def test_a_topic_that_others_fill_is_read_from_its_beginning_and_what_does_not_fit_is_kept_apart(
+    cluster: Cluster, kafka: KafkaServer
+) -> None:
+    topic, server = kafka.prefix(), cluster(**kafka_settings(kafka))
+    produce(kafka, topic, [json.dumps(report(number)).encode() for number in range(3)])
+    produce(kafka, topic, [b"no record", b'{"message": "without an id"}', b"\xff\xfe", None])
+    server.start()
+    server.wait_ready()
+    server.apply(REPORTS.replace("INTO 2 SLICES", f"INTO 1 SLICES FROM KAFKA '{topic}'") + EVERY)
+    server.subscribe("Every", [{"least": ""}])
+    server.until(lambda: found(server, "Every") == ids(range(3)), "what the topic had")
+    refused = server.publish("reports", json.dumps(report(7)).encode())
+    assert refused.status_code == 409
+    assert "publish there" in refused.json()["error"]["message"]
+    server.kill()
+    server.wait_alone()
+    produce(kafka, topic, [json.dumps(report(number)).encode() for number in (2, 3)])
+    server.start()
+    server.wait_ready()
+    server.until(lambda: found(server, "Every") == ids(range(4)), "what came meanwhile, and nothing again")
+    letters = DeltaTable(str(server.directory / "dead-letters" / "reports")).to_pyarrow_table().to_pylist()
+    assert sorted(letter["line"] or "" for letter in letters) == ["", "", "no record", '{"message": "without an id"}']
+    assert {letter["reason"] for letter in letters} >= {"is not UTF-8 text", "has no value"}
+
+
+def produce(kafka: KafkaServer, topic: str, values: Sequence[bytes | None]) -> None:
+    """As somebody who knows nothing of us."""
+    producer = Producer({"bootstrap.servers": kafka.servers, "log_level": 0})
+    kafka.create_topic(topic, 1)
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(60) == 0
+
+
+def kafka_settings(kafka: KafkaServer) -> dict[str, Any]:
+    log = f"kafka://{kafka.servers}/{kafka.prefix()}"
+    return {"feeds__log": log, "spark__extra": f'{{ "spark.jars" = "{connector_jars()}" }}'}
 
 
 def damage(segment: Path) -> str:

@@ -37,6 +37,18 @@ def test_a_policy_that_does_not_exist_is_refused_before_anything_is_made(tocsin:
     assert not Path("results").exists()
 
 
+def test_ctrl_c_in_compiled_code_is_one_too(tocsin: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        unpickling = SystemError("a function returned a result with an exception set")
+        unpickling.__cause__ = KeyboardInterrupt()
+        raise SystemError("the compiled one that called it did, too") from unpickling
+
+    monkeypatch.setattr("tocsin.experiment.conduct.conduct", interrupt)
+    stopped = tocsin("experiment", "scale", "--quick", "--out", "run")
+    assert stopped.status == 130
+    assert stopped.err == "Stopped. What is done is in run; the same command with --out run goes on.\n"
+
+
 @pytest.mark.process
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tocsin", "experiment", "scale", "--out", "run"]

@@ -6,7 +6,7 @@ import pytest
 
 from tocsin.balance import policies
 from tocsin.errors import InvalidError
-from tocsin.experiment.policies import known
+from tocsin.experiment.policies import resolve_policy
 
 HEADS = """
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_planner_of_the_registry_is_known_by_its_name() -> None:
-    assert known("gsh") == "gsh"
+    assert resolve_policy("gsh") == "gsh"
 
 
 def test_one_s_own_is_found_in_the_working_directory_and_entered_by_its_name() -> None:
     Path("policy_one.py").write_text(HEADS.format(name="Heads", called="heads"), encoding="utf-8")
-    assert known("policy_one:Heads") == "heads"
+    assert resolve_policy("policy_one:Heads") == "heads"
     assert policies.planner("heads").name == "heads"
-    assert known("policy_one:Heads") == "heads"
+    assert resolve_policy("policy_one:Heads") == "heads"
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_one_s_own_is_found_in_the_working_directory_and_entered_by_its_name() -
 def test_what_is_no_policy_is_refused_with_the_reason(policy: str, message: str) -> None:
     Path("policy_two.py").write_text(HEADS.format(name="Heads", called="gsh"), encoding="utf-8")
     with pytest.raises(InvalidError, match=message.replace("(", r"\(")):
-        known(policy)
+        resolve_policy(policy)

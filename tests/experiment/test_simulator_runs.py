@@ -106,6 +106,7 @@ def test_the_ratio_of_beta_to_the_mean_load_is_said() -> None:
     assert "LDM acts above β = 300 B/s, which is 0.60 times that" in text
 
 
+@pytest.mark.slow
 def test_the_quick_simulation_compares_all_schemes(tocsin: Program) -> None:
     assert tocsin("experiment", "simulation", "--quick", "--out", "run").status == 0
     report = Path("run/report.html").read_text(encoding="utf-8")
@@ -119,6 +120,7 @@ def test_the_quick_simulation_compares_all_schemes(tocsin: Program) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_quick_latency_measures_delays(tocsin: Program) -> None:
     assert tocsin("experiment", "latency", "--quick", "--out", "run").status == 0
     delays = Directory(Path("run"), Latency.tables).data().of(Delay)

@@ -9,7 +9,7 @@ import socket
 import ssl
 import struct
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -110,6 +110,15 @@ async def leaves_nothing(port: int, said: bytes) -> None:
         await asyncio.gather(*(leave(port, said, reset=reset) for _ in range(5)))
     await until_async(traces.gone, "end of all connections", pause=0.2)
     assert traces.complaints == []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _only_what_is_new() -> Iterator[None]:
+    """What there was before these tests is not looked through again and again by the garbage collector."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

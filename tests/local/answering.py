@@ -1,9 +1,9 @@
 """A program for the supervisor's tests: answers ``GET /health`` on a port, and misbehaves as it is told to.
 
-    python answering.py PORT [starting] [deaf] [ends] [complains]
+    python answering.py PORT [starting] [standby] [deaf] [ends] [complains]
 
-``starting`` answers with status 503, ``deaf`` does not end at SIGTERM, ``ends`` ends at once with status 1 and a last
-word, ``complains`` logs a warning before it answers.
+``starting`` answers with status 503, ``standby`` does so and says that it stands by, ``deaf`` does not end at SIGTERM,
+``ends`` ends at once with status 1 and a last word, ``complains`` logs a warning before it answers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 class Health(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self.send_response(503 if "starting" in sys.argv else 200)
+        self.send_response(503 if {"starting", "standby"} & set(sys.argv) else 200)
         self.end_headers()
+        self.wfile.write(b'{"status": "standby"}' if "standby" in sys.argv else b"")
 
     def log_message(self, format: str, *args: object) -> None:
         pass

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -16,6 +17,7 @@ import pytest
 
 from tests.local.conftest import Make
 from tocsin.local.child import DidNotStartError
+from tocsin.local.part import Part
 from tocsin.local.supervisor import Supervisor
 
 
@@ -50,6 +52,31 @@ async def test_parts_are_ready_when_they_say_so_and_stop_the_last_first(part: Ma
     await asyncio.gather(*ends)
     assert order[-1] == "data"
     assert not said
+
+
+async def test_one_that_may_stand_by_is_ready_when_it_does_and_another_is_not(part: Make) -> None:
+    other, one = part("other", "standby", ready_seconds=1), replace(part("data", "standby"), stands_by=True)
+    async with Supervisor([one], [other], say=Sentences(), token="demo") as network:
+        await network.start("data", "other")
+        await network.ready("data")
+        with pytest.raises(DidNotStartError, match="other was not ready"):
+            await network.ready("other")
+
+
+async def test_one_that_only_takes_connections_is_ready_when_it_does(part: Make) -> None:
+    http = part("data", "starting")
+    async with Supervisor([replace(http, url=http.url.replace("http:", "tcp:"))], say=Sentences(), token="") as network:
+        await network.start("data")
+        await network.ready("data")
+
+
+async def test_a_part_is_given_its_environment(tmp_path: Path) -> None:
+    program = (sys.executable, "-c", "import os; raise SystemExit(os.environ['WORD'])")
+    part = Part("data", (), "tcp://127.0.0.1:1", tmp_path / "log", program=program, environment={"WORD": "hello"})
+    async with Supervisor([part], say=Sentences(), token="") as network:
+        with pytest.raises(DidNotStartError) as failed:
+            await network.start("data")
+    assert failed.value.lines == ["hello"]
 
 
 async def test_one_that_ends_before_it_is_ready_is_given_up_with_its_last_words(part: Make) -> None:

@@ -41,12 +41,18 @@ class Network:
         directory: where logs and the coordinator's store are.
         word: what the names of brokers begin with for the data cluster, which knows those of other networks, too.
         settings: of the coordinator, by their keys.
+        data_urls: by which brokers reach the data cluster, where that is not through a proxy.
     """
 
     def __init__(
-        self, data: DataProcess, directory: Path, word: str, settings: dict[str, object] | None = None
+        self,
+        data: DataProcess,
+        directory: Path,
+        word: str,
+        settings: dict[str, object] | None = None,
+        data_urls: str = "",
     ) -> None:
-        self.data, self.directory, self._word = data, directory, word
+        self.data, self.directory, self._word, self._data_urls = data, directory, word, data_urls
         self.brokers: dict[str, Broker] = {}
         port = free_port()
         given = {"coordinator.port": port, "coordinator.directory": directory / "coordinator", **(settings or {})}
@@ -160,7 +166,7 @@ class Network:
             "broker.port": port,
             "broker.url": f"ws://127.0.0.1:{into.port}/subscriber",
             "broker.coordinator": f"http://127.0.0.1:{up.port}",
-            "broker.data": f"http://127.0.0.1:{out.port}",
+            "broker.data": self._data_urls or f"http://127.0.0.1:{out.port}",
             "broker.token": OPERATOR,
             "broker.data_token": "demo",
             "broker.ping_seconds": 2,

@@ -7,24 +7,38 @@ import json
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.process import ROOT, DiedError
 from tests.network.checker import Run, Seen
-from tests.network.network import Network
 from tests.network.record import Record
 from tests.network.reports import Wish
 from tests.waiting import until_async
 
 
 class Program:
-    """Runs :mod:`tests.network.subscriber`, and writes down what it says. Each start of it is a run of its own."""
+    """Runs :mod:`tests.network.subscriber`, and writes down what it says. Each start of it is a run of its own.
 
-    def __init__(self, network: Network, record: Record, name: str, token: str, wanted: list[Wish], log: Path) -> None:
+    Args:
+        coordinator: its URL.
+        prefix: a command that becomes the one it is given, in a surrounding of its own.
+    """
+
+    def __init__(
+        self,
+        coordinator: str,
+        record: Record,
+        name: str,
+        token: str,
+        wanted: list[Wish],
+        log: Path,
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.name = name
-        self._network, self._record, self._token, self._wanted, self._log = network, record, token, wanted, log
+        self._coordinator, self._record, self._token, self._wanted, self._log = coordinator, record, token, wanted, log
+        self._prefix = tuple(prefix)
         self._run = -1
         self._process: Process | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -35,7 +49,7 @@ class Program:
         self._run += 1
         self._record.runs.append(Run(self.name, self._run))
         self._lines = []
-        command = [sys.executable, "-m", "tests.network.subscriber", self._network.url, self._token]
+        command = [*self._prefix, sys.executable, "-m", "tests.network.subscriber", self._coordinator, self._token]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from tests.e2e.process import DataProcess
+import httpx
+
 from tests.network.checker import Holding, Kind, Run, Seen, Verdict, check, digest
-from tests.waiting import until_async
+from tests.waiting import SECONDS, until_async
 
 _LATEST: Final = 1 << 40
 # To look through all notes takes a while, in which those who wait for them must not be kept.
@@ -55,10 +56,13 @@ class Record:
         return next((holding for holding in mine if holding.until is None), None)
 
 
-async def judge(record: Record, data: DataProcess, last: str) -> Verdict:
-    """Waits until the data cluster has found the last records and they were delivered, or should have been; judges."""
+async def judge(record: Record, data: httpx.Client, last: str, seconds: float = SECONDS) -> Verdict:
+    """Waits until the data cluster has found the last records and they were delivered, or should have been; judges.
+
+    ``data`` calls the data cluster, ``seconds`` is how long each of the two may take.
+    """
     results = await until_async(
-        lambda: asyncio.to_thread(_complete, record, data, last), f"results of {last}", pause=_PAUSE
+        lambda: asyncio.to_thread(_complete, record, data, last), f"results of {last}", seconds, _PAUSE
     )
     produced = _produced(results)
 
@@ -66,25 +70,25 @@ async def judge(record: Record, data: DataProcess, last: str) -> Verdict:
         return not check(produced, record.holdings, record.runs, record.seen).count(Kind.LOST)
 
     with contextlib.suppress(AssertionError):
-        await until_async(delivered, "delivery of everything", pause=_PAUSE)
+        await until_async(delivered, "delivery of everything", seconds, _PAUSE)
     return check(produced, record.holdings, record.runs, record.seen)
 
 
-def _complete(record: Record, data: DataProcess, last: str) -> list[dict[str, Any]]:
+def _complete(record: Record, data: httpx.Client, last: str) -> list[dict[str, Any]]:
     """All results for what was held, or none as long as the last records were not found for everything."""
     results = list(_results(record, data))
     finished = {result["be"] for result in results if any(row["id"].startswith(last) for row in result["payload"])}
     return results if finished >= record.channels.keys() else []
 
 
-def _results(record: Record, data: DataProcess) -> Iterator[dict[str, Any]]:
+def _results(record: Record, data: httpx.Client) -> Iterator[dict[str, Any]]:
     first = min((holding.since for holding in record.holdings), default=0) + 1
     for channel in sorted(set(record.channels.values())):
         ids = [number for number, its in record.channels.items() if its == channel]
         next_one = first
         while next_one <= _LATEST:
             question = {"channel": channel, "first": next_one, "last": _LATEST, "ids": ids}
-            answer = data.client.post("/results", json=question)
+            answer = data.post("/results", json=question)
             assert answer.status_code == 200, answer.text
             yield from answer.json()["results"]
             next_one = answer.json()["upto"] + 1

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, Final
 
 import httpx
 
-from tests.e2e.process import WORK_SECONDS, DataProcess
+from tests.e2e.process import WORK_SECONDS
 from tests.waiting import until_async
 
 APPLICATION: Final = """
@@ -50,15 +51,24 @@ class Publisher:
     """Publishes batch after batch in a task of its own, each until it is accepted, also while there is no server.
 
     Args:
+        data: the URLs of the data clusters, of which one is active.
         prefix: what the ids begin with, so that those of several publishers differ.
         owners: the names that records are about; may grow.
+        seconds: how long it waits for an answer, before it tries again.
     """
 
-    def __init__(self, data: DataProcess, random: Random, prefix: str, owners: Sequence[str]) -> None:
-        self._random, self._prefix, self._owners = random, prefix, owners
-        headers = {"Authorization": "Bearer demo"}
-        url = f"http://127.0.0.1:{data.port}"
-        self._client = httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=30)
+    def __init__(
+        self,
+        data: Sequence[str],
+        random: Random,
+        prefix: str,
+        owners: Sequence[str],
+        token: str = "demo",
+        seconds: float = 30.0,
+    ) -> None:
+        self._data, self._random, self._prefix, self._owners = data, random, prefix, owners
+        headers = {"Authorization": f"Bearer {token}"}
+        self._client = httpx.AsyncClient(headers=headers, trust_env=False, timeout=seconds)
         self._finished = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.published = 0
@@ -114,9 +124,10 @@ class Publisher:
 
     async def _accepted(self, content: str) -> bool:
         headers = {"Content-Type": "application/x-ndjson"}
-        try:
-            answer = await self._client.post("/feeds/reports", content=content, headers=headers)
-        except httpx.TransportError:
-            return False
-        assert answer.status_code in (200, *_TRY_AGAIN), answer.text
-        return answer.status_code == 200
+        for url in self._data:
+            with suppress(httpx.TransportError):
+                answer = await self._client.post(f"{url}/feeds/reports", content=content, headers=headers)
+                assert answer.status_code in (200, *_TRY_AGAIN), answer.text
+                if answer.status_code == 200:
+                    return True
+        return False

@@ -34,7 +34,7 @@ class Scenario:
     async def all_zero(self) -> None:
         """Publishes no more, waits for what is under way, and wants nothing lost, repeated, disordered or wrong."""
         last = await self.publisher.finish()
-        verdict = await judge(self.record, self.network.data, last)
+        verdict = await judge(self.record, self.network.data.client, last)
         self.swarm.check()
         assert verdict.seen
         assert not verdict.faults, str(verdict)
@@ -65,7 +65,7 @@ async def scenario(
         async with swarm(network, record, random, word) as crowd:
             await crowd.add(people)
             crowd.names += (more := [f"{word}-other-{number}" for number in range(others)])
-            publisher = Publisher(data, random, word, crowd.names)
+            publisher = Publisher([f"http://127.0.0.1:{data.port}"], random, word, crowd.names)
             publisher.begin()
             try:
                 yield Scenario(network, crowd, publisher, record, more)

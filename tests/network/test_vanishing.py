@@ -39,7 +39,7 @@ async def program(now: Scenario, random: Random, directory: Path) -> AsyncIterat
     """A subscriber in a process of its own."""
     [name] = now.others
     token = await now.network.register(name)
-    made = Program(now.network, now.record, name, token, wishes(random, name), directory / "subscriber.log")
+    made = Program(now.network.url, now.record, name, token, wishes(random, name), directory / "subscriber.log")
     try:
         await made.start()
         yield made

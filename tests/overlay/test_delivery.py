@@ -90,6 +90,45 @@ def test_a_head_that_starts_again_has_what_it_confirmed(system: OverlaySystem) -
     assert broken(system) == []
 
 
+def test_a_head_that_lost_its_disk_is_noticed_and_gone_on_with(system: OverlaySystem) -> None:
+    system.subscribe("far", "size > 2", ["b"])
+    system.subscribe("away", "size > 2", ["a"])
+    system.advance(2.0)
+    publish(system, 3, 4)
+    system.crash("away")
+    system.lose_disk("h1")
+    publish(system, 5)
+    system.start_head("h1")
+    system.advance(10.0)
+    publish(system, 6)
+    system.start_subscriber("away", ["c"])
+    system.advance(10.0)
+    for name in ("far", "away"):
+        assert sizes(system, name) == [3, 4, 5, 6]
+        assert [(gap.head, gap.first, gap.last) for gap in system.albums[name].gaps] == [("h1", 3, None)]
+    assert broken(system) == []
+
+
+def test_an_older_copy_of_a_heads_disk_is_gone_on_with_where_they_part(system: OverlaySystem) -> None:
+    system.subscribe("ahead", "size > 2", ["b"])
+    system.advance(2.0)
+    publish(system, 3)
+    system.disks["h1"].copy()
+    system.subscribe("behind", "size > 2", ["a"])
+    system.advance(2.0)
+    system.crash("behind")
+    publish(system, 4)
+    system.restore_disk("h1")
+    system.start_head("h1")
+    system.start_subscriber("behind", ["a"])
+    system.advance(10.0)
+    publish(system, 5)
+    assert (sizes(system, "ahead"), sizes(system, "behind")) == ([3, 4, 5], [5])
+    assert [(gap.first, gap.last) for gap in system.albums["ahead"].gaps] == [(3, None)]
+    assert system.albums["behind"].gaps == []
+    assert broken(system) == []
+
+
 def test_what_is_published_while_a_cluster_is_cut_off_comes_later(system: OverlaySystem) -> None:
     system.subscribe("far", "size > 2", ["b"])
     system.advance(2.0)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.overlay.loads import LOADS
 from tocsin.overlay.detection import (
     Algorithm,
+    Attempts,
     Availability,
     Neighbour,
     OffloadAction,
@@ -107,9 +108,26 @@ def test_the_state_is_that_of_the_diagram(load: BrokerLoad, busy: bool, stabilis
 
 def test_the_balanced_set_is_symmetric() -> None:
     mine, theirs = Metrics(0.5, 0.5, 0.01), Metrics(0.59, 0.41, 0.019)
-    assert balanced_with(mine, [Neighbour("b", BUSY, theirs)], TUNING, TUNING.local) == ["b"]
-    assert balanced_with(theirs, [Neighbour("a", OK, mine)], TUNING, TUNING.local) == ["a"]
-    assert balanced_with(mine, [Neighbour("b", OK, Metrics(0.61, 0.5, 0.01))], TUNING, TUNING.local) == []
+    none = Attempts(TUNING)
+    assert balanced_with(mine, [Neighbour("b", BUSY, theirs)], TUNING, TUNING.local, none) == ["b"]
+    assert balanced_with(theirs, [Neighbour("a", OK, mine)], TUNING, TUNING.local, none) == ["a"]
+    assert balanced_with(mine, [Neighbour("b", OK, Metrics(0.61, 0.5, 0.01))], TUNING, TUNING.local, none) == []
+
+
+def test_a_difference_of_which_nothing_can_be_done_counts_as_balanced_until_one_of_the_two_changes() -> None:
+    mine, other = Metrics(0.3, 0.5, 0.01), Neighbour("b", OK, Metrics(0.3, 0.3, 0.01))
+    sender, getter = Attempts(TUNING), Attempts(TUNING)
+    me = Neighbour("a", OK, mine)
+    assert balanced_with(mine, [other], TUNING, TUNING.local, sender) == []
+    sender.send_nobody(mine, other)
+    getter.get_nobody(other.metrics, me)
+    assert balanced_with(mine, [other], TUNING, TUNING.local, sender) == ["b"]
+    assert balanced_with(other.metrics, [me], TUNING, TUNING.local, getter) == ["a"]
+    # The one that has less may still have more of something else, which it has not tried.
+    busier = Metrics(0.3, 0.3, 0.015)
+    assert balanced_with(busier, [me._replace(metrics=Metrics(0.19, 0.5, 0.01))], TUNING, TUNING.local, getter) == []
+    assert balanced_with(mine, [other._replace(metrics=Metrics(0.3, 0.24, 0.01))], TUNING, TUNING.local, sender) == []
+    assert balanced_with(mine, [other], TUNING, TUNING.local, sender) == []
 
 
 def test_a_broker_stabilises_for_a_while_and_until_its_metrics_rest() -> None:

@@ -18,6 +18,7 @@ SEEDS = 60
 AT_ONCE = 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
 def test_nothing_is_lost_or_twice_and_nobody_is_busy_for_ever(first: int) -> None:
     outcomes = [run_overlay_schedule(seed) for seed in range(first, first + AT_ONCE)]
@@ -26,6 +27,7 @@ def test_nothing_is_lost_or_twice_and_nobody_is_busy_for_ever(first: int) -> Non
     assert any(each.moves for each in outcomes)
 
 
+@pytest.mark.process
 def test_the_same_seed_is_the_same_schedule_in_another_process() -> None:
     code = "from tocsin.simulate.faults.campaign import run_overlay_schedule as run; print(run(3).fingerprint)"
     told = subprocess.run(
@@ -48,7 +50,8 @@ def test_a_schedule_that_does_not_hold_is_named_with_the_command_that_replays_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     failed = ScheduleOutcome(5, "0", 1, 1, 1, 1, ["s1 is lost"])
-    monkeypatch.setattr(campaign, "run_schedules", lambda first, count, jobs, overlay: iter([failed] * overlay))
+    chosen = {"overlay": [failed]}
+    monkeypatch.setattr(campaign, "run_schedules", lambda first, count, jobs, subject: iter(chosen[subject]))
     result = CliRunner().invoke(app, ["simulate", "faults", "--overlay", "--seeds", "1"])
     assert result.exit_code == 1
     assert "tocsin simulate faults --overlay --first-seed 5 --seeds 1 --trace" in result.stdout

@@ -15,7 +15,7 @@ from tocsin.overlay import offload
 from tocsin.overlay.detection import Algorithm
 from tocsin.overlay.exchange import Exchange, ReportCard
 from tocsin.overlay.load import BrokerLoad, Metric
-from tocsin.overlay.tuning import Tuning
+from tocsin.overlay.tuning import Trigger, Tuning
 
 SOME = settings(max_examples=60, deadline=None)
 METRICS = {Algorithm.INPUT: Metric.INPUT, Algorithm.MATCH: Metric.DELAY, Algorithm.OUTPUT: Metric.OUTPUT}
@@ -51,6 +51,35 @@ def test_the_input_algorithm_chooses_as_the_plain_one_does(case: Case) -> None:
     offload.offload_input(exchange)
     # Of two choices that are equally good either may be taken: what counts is how far they lead.
     assert abs(exchange.difference(Metric.INPUT)) == pytest.approx(abs(naive.difference(Metric.INPUT)), abs=1e-6)
+
+
+@SOME
+@given(cases(), ALGORITHMS)
+def test_with_a_bound_the_acceptor_gets_nothing_that_it_would_have_to_send_back(
+    case: Case, algorithm: Algorithm
+) -> None:
+    bound = Trigger(0.05, 0.02)
+    exchange = Exchange(case.held, case.order, case.profile, case.own, case.other, case.tuning, bound)
+    before = {metric: exchange.difference(metric) for metric in Metric}
+    offload.offload(algorithm, exchange, overloaded=False)
+    levelled = METRICS[algorithm]
+    gained = abs(before[levelled]) - abs(exchange.difference(levelled))
+    for metric in set(Metric) - {levelled}:
+        turned = -exchange.difference(metric)
+        grown = turned - max(0.0, -before[metric])
+        assert not exchange.chosen or turned <= bound.of(metric) + 1e-9 or grown <= 0.5 * gained + 1e-9
+
+
+@SOME
+@given(cases())
+def test_filters_of_which_nobody_may_be_chosen_are_left_alone(case: Case) -> None:
+    """Those whose subscribers are all about to leave: what they cover is considered as if they were gone."""
+    held = dict(list(case.held.items())[::2])
+    exchange = Exchange(held, case.order, case.profile, case.own, case.other, case.tuning)
+    assert set(exchange.left) == set(held)
+    assert set(exchange.top) == {one for one in held if not any(other != one and other.covers(one) for other in held)}
+    offload.offload_input(exchange)
+    assert set(gone(exchange)) <= set(held)
 
 
 @SOME
@@ -205,3 +234,12 @@ def test_without_samples_nothing_but_delays_can_be_made_even() -> None:
         outcomes[algorithm] = sum(len(subscribers) for _, subscribers in exchange.chosen)
     assert outcomes[Algorithm.OUTPUT] == 0
     assert outcomes[Algorithm.MATCH] == 10
+
+
+def test_where_as_many_as_would_be_enough_are_too_many_one_fewer_go() -> None:
+    own, other = BrokerLoad(10.0, 0.03, 0.0, 10_000.0, 3), BrokerLoad(10.0, 0.015, 0.0, 10_000.0, 0)
+    exchange = stock_case({"volume >= 2": 2}, [], own, other).exchange
+    offload.offload_match(exchange)
+    # With both the acceptor would have 20 ms more than the offloader, which has 15 ms more now; with one it has 5 ms.
+    assert texts(exchange) == [("volume >= 2", 1)]
+    assert exchange.difference(Metric.DELAY) == pytest.approx(0.05)

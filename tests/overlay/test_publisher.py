@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tocsin.overlay.dialogue import Introduce, Known, Publish, Stored
 from tocsin.overlay.events import Tick
 from tocsin.overlay.publisher import (
@@ -9,21 +11,21 @@ from tocsin.overlay.publisher import (
     HeadOpened,
     HeadSaid,
     OpenHead,
+    OverlayPublisher,
     PublishContent,
-    Publisher,
     PublisherAction,
     Reject,
     SendHead,
 )
 
 
-def connected(publisher: Publisher, sequence: int) -> list[PublisherAction]:
+def connected(publisher: OverlayPublisher, sequence: int, *, continued: bool = False) -> list[PublisherAction]:
     publisher.handle(0.0, HeadOpened())
-    return publisher.handle(0.0, HeadSaid(Known(sequence)))
+    return publisher.handle(0.0, HeadSaid(Known(sequence, "h.1", continued)))
 
 
 def test_what_is_published_before_the_head_is_there_is_sent_then() -> None:
-    publisher = Publisher("p")
+    publisher = OverlayPublisher("p")
     assert publisher.handle(0.0, PublishContent({"n": 1})) == [OpenHead()]
     assert publisher.handle(0.0, HeadOpened()) == [SendHead(Introduce("p"))]
     assert publisher.handle(0.0, HeadSaid(Known(4))) == [SendHead(Publish(5, {"n": 1.0}))]
@@ -31,7 +33,7 @@ def test_what_is_published_before_the_head_is_there_is_sent_then() -> None:
 
 
 def test_what_is_not_stored_is_sent_again_with_its_number() -> None:
-    publisher = Publisher("p")
+    publisher = OverlayPublisher("p")
     connected(publisher, 0)
     for number in (1, 2, 3):
         publisher.handle(0.0, PublishContent({"n": number}))
@@ -39,13 +41,28 @@ def test_what_is_not_stored_is_sent_again_with_its_number() -> None:
     publisher.handle(0.0, HeadLost())
     assert publisher.wake() == 1.0
     assert publisher.handle(1.0, Tick()) == [OpenHead()]
-    assert connected(publisher, 2) == [SendHead(Publish(3, {"n": 3.0}))]
+    assert publisher.handle(1.0, HeadOpened()) == [SendHead(Introduce("p", "h.1"))]
+    assert connected(publisher, 2, continued=True) == [SendHead(Publish(3, {"n": 3.0}))]
     publisher.handle(0.0, HeadSaid(Stored(3)))
     assert publisher.waiting == 0
 
 
+@pytest.mark.parametrize("known", [0, 1, 70])
+def test_what_a_head_with_another_log_knows_is_not_what_was_sent(known: int) -> None:
+    publisher = OverlayPublisher("p")
+    connected(publisher, 0)
+    for number in (1, 2, 3):
+        publisher.handle(0.0, PublishContent({"n": number}))
+    publisher.handle(0.0, HeadSaid(Stored(1)))
+    publisher.handle(0.0, HeadLost())
+    sent = [SendHead(Publish(known + 1, {"n": 2.0})), SendHead(Publish(known + 2, {"n": 3.0}))]
+    assert connected(publisher, known) == sent
+    publisher.handle(0.0, HeadSaid(Stored(known + 2)))
+    assert publisher.waiting == 0
+
+
 def test_what_cannot_be_a_publication_gets_no_number() -> None:
-    publisher = Publisher("p")
+    publisher = OverlayPublisher("p")
     connected(publisher, 0)
     (rejected,) = publisher.handle(0.0, PublishContent({"n": [1]}))
     assert isinstance(rejected, Reject)

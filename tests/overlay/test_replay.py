@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.content.language import parse
+from tocsin.model.histories import NEWEST
 from tocsin.overlay.messages import Routed
 from tocsin.overlay.replay import KeptLog, ReplayLog
 
@@ -33,9 +35,33 @@ def test_each_number_of_a_publisher_is_stored_once_and_the_latest_are_kept(
             (p.sequence for p in appended[:stored] if p.publisher == publisher), default=0
         )
     assert [each.offset for each in appended] == list(range(1, len(appended) + 1))
-    kept = log.after(0, [EVERYTHING])
-    assert kept == appended[log.oldest - 1 : stored]
+    kept, upto = log.piece(0, [EVERYTHING], 100, 10**6)
+    assert (kept, upto) == (appended[log.oldest - 1 : stored], stored)
     assert len(kept) >= min(most, stored)
+
+
+def begun(*incarnations: tuple[str, int]) -> ReplayLog:
+    kept = KeptLog()
+    for incarnation, last in incarnations:
+        kept.last = last
+        kept.begin(incarnation)
+    return ReplayLog("h", kept, 10)
+
+
+def test_a_log_knows_how_far_it_is_the_same_as_under_other_incarnations() -> None:
+    log = begun(("one", 0), ("two", 8), ("three", 5), ("four", 9))
+    assert log.incarnation == "four"
+    assert [log.shared(known) for known in ("one", "two", "three")] == [5, 5, 9]
+    assert log.shared("four") > 10**15
+    assert (log.shared("lost"), log.continues("lost"), log.continues("two")) == (-1, False, True)
+    assert (log.shared(""), log.continues("")) == (0, False)
+
+
+def test_a_log_remembers_only_so_many_incarnations() -> None:
+    kept = KeptLog()
+    for number in range(NEWEST + 1):
+        kept.begin(str(number))
+    assert [kept.history[0].incarnation, kept.history[-1].incarnation] == ["1", str(NEWEST)]
 
 
 def test_a_log_goes_on_from_what_was_kept() -> None:
@@ -47,4 +73,35 @@ def test_a_log_goes_on_from_what_was_kept() -> None:
     publication = log.append("p", 5, {})
     assert publication
     assert publication.offset == 9
-    assert [each.offset for each in log.after(7, [parse("n > 0"), parse("n > 1")])] == [8]
+    found, upto = log.piece(7, [parse("n > 0"), parse("n > 1")], 100, 10**6)
+    assert ([each.offset for each in found], upto) == ([8], 8)
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=30),
+    st.integers(1, 8),
+    st.integers(1, 500),
+    st.integers(0, 30),
+    st.lists(st.sampled_from(["n = 1", "n > 1", "n < 2"]), min_size=1, max_size=3),
+)
+def test_pieces_are_bounded_and_leave_nothing_out(
+    numbers: list[int], most: int, most_bytes: int, cursor: int, filters: list[str]
+) -> None:
+    log = ReplayLog("h", KeptLog(), 20)
+    for sequence, number in enumerate(numbers, 1):
+        log.append("p", sequence, {"n": float(number)})
+    log.stored(len(numbers))
+    wanted, found, upto = [parse(text) for text in filters], list[Routed](), cursor
+    expected, _ = log.piece(cursor, wanted, 100, 10**6)
+    while upto < log.last:
+        piece, end = log.piece(upto, wanted, most, most_bytes)
+        assert max(upto, log.oldest - 1) < end <= max(upto, log.oldest - 1) + most
+        assert len(piece) == 1 or sum(len(msgspec.json.encode(each)) for each in piece) <= most_bytes
+        assert all(upto < each.offset <= end for each in piece)
+        found, upto = found + piece, end
+    assert found == expected
+    assert [each.offset for each in expected] == [
+        offset
+        for offset, number in enumerate(numbers, 1)
+        if offset > cursor and offset >= log.oldest and any(each.matches({"n": float(number)}) for each in wanted)
+    ]

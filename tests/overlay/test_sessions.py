@@ -7,9 +7,10 @@ import pytest
 from tocsin.overlay import events
 from tocsin.overlay.actions import SendClient, SendLink
 from tocsin.overlay.detection import Availability
-from tocsin.overlay.dialogue import Began, Move, Settle, Subscribe
+from tocsin.overlay.dialogue import Began, Introduce, Known, Move, Publish, Refused, Settle, Stored, Subscribe
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
+from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.load import BrokerLoad, Metrics
 from tocsin.overlay.messages import (
     ClusterLoad,
@@ -78,7 +79,7 @@ def edge(subscribers: int = 4) -> Bench:
     fetch = bench.links[-1].message
     assert isinstance(fetch, Control)
     for held in bench.core.subscriptions.all if isinstance(bench.core, Edge) else []:
-        bench.hear("h", Control({"to": "e"}, "h", Found(held.fetch, "h", 1, 0, [])))
+        bench.hear("h", Control({"to": "e"}, "h", Found(held.fetch, "h", "h.1", {}, 1, 0, 0, [])))
     bench.tell(events.Gauged(0.03, 1_000_000.0))
     return bench
 
@@ -183,7 +184,61 @@ def test_sampling_ends_after_its_time_and_a_session_without_a_choice_ends() -> N
     for session in range(4):
         bench.tell(events.ClientLost(session))
     bench.wait(1.5)
-    assert bench.bodies(SessionEnd) == [SessionEnd(id)]
+    assert bench.bodies(SessionEnd) == [SessionEnd(id, vain=True)]
+
+
+def test_who_leaves_a_crowded_edge_waits_for_its_queues_only_for_a_while() -> None:
+    bench, id = offloading()
+    bench.tell(events.Gauged(0.03, 1_000_000.0, input_seconds=300.0))
+    publish(bench, 50, 3.0)
+    bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
+    settled = {each.message for each in bench.clients if isinstance(each.message, Settle)}
+    assert settled == {Settle(id, OverlayLimits().leaving_seconds)}
+
+
+def test_who_is_about_to_leave_is_not_sent_away_again() -> None:
+    bench, id = offloading()
+    publish(bench, 50, 3.0)
+    going = [each.session for each in bench.clients if isinstance(each.message, Move)]
+    bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
+    # Those who have been told to settle are still here when an overload brings the next session.
+    bench.tell(events.Gauged(0.03, 1_000_000.0, cpu=1.0))
+    bench.hear("h", local("g"))
+    bench.wait(5.0)
+    request = bench.bodies(SessionRequest)[-1]
+    assert isinstance(request, SessionRequest)
+    assert request.id != id
+    bench.hear("h", Control({"to": "e"}, "g", SessionAccept(request.id, BrokerLoad(0.0, 0.001, 0.0, 1e6, 0), [])))
+    publish(bench, 50, 0.5)
+    again = [each.session for each in bench.clients if isinstance(each.message, Move) and each.message.edge == "g"]
+    assert not set(again) & set(going)
+
+
+def test_an_edge_asks_in_vain_only_once_and_both_count_as_balanced() -> None:
+    bench = edge(1)
+    bench.tell(events.ClientLost(0))
+    for _ in range(20):
+        bench.hear("h", local("f"))
+        bench.wait(5.0)
+        for request in bench.bodies(SessionRequest):
+            assert isinstance(request, SessionRequest)
+            accept = SessionAccept(request.id, BrokerLoad(0.0, 0.001, 0.0, 1e6, 0), [])
+            bench.hear("h", Control({"to": "e"}, "f", accept))
+    assert len(bench.bodies(SessionRequest)) == 1
+    assert SessionEnd("e.1-1", vain=True) in bench.bodies(SessionEnd)
+    said = bench.bodies(LocalLoad)[-1]
+    assert isinstance(said, LocalLoad)
+    assert said.balanced == ["f"]
+
+
+def test_an_edge_to_which_nobody_comes_counts_as_balanced_with_who_has_more() -> None:
+    bench = accepting()
+    bench.hear("h", local("f", Metrics(0.0, 0.3, 0.03)))
+    bench.hear("h", Control({"to": "e"}, "f", SessionEnd("x", vain=True)))
+    bench.wait(6.0)
+    said = bench.bodies(LocalLoad)[-1]
+    assert isinstance(said, LocalLoad)
+    assert said.balanced == ["f"]
 
 
 def test_an_answer_that_comes_too_late_is_answered_with_an_end() -> None:
@@ -215,8 +270,8 @@ def test_an_acceptor_says_done_when_everybody_is_served() -> None:
         held = bench.core.subscriptions.get(f"m{number}") if isinstance(bench.core, Edge) else None
         assert held
         assert not bench.bodies(SessionDone)
-        bench.hear("h", Control({"to": "e"}, "h", Found(held.fetch, "h", 1, 0, [])))
-        assert bench.clients[-1] == SendClient(number, Began("h", 0))
+        bench.hear("h", Control({"to": "e"}, "h", Found(held.fetch, "h", "h.1", {}, 1, 0, 0, [])))
+        assert bench.clients[-1] == SendClient(number, Began("h", 0, "h.1"))
     assert bench.bodies(SessionDone) == [SessionDone("x")]
 
 
@@ -288,8 +343,10 @@ def test_a_cluster_with_more_than_another_asks_it_for_a_session() -> None:
 WEAK, STRONG = Power(0.002, 20_000.0), Power(0.001, 40_000.0)
 
 
-def loaded(parents: dict[str, str | None], edges: dict[str, str], powers: dict[str, Power]) -> OverlaySystem:
-    """Everybody comes to the first edge, and much is published."""
+def loaded(
+    parents: dict[str, str | None], edges: dict[str, str], powers: dict[str, Power], seconds: float
+) -> OverlaySystem:
+    """Everybody comes to the first edge, and much is published for so long."""
     system = OverlaySystem(parents, edges, powers=powers)
     system.start_publisher("p", next(iter(parents)))
     first = next(iter(edges))
@@ -297,15 +354,16 @@ def loaded(parents: dict[str, str | None], edges: dict[str, str], powers: dict[s
         system.subscribe(f"s{number}", f"n >= {number / 3}", [first])
 
     def publish(number: int) -> None:
-        system.publish("p", n=number % 10)
-        system.clock.after(0.1, publish, number + 1)
+        if number < 10 * seconds:
+            system.publish("p", n=number % 10)
+            system.clock.after(0.1, publish, number + 1)
 
     publish(0)
     return system
 
 
 def test_edges_of_a_cluster_come_to_balance() -> None:
-    system = loaded({"h": None}, {"a": "h", "b": "h"}, {"a": WEAK, "b": STRONG})
+    system = loaded({"h": None}, {"a": "h", "b": "h"}, {"a": WEAK, "b": STRONG}, 510.0)
     system.advance(400.0)
     loads = [edge.core.surroundings.load() for edge in system.edges.values()]
     one, two = [load.metrics for load in loads if load]
@@ -319,7 +377,7 @@ def test_edges_of_a_cluster_come_to_balance() -> None:
 
 def test_clusters_come_closer_to_balance_and_forget_each_other() -> None:
     edges = {"a": "h1", "b": "h1", "c": "h2", "d": "h2"}
-    system = loaded({"h1": None, "h2": "h1"}, edges, dict.fromkeys(edges, WEAK))
+    system = loaded({"h1": None, "h2": "h1"}, edges, dict.fromkeys(edges, WEAK), 1090.0)
     system.advance(900.0)
     assert all(len(edge.core.subscriptions) for edge in system.edges.values())
     for edge in system.edges.values():
@@ -327,3 +385,56 @@ def test_clusters_come_closer_to_balance_and_forget_each_other() -> None:
     system.advance(200.0)
     assert all(edge.core.surroundings.joined == [] for edge in system.edges.values())
     assert all(head.core.alliance.other is None for head in system.heads.values())
+
+
+def test_one_connection_holds_one_subscription_and_leaves_nothing_behind() -> None:
+    bench = edge(1)
+    assert isinstance(bench.core, Edge)
+    for name in ("ann", "bob", "ann", "cy"):
+        bench.tell(events.ClientSaid(7, Subscribe(name, f"n > {len(bench.links)}")))
+        assert len(bench.core.subscriptions.by_filter) == 2
+    bench.tell(events.ClientLost(7))
+    assert list(bench.core.subscriptions.by_filter.values()) == [["s0"]]
+    assert bench.core.subscriptions.get("ann") is None
+
+
+def test_a_filter_that_cannot_be_read_ends_what_its_connection_had() -> None:
+    bench = edge(1)
+    assert isinstance(bench.core, Edge)
+    bench.tell(events.ClientSaid(7, Subscribe("ann", "n > 1")))
+    bench.tell(events.ClientSaid(7, Subscribe("ann", "n >")))
+    assert list(bench.core.subscriptions.by_filter.values()) == [["s0"]]
+
+
+def test_a_subscriber_that_lies_about_how_many_migrate_keeps_nobody_busy_for_ever() -> None:
+    bench = edge(1)
+    assert isinstance(bench.core, Edge)
+    bench.hear("h", Control({"to": "e"}, "f", SessionRequest("s")))
+    assert bench.core.surroundings.state() is Availability.BUSY
+    bench.tell(events.ClientSaid(7, Subscribe("liar", "n > 1", session="s", migrating=10**15)))
+    bench.wait(3600.0)
+    assert bench.core.surroundings.state() is not Availability.BUSY
+
+
+def test_a_connection_that_introduces_itself_again_and_again_is_one_publisher() -> None:
+    bench = Bench(Head("h", "h.1"))
+    for name in ("p", "q", "p"):
+        bench.tell(events.ClientSaid(1, Introduce(name)))
+    bench.tell(events.ClientSaid(1, Publish(1, {"n": 1.0})))
+    bench.tell(events.LogStored(1))
+    assert [each.message for each in bench.clients[-1:]] == [Stored(1)]
+    bench.tell(events.ClientSaid(2, Introduce("q")))
+    bench.tell(events.ClientLost(1))
+    bench.tell(events.ClientSaid(2, Publish(1, {"n": 1.0})))
+    bench.tell(events.LogStored(2))
+    assert (bench.clients[-1].session, bench.clients[-1].message) == (2, Stored(1))
+
+
+def test_nobody_uses_up_the_numbers_of_a_publisher() -> None:
+    bench = Bench(Head("h", "h.1"))
+    bench.tell(events.ClientSaid(1, Introduce("p")))
+    bench.tell(events.ClientSaid(1, Publish(2**61, {"n": 1.0})))
+    (refused,) = [each.message for each in bench.clients if isinstance(each.message, Refused)]
+    assert "left out" in refused.message
+    bench.tell(events.ClientSaid(1, Introduce("p")))
+    assert bench.clients[-1].message == Known(0, "h.1")

@@ -54,7 +54,7 @@ def totals(record: SimulationRecord, column: str) -> list[float]:
     return [float(each) * INTERVAL for each in record.series(column).sum(axis=0)]
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize("seed", [pytest.param(4, marks=pytest.mark.slow), 5])
 def test_counting_gives_the_totals_of_sending(seed: int) -> None:
     counted, sent = (played(level, STILL, seed=seed) for level in LEVELS)
     assert counted.deliveries == sent.deliveries
@@ -72,6 +72,7 @@ def test_what_the_cache_has_lost_is_brought_again(cache_bytes: int) -> None:
     assert totals(counted, "brought") == pytest.approx(totals(sent, "brought"), rel=0.03)
 
 
+@pytest.mark.slow
 def test_whoever_was_moved_while_away_is_given_it_by_the_broker_it_returns_to() -> None:
     counted, sent = (played(level, EAGER) for level in LEVELS)
     assert counted.moves == sent.moves > 0
@@ -82,6 +83,7 @@ def test_whoever_was_moved_while_away_is_given_it_by_the_broker_it_returns_to() 
         assert totals(counted, column) == pytest.approx(totals(sent, column), rel=0.01)
 
 
+@pytest.mark.slow
 def test_whoever_moves_again_and_again_without_being_away_is_given_nothing_twice() -> None:
     scenario, often = (
         city(CityScenario(subscribers=40, seconds=900), 1),

@@ -1,4 +1,4 @@
-"""The checker checked: small faults put into the cores must be found by a few dozen schedules."""
+"""The checker checked: small faults put into the cores must be found by a few dozen schedules, or by the right one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,20 @@ from typing import Any
 
 import pytest
 
-from tocsin.broker import accounting, attachments, cache, catchup, delivery, demand, migration, reports, sessions
-from tocsin.client.core import inbox
+from tocsin.broker import (
+    accounting,
+    attachments,
+    cache,
+    catchup,
+    delivery,
+    demand,
+    holdings,
+    migration,
+    reports,
+    sessions,
+)
+from tocsin.broker import subscriptions as requests
+from tocsin.client.core import connector, inbox
 from tocsin.client.core import subscriptions as wanted
 from tocsin.coordinator import assignments, moves, outbox, placement, reconciliation, repair, workload
 from tocsin.coordinator.store.records import DropAssignment, DropHeld
@@ -113,6 +125,17 @@ def is_silent_when_refused(self: control.ControlCore, event: Any) -> list[Any]:
     return [] if isinstance(event, RequestFailed) else _handle(self, event)
 
 
+def makes_it_for_nobody(self: requests.SubscriptionRequests, session: Any, stay: Any, *rest: Any) -> None:
+    closed, session.closed = session.closed, session.closed and stay.session is None
+    _attached(self, session, stay, *rest)
+    session.closed = closed
+
+
+def knows_no_number_of_before(self: holdings.Stay) -> set[int]:
+    return set(self.subscriptions)
+
+
+_attached = requests.SubscriptionRequests._attached
 _handle, _begin, _results = control.ControlCore.handle, control.ControlCore._begin, control.ControlCore._results
 _hand = catchup.Catchup._hand
 _flush, _after, _advance = outbox.TransactionalOutbox.flush, cache.ResultCache.after, assignments.Assignments.advance
@@ -152,8 +175,34 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "what waits too long for a broker is not told": (pending.Pending, "_fold", nothing),
 }
 
+FOUND: dict[str, tuple[Any, str, Any, int]] = {
+    "a late login of one's own is taken for another program's": (connector.Connector, "_excuses", nothing, 131),
+    "what was asked for on a connection that is gone is made": (
+        requests.SubscriptionRequests,
+        "_attached",
+        makes_it_for_nobody,
+        1095,
+    ),
+    "what had another number and has ended comes back by what the coordinator said before": (
+        holdings.Stay,
+        "numbers",
+        property(knows_no_number_of_before),
+        1070,
+    ),
+}
+"""Faults that were there once, each with a schedule that finds it."""
 
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*MUTANTS[name])
     assert any(run_schedule(seed).wrong for seed in (*RARE, *range(SEEDS))), f"{SEEDS} schedules hold although {name}"
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_wrong_once_is_caught_by_its_schedule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    *fault, seed = FOUND[name]
+    assert run_schedule(seed).wrong == []
+    monkeypatch.setattr(*fault)
+    assert run_schedule(seed).wrong, f"schedule {seed} holds although {name}: look for another that does not"

@@ -6,9 +6,12 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
+from tests.pages import ROOT, blocks
 from tests.simulate.test_scenario_commands import simulate
 
-PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
+PAGE = ROOT / "docs" / "simulator.md"
 
 
 def test_the_fluid_example_has_the_numbers_of_the_command() -> None:
@@ -19,3 +22,12 @@ def test_the_fluid_example_has_the_numbers_of_the_command() -> None:
     assert row[1] == f"{figures['moves']:,}"
     assert f"cov is {row[2]}" in figures["decisions"][0]["reason"]
     assert row[3] == f"{figures['last_cov']:.3f}"
+
+
+@pytest.mark.slow
+def test_the_city_comes_out_as_it_is_shown(tmp_path: Path) -> None:
+    simulate("scenario", "city", "--out", tmp_path / "city.json")
+    told = simulate("run", tmp_path / "city.json").stdout
+    (sample,) = (block for block in blocks(PAGE, "") if "nearest+migrate+shuffle" in block)
+    lines = [re.sub(r" events, .*", " events", line).strip("│┃ ") for line in sample.splitlines() if line != "…"]
+    assert [line for line in lines[1:] if line not in told] == []

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from tocsin.testing.serving import serving
-from tocsin.web import client
+from tocsin.web import CONTENT, client
 
 FLAGS: Final = [
     "--headless",
@@ -88,6 +88,8 @@ class Browser:
         kind, body = "text/html", self._page
         if head.startswith("get /tocsin.js"):
             kind, body = "text/javascript", client()
+        elif head.startswith("get /tocsin-content.js"):
+            kind, body = "text/javascript", client(CONTENT)
         elif head.startswith("post /report"):
             length = int(head.partition("content-length:")[2].split("\r\n")[0])
             self._reports.put_nowait(json.loads(await reader.readexactly(length)))

@@ -9,6 +9,7 @@ import pytest
 
 from tests.web.conftest import Open
 from tocsin.broker.events import BatchFailed
+from tocsin.model.terms import Terms
 from tocsin.testing.sandbox import Sandbox
 from tocsin.testing.wires import NOWHERE
 
@@ -167,6 +168,26 @@ async def test_two_readers_of_the_same_and_the_last_to_close_unsubscribes(sandbo
         assert await browser.report() == "again"
         sandbox.execute("Fires")
         assert await browser.report() == [[], [3]]
+
+
+@pytest.mark.parametrize("whole", ["{v: 1}", "{v: 1, me: 'ann'}"])
+async def test_what_one_reader_wants_live_another_gets_with_all_that_was_missed(
+    sandbox: Sandbox, browse: Open, whole: str
+) -> None:
+    sandbox.data.terms["Fires"] = Terms(bound=("me",))
+    script = f"""
+        const me = await tocsin.connect(url, {{token, rules}});
+        const one = await me.subscribe("Fires", {whole});
+        const two = await me.subscribe("fires", {{v: 1}}, {{live: true}});
+        await me.subscribe("Floods");
+        await report("ready");
+        await report([executions(await taken(one, 3)), executions(await taken(two, 3))]);
+    """
+    async with browse(script, url=sandbox.url, token=await sandbox.register("ann")) as browser:
+        assert await browser.report() == "ready"
+        sandbox.cut()
+        sandbox.execute("Fires", 3)
+        assert await browser.report() == [[1, 2, 3], [1, 2, 3]]
 
 
 async def test_records_are_published_and_sent_again_where_that_helps(sandbox: Sandbox, browse: Open) -> None:

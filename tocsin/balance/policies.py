@@ -37,15 +37,15 @@ SHORT = {"nr": "nearest", "rr": "round-robin", "rnd": "random", "ll": "least-loa
 
 def planner(name: str, **settings: Any) -> Planner:
     """A planner by its name, with its fields set as given."""
-    return cast(Planner, _made("planner", PLANNERS, name, settings))
+    return cast(Planner, _make("planner", PLANNERS, name, settings))
 
 
 def placement(name: str, **settings: Any) -> Placement:
     """A new placement by its name or the paper's short one, with its fields set as given."""
-    return cast(Placement, _made("placement", PLACEMENTS, SHORT.get(name, name), settings))
+    return cast(Placement, _make("placement", PLACEMENTS, SHORT.get(name, name), settings))
 
 
-def _made(kind: str, known: dict[str, str], name: str, settings: dict[str, Any]) -> object:
+def _make(kind: str, known: dict[str, str], name: str, settings: dict[str, Any]) -> object:
     if name not in known:
         raise InvalidError(f"there is no {kind} {name!r}; there are {', '.join(known)}")
     module, _, attribute = known[name].partition(":")

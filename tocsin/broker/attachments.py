@@ -110,7 +110,7 @@ class Attachments:
         data cluster is told.
         """
         try:
-            held = self._held(channel, parameters, asker)
+            held = self._find_held(channel, parameters, asker)
         except ForbiddenError as error:
             then(control.Error(error.code, str(error)))
             return
@@ -224,7 +224,7 @@ class Attachments:
         soonest = min(self._deadlines.soonest, self._lingering.soonest, self._strangers.soonest)
         return min(soonest, *(at for at, _, _ in self._retries)) if self._retries else soonest
 
-    def _held(
+    def _find_held(
         self, channel: str, parameters: list[dict[str, Any]], asker: Asker | None
     ) -> list[BackendSubscription | None]:
         """The BE subscriptions for these parameters, as far as they are held; ForbiddenError when it is known who may

@@ -50,9 +50,10 @@ class Catchup:
         backend = subscription.backend
         ready = session and not session.slow and not subscription.doubt
         if session and ready and subscription not in backend.current and subscription not in backend.ahead:
-            self._demand.resume(backend)
+            if backend.idle:
+                self._demand.resume(backend)
             self._advance(subscription, session)
-            if self._ready(subscription):
+            if subscription in backend.channel.behind and self._ready(subscription):
                 self._pull(backend.channel)
 
     def stop(self, subscription: FrontendSubscription) -> None:
@@ -96,13 +97,14 @@ class Catchup:
         """As far as is possible without asking."""
         backend = subscription.backend
         channel = backend.channel
-        channel.behind[subscription] = None
         if subscription.sent < backend.level:
             found = self._cache.after(backend.be, subscription.sent)
             if found is not None:
                 self._give(subscription, session, found, backend.level)
-        if subscription.sent >= backend.horizon:
-            del channel.behind[subscription]
+        if subscription.sent < backend.horizon:
+            channel.behind[subscription] = None
+        else:
+            channel.behind.pop(subscription, None)
             # What is pulled next begins after the channel's level; one that has had more is not given it again.
             ahead = subscription.sent > channel.level
             (backend.ahead if ahead else backend.current)[subscription] = session

@@ -93,7 +93,7 @@ class BrokerCore:
         self._delivery = Delivery(
             h, o, d, self._cache, self._catchup, self._traffic, limits, self._demand, self._attachments.reattach
         )
-        self._requests = SubscriptionRequests(h, o, c, self._attachments, self._corrections, self._catchup, limits)
+        self._requests = SubscriptionRequests(o, c, self._attachments, self._corrections, self._catchup, limits)
         self._sessions = Sessions(
             name, h, o, c, self._attachments, self._catchup, self._reports, self._demand, verify, limits
         )

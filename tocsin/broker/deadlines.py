@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -15,7 +16,8 @@ class Deadlines(Generic[K]):
 
     def __init__(self, delay: float) -> None:
         self._delay = delay
-        self._at: dict[K, float] = {}
+        # Of a dict the first is slow to find after many that were taken out.
+        self._at: OrderedDict[K, float] = OrderedDict()
         self.soonest = inf
 
     def set(self, now: float, key: K) -> None:

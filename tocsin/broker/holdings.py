@@ -18,6 +18,8 @@ from tocsin.model.histories import Cursor, Era, incarnation
 from tocsin.model.subscriber import Held
 from tocsin.model.terms import Asker, Terms
 
+_spell = msgspec.json.Encoder(order="deterministic").encode
+
 
 class Bearer(Asker, frozen=True):
     """Who has logged in, by a token: its id, the id of its key, its series, how long it is still good, and of which
@@ -72,7 +74,7 @@ class HeldChannel:
 
     def cursor(self, execution: int) -> Cursor:
         """An execution of the present incarnation, as others are told of it."""
-        return Cursor(execution, self.incarnation)
+        return Cursor(execution, incarnation(self.history))
 
 
 @dataclass(slots=True, eq=False)
@@ -190,6 +192,11 @@ class Stay:
     registration: int = 0
     expected: float = 0.0
 
+    @property
+    def numbers(self) -> set[int]:
+        """Those of its subscriptions, also those they had before."""
+        return {*self.subscriptions, *(was for was, now in self.renumbered.items() if now in self.subscriptions)}
+
     def renumber(self, was: int, be: int) -> None:
         """A subscription has another number: perhaps one that it, or another, had before."""
         known = {number: be if now == was else now for number, now in self.renumbered.items()}
@@ -255,4 +262,4 @@ class Holdings:
 
 def key(channel: str, parameters: dict[str, Any]) -> bytes:
     """The same for the same words; the data cluster may know more ways to say the same."""
-    return msgspec.json.encode((channel, parameters), order="deterministic")
+    return _spell((channel, parameters))

@@ -32,9 +32,9 @@ from tocsin.model.subscriber import Code, Cursors, Held
 class Preparation:
     """A Prepare under way, with the BE subscriptions claimed so far.
 
-    ``before`` is what was held when it came, and ``changing`` what was being made, given up or confirmed once more:
-    what becomes of these here meanwhile, it does not know of. ``missing`` answers are yet to come. What has ``ended``
-    is not to be had any more.
+    ``before`` are the numbers of what was held when it came, and ``changing`` is what was being made, given up or
+    confirmed once more: what becomes of these here meanwhile, it does not know of. ``missing`` answers are yet to come.
+    What has ``ended`` is not to be had any more.
     """
 
     prepare: Prepare
@@ -103,7 +103,7 @@ class Migration:
         if here:
             here.told = {held.subscription: Cursor(held.cursor, held.incarnation) for held in wanted}
         asked = [part for held in channels.values() for part in parts(held, _weight)]
-        before, changing = (set(here.subscriptions), self._requests.changing(here)) if here else (set(), set())
+        before, changing = (here.numbers, self._requests.changing(here)) if here else (set(), set())
         preparation = self._preparing[prepare.subscriber] = Preparation(prepare, len(asked), before, changing)
         for part in asked:
             self._attach(preparation, part)

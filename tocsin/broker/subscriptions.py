@@ -14,7 +14,7 @@ from tocsin.broker.attachments import Attachments, ClaimedBackends
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.corrections import Corrections
 from tocsin.broker.deadlines import Deadlines
-from tocsin.broker.holdings import BackendSubscription, FrontendSubscription, Holdings, Session, Stay, key
+from tocsin.broker.holdings import BackendSubscription, FrontendSubscription, Session, Stay, key
 from tocsin.broker.limits import BrokerLimits
 from tocsin.broker.outbox import CoordinatorMessages, Outbox
 from tocsin.broker.renewals import GONE, is_gone, is_outdated
@@ -45,12 +45,12 @@ class SubscriptionRequests:
     What can go wrong: too many subscriptions (``too-many``), the data cluster refuses (its code), data cluster or
     coordinator do not answer in time (``unavailable``: what the coordinator was told already is still done when it
     answers, so that both always know the same; asking again does no harm), unsubscribing from what is not held
-    (``not-found``), the stay ends (the connection is closed), the channel is dropped meanwhile (``gone``).
+    (``not-found``), the stay ends (the connection is closed), the connection is gone before what it asked for is
+    attached (it is not made: nobody would know of it), the channel is dropped meanwhile (``gone``).
     """
 
     def __init__(
         self,
-        holdings: Holdings,
         outbox: Outbox,
         coordinator: CoordinatorMessages,
         attachments: Attachments,
@@ -58,8 +58,7 @@ class SubscriptionRequests:
         catchup: Catchup,
         limits: BrokerLimits,
     ) -> None:
-        self._holdings, self._outbox, self._coordinator = holdings, outbox, coordinator
-        self._corrections = corrections
+        self._outbox, self._coordinator, self._corrections = outbox, coordinator, corrections
         self._attachments, self._catchup, self._limits = attachments, catchup, limits
         self._changes: dict[int, PendingChange] = {}
         self._deadlines: Deadlines[int] = Deadlines(limits.request_seconds)
@@ -158,6 +157,11 @@ class SubscriptionRequests:
         self, session: Session, stay: Stay, request: subscriber.Subscribe, outcome: ClaimedBackends | control.Error
     ) -> None:
         self._no_longer_asked(stay, key(request.channel, request.parameters))
+        if session.closed:
+            # Whoever is still there asks again, perhaps for another channel of that name by now.
+            for backend in outcome.backends if isinstance(outcome, ClaimedBackends) else ():
+                self._attachments.release(backend)
+            return
         if isinstance(outcome, control.Error):
             waiting = _missing(stay, request) if outcome.code == "not-found" else None
             if waiting:
@@ -174,13 +178,10 @@ class SubscriptionRequests:
             self._attachments.release(backend)
             return
         held = stay.subscriptions.get(backend.be)
-        if self._holdings.stays.get(stay.subscriber) is not stay:
-            self._attachments.release(backend)
-        else:
-            cursor = held.cursor if held else self._first(session, stay, backend, outcome.execution)
-            name, parameters = backend.channel.name, backend.parameters
-            wanted = Held(backend.be, name, parameters, cursor.execution, request.live, cursor.incarnation)
-            self._keep(PendingChange(stay, backend, wanted, False, [(session, request.id)]))
+        cursor = held.cursor if held else self._first(session, stay, backend, outcome.execution)
+        name, parameters = backend.channel.name, backend.parameters
+        wanted = Held(backend.be, name, parameters, cursor.execution, request.live, cursor.incarnation)
+        self._keep(PendingChange(stay, backend, wanted, False, [(session, request.id)]))
 
     def _first(self, session: Session, stay: Stay, backend: BackendSubscription, execution: int) -> Cursor:
         """Where a new subscription begins: the same however often it is asked for before it is stored."""

@@ -51,3 +51,10 @@ def invocation(context: typer.Context) -> Invocation:
     found = context.find_object(Invocation)
     assert found is not None
     return found
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether this is somebody's Ctrl-C. Out of compiled code it comes as what has caused errors of Python's own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None

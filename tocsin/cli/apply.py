@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
 from tocsin.cli.connection import RefusedStatementError, RemoteError, RemoteServer, ServerOption, TokenOption, connect
+from tocsin.cli.pointing import point
 from tocsin.cli.show import STATEMENT, rows
 from tocsin.errors import InvalidError, NotFoundError, StatementError
 
@@ -57,7 +58,7 @@ def apply(
     finally:
         _print(outcomes, "what would happen" if dry_run else "what happened")
     if refused:
-        messages.print(_point(refused, text, str(file)), soft_wrap=True)
+        messages.print(point(refused, text, str(file)), soft_wrap=True)
         messages.print(_left_at(outcomes), soft_wrap=True)
         raise typer.Exit(1)
     if any(outcome.action == "changed" for outcome in outcomes):
@@ -170,17 +171,3 @@ def _print(outcomes: list[StatementOutcome], heading: str) -> None:
             output.print(Text(f"\n{outcome.statement}", style="bold"), rows(outcome.rows), sep="\n")
         if len(outcome.rows) == 1 and STATEMENT in outcome.rows[0]:
             output.print(Text(outcome.rows[0][STATEMENT]), soft_wrap=True)
-
-
-def _point(error: StatementError, text: str, file: str) -> Text:
-    """``file:line:column: reason``, and below it the line with a caret at the column."""
-    if not error.line:
-        return Text.assemble((f"{file}: ", "bold"), error.reason)
-    head = Text.assemble((f"{file}:{error.line}:{error.column}: ", "bold"), error.reason)
-    lines = text.split("\n")
-    if error.line > len(lines):
-        return head
-    line = lines[error.line - 1].rstrip("\r")
-    # Tabs are kept before the caret, so that it stands under its column however wide they are shown.
-    indent = "".join("\t" if character == "\t" else " " for character in line[: error.column - 1])
-    return Text.assemble(head, "\n  ", line, "\n  ", indent, ("^", "bold red"))

@@ -85,12 +85,12 @@ def off(context: typer.Context, coordinator: CoordinatorOption = None, token: To
 
 
 def _show(answer: bytes, json: bool, *, carried_out: bool) -> None:
-    from tocsin.cli.proposal import shown
+    from tocsin.cli.proposal import render
 
     if json:
         typer.echo(answer.decode())
         return
-    for part in shown(answer, carried_out=carried_out):
+    for part in render(answer, carried_out=carried_out):
         output.print(part)
 
 

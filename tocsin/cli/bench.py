@@ -24,7 +24,9 @@ def data(
     context: typer.Context,
     part: Annotated[
         list[str] | None,
-        typer.Option("--part", help="Only this part: ingestion, latency, executions or near; may be repeated"),
+        typer.Option(
+            "--part", help="Only this part: ingestion, latency, arrival, executions, near or nodes; may be repeated"
+        ),
     ] = None,
     sizes: Annotated[str, typer.Option(help="Numbers of subscriptions, smallest first")] = "10000,100000,1000000",
     seconds: Annotated[float, typer.Option(help="How long to publish in each measurement", min=5)] = 30,

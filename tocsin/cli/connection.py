@@ -74,16 +74,13 @@ class RemoteServer(AbstractContextManager["RemoteServer"]):
         tell: Tell = tell,
         soon: float = SOON_SECONDS,
     ) -> None:
-        import httpx
+        from tocsin.client.operator import ServerCalls
 
-        from tocsin.trust import trust
-
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url, self.ca = url, ca
         self._reasons, self._soon, self._doing = Reasons(tell), soon, ""
-        verify = trust(ca) if url.startswith("https:") else True
-        self._client = httpx.Client(
-            base_url=url, headers=headers, timeout=ANSWER_SECONDS, transport=transport, verify=verify
+        hint = f"is '{self.program}' running there? {self.option} names another"
+        self._calls = ServerCalls(
+            url, token, seconds=ANSWER_SECONDS, ca=ca, hint=hint, proxied=True, transport=transport
         )
 
     def __enter__(self) -> Self:
@@ -92,7 +89,7 @@ class RemoteServer(AbstractContextManager["RemoteServer"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._client.close()
+        self._calls.close()
 
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
@@ -127,11 +124,9 @@ class RemoteServer(AbstractContextManager["RemoteServer"]):
 
     def _why(self) -> str:
         """Why there is no answer yet, as far as the server says."""
-        import httpx
-
         try:
-            health = self._client.get("/health", timeout=_HEALTH_SECONDS).content
-        except httpx.HTTPError:
+            health = self._calls.request("GET", "/health", timeout=_HEALTH_SECONDS).content
+        except UnavailableError:
             return f"{self.url} does not answer yet; it is waited for up to {ANSWER_SECONDS:g} s"
         if b'"starting"' in health:
             return f"{self.url} {self.starting}; it is waited for up to {ANSWER_SECONDS:g} s"
@@ -143,18 +138,8 @@ class RemoteServer(AbstractContextManager["RemoteServer"]):
         raise _error(response, self.tokens)
 
     def _call(self, method: str, path: str, **options: Any) -> httpx.Response:
-        import httpx
-
-        try:
-            with telling(self._why, self._reasons, self._soon):
-                return self._client.request(method, path, **options)
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise UnavailableError(f"{self.url} is not a URL: {error}") from None
-        except httpx.HTTPError as error:
-            raise UnavailableError(
-                f"no answer from {self.url} ({str(error) or type(error).__name__}); "
-                f"is '{self.program}' running there? {self.option} names another"
-            ) from error
+        with telling(self._why, self._reasons, self._soon):
+            return self._calls.request(method, path, **options)
 
 
 class RemoteCoordinator(RemoteServer):
@@ -180,6 +165,11 @@ def connect_coordinator(settings: Settings, url: str | None, token: str | None) 
     return RemoteCoordinator(
         url or default or _read_address(RemoteCoordinator, its.directory), token, ca=settings.tls.ca
     )
+
+
+def is_overlay(url: str) -> bool:
+    """Whether this is how the brokers of a content-based overlay are named."""
+    return url.startswith(("ws://", "wss://"))
 
 
 def local_url(host: str, port: int, scheme: str = "http") -> str:
@@ -218,11 +208,11 @@ def _error(response: httpx.Response, tokens: str) -> TocsinError:
     if problem.code == BusyError.code:
         return BusyError(problem.message, retry_after=problem.retry_after or 1.0)
     if problem.code == UnauthorizedError.code:
-        problem = msgspec.structs.replace(problem, message=_unauthorized(response, problem.message, tokens))
+        problem = msgspec.structs.replace(problem, message=_explain_unauthorized(response, problem.message, tokens))
     return RemoteError(problem, response.status_code)
 
 
-def _unauthorized(response: httpx.Response, message: str, tokens: str) -> str:
+def _explain_unauthorized(response: httpx.Response, message: str, tokens: str) -> str:
     """What to do about a token, in the words of the command line."""
     if "Authorization" in response.request.headers:
         return f"{message} (the token is that of --token or TOCSIN_TOKEN)"

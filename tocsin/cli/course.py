@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.balance.model.explain import rate
+from tocsin.balance.model.units import rate
 from tocsin.errors import InvalidError
 from tocsin.simulate.queueing import quantile
 from tocsin.simulate.record import RecordedDecision, Sample, SimulationRecord
@@ -71,7 +71,7 @@ def summary(record: SimulationRecord, queues: bool, seconds: float, peak_mib: fl
     )
 
 
-def shown(record: SimulationRecord, figures: Summary) -> Iterator[RenderableType]:
+def render(record: SimulationRecord, figures: Summary) -> Iterator[RenderableType]:
     """The same for people."""
     yield _table(record)
     yield Text(f"{record.scenario}, {record.policy}, seed {record.seed}: {record.moves:,} moves")

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -15,12 +15,8 @@ from tocsin.cli import invocation, output
 from tocsin.cli.up import flags
 from tocsin.errors import TocsinError
 
-if TYPE_CHECKING:
-    from tocsin.crowd.plan import CrowdPlan
-    from tocsin.local.network import LocalNetwork
-
 _WIDTH: Final = 120
-_INTERRUPTED: Final = 130
+INTERRUPTED: Final = 130
 
 
 def demo(
@@ -42,6 +38,13 @@ def demo(
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Keep data and logs there; else they are removed")
     ] = None,
+    hosts: Annotated[
+        bool,
+        typer.Option(
+            "--hosts",
+            help="Each part on a host of its own, on a Spark cluster, with Kafka and PostgreSQL if installed; as root",
+        ),
+    ] = False,
 ) -> None:
     """Watch the emergency application at work: a seeded city, and a network of brokers that balances itself.
 
@@ -52,19 +55,24 @@ def demo(
 
     from tocsin.apps.emergency.ground import ground
     from tocsin.crowd.plan import CrowdPlan
-    from tocsin.demo import network
-    from tocsin.local.network import COORDINATOR, DATA, occupy
+    from tocsin.demo.network import network
+    from tocsin.demo.performance import perform, perform_on_hosts
+    from tocsin.local.network import occupy, refuse_tls
 
     asked = invocation(context)
-    with _directory(keep) as directory, occupy(directory, "--keep"):
+    with kept_directory(keep) as directory, occupy(directory, "--keep"):
         # A file that cannot be read is found out before anything starts.
         land = ground(seed, None if trace else people, roads, trace)
-        net = network.network(asked.settings, directory.absolute(), brokers, flags(asked), land)
-        plan = CrowdPlan(net.url(COORDINATOR), net.url(DATA), people, seed, _name(trace), _name(roads))
+        plan = CrowdPlan("", "", people, seed, _name(trace), _name(roads))
         try:
-            asyncio.run(_run(net, plan, seconds))
+            if hosts:
+                refuse_tls(asked.settings)
+                perform_on_hosts(directory.absolute(), plan, brokers, flags(asked), land, seconds, wide_console())
+            else:
+                net = network(asked.settings, directory.absolute(), brokers, flags(asked), land)
+                asyncio.run(perform(net, plan, seconds, wide_console()))
         except asyncio.CancelledError:
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
     if keep:
         output.print(f"The data are kept in {keep}, with the logs in {keep / 'log'}.", soft_wrap=True)
 
@@ -74,7 +82,7 @@ def _name(path: Path | None) -> str | None:
 
 
 @contextmanager
-def _directory(keep: Path | None) -> Iterator[Path]:
+def kept_directory(keep: Path | None) -> Iterator[Path]:
     """A directory that is removed in the end, unless it is to be kept or something went wrong."""
     if keep:
         yield keep
@@ -90,35 +98,6 @@ def _directory(keep: Path | None) -> Iterator[Path]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-async def _run(net: LocalNetwork, plan: CrowdPlan, seconds: int | None) -> None:
-    from datetime import UTC, datetime
-
-    from tocsin.client.operator import Operator
-    from tocsin.crowd.crowd import crowd
-    from tocsin.demo.board import Board
-    from tocsin.demo.network import whereabouts
-    from tocsin.demo.play import Play, create
-    from tocsin.demo.screen import DemoScreen
-    from tocsin.local.network import TOKEN
-    from tocsin.local.running import Running
-    from tocsin.local.signals import until_told
-
-    screen = DemoScreen(_console(), Board(whereabouts(net)))
-    world = plan.world(datetime.now(UTC))
-    screen.introduce(len(world.subscribers), net.brokers)
-
-    with until_told() as ended:
-
-        async def perform() -> None:
-            async with Operator(plan.data, plan.coordinator, TOKEN) as operator:
-                await create(operator, world, screen)
-                play = Play(operator, screen, ended)
-                async with crowd(plan, len(world.subscribers), net.directory / "log", play.hear) as people:
-                    await play.run(people, seconds)
-
-        await Running(net, screen).run(ended, perform)
-
-
-def _console() -> Console:
+def wide_console() -> Console:
     """Standard output; where that is no terminal, wide enough for the tables."""
     return output if output.is_terminal else Console(highlight=False, width=_WIDTH)

@@ -20,7 +20,7 @@ def wait_empty(server: RemoteServer, broker: str) -> None:
     """Returns when nobody is on a broker any more, and says meanwhile how many are, and why they stay."""
     reasons = Reasons()
     with messages.status("") as line:
-        while left := _left(status := status_of(server), broker):
+        while left := _count_left(status := status_of(server), broker):
             line.update(f"{left:,} subscribers are still there")
             if _refuges(status, broker):
                 reasons.say(f"waiting for the subscribers of {broker} to move: {left:,} are still there", _UNTIL)
@@ -29,7 +29,7 @@ def wait_empty(server: RemoteServer, broker: str) -> None:
             time.sleep(_LOOK_SECONDS)
 
 
-def _left(status: NetworkStatus, broker: str) -> int:
+def _count_left(status: NetworkStatus, broker: str) -> int:
     return sum(each.subscribers for each in status.brokers if each.name == broker)
 
 

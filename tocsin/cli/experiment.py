@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from tocsin.cli import messages, output
+from tocsin.cli import is_interrupt, messages, output
 
 app = typer.Typer(help="Repeat the paper's experiments: tables, figures and a report of each.", no_args_is_help=True)
 
@@ -59,6 +59,12 @@ def latency(seed: Seed = 1, quick: Quick = False, policy: Policies = None, out: 
     _run("latency", out, seed=seed, quick=quick, policies=policy or [])
 
 
+@app.command()
+def slices(seed: Seed = 1, quick: Quick = False, out: Out = None) -> None:
+    """Processing nodes that share slices, simulated: 10 to 1,000 nodes, coarse and fine slices, elasticity."""
+    _run("slices", out, seed=seed, quick=quick)
+
+
 @app.command("testbed")
 def real_system(
     seed: Seed = 1,
@@ -92,6 +98,42 @@ def real_system(
     _run("testbed", out, seed=seed, seeds=seeds, quick=quick, speed=speed, **rest)
 
 
+QuoteFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--quotes",
+        metavar="FILE",
+        help="Stock quotes to publish (Parquet: symbol, open, high, low, close, volume, date) instead of seeded ones",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+
+
+@app.command("padres-local")
+def padres_local(seed: Seed = 1, quick: Quick = False, quotes: QuoteFile = None, out: Out = None) -> None:
+    """The content-based overlay: four unequal edges of a cluster, and 2,000 subscribers who all join the weakest."""
+    _run("padres-local", out, seed=seed, quick=quick, quotes=quotes)
+
+
+@app.command("padres-global")
+def padres_global(seed: Seed = 1, quick: Quick = False, quotes: QuoteFile = None, out: Out = None) -> None:
+    """The content-based overlay: four clusters in a chain, and 2,000 subscribers who all join an edge of the first."""
+    _run("padres-global", out, seed=seed, quick=quick, quotes=quotes)
+
+
+@app.command("padres-scale")
+def padres_scale(seed: Seed = 1, quick: Quick = False, quotes: QuoteFile = None, out: Out = None) -> None:
+    """The content-based overlay: how long deliveries take with more edges in a cluster, and with more clusters."""
+    _run("padres-scale", out, seed=seed, quick=quick, quotes=quotes)
+
+
+@app.command()
+def balancers(seed: Seed = 1, quick: Quick = False, quotes: QuoteFile = None, out: Out = None) -> None:
+    """The overlay's balancer and the coordinator's on the same subscribers, publications and unequal brokers."""
+    _run("balancers", out, seed=seed, quick=quick, quotes=quotes)
+
+
 def _run(name: str, out: Path | None, **settings: Any) -> None:
     """Runs an experiment and says where its report is; interrupted, how to go on."""
     from tocsin.experiment.catalog import study
@@ -105,7 +147,9 @@ def _run(name: str, out: Path | None, **settings: Any) -> None:
     try:
         chosen = study(name, **settings)
         outcome = conduct(chosen, path, command, ProgressBar(messages))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         messages.print(f"Stopped. What is done is in {path}; the same command with --out {path} goes on.")
         raise typer.Exit(130) from None
     if chosen.smaller:

@@ -10,9 +10,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from tocsin.cli import messages, output
+from tocsin.errors import InvalidError
 
 if TYPE_CHECKING:
-    from tocsin.simulate.faults.campaign import CampaignResult
+    from tocsin.simulate.faults.campaign import CampaignResult, Subject
     from tocsin.simulate.faults.schedule import ScheduleOutcome
 
 _SHOWN = 5
@@ -24,26 +25,30 @@ def faults(
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; else one per processor.")] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print everything that happens, step by step.")] = False,
     overlay: Annotated[bool, typer.Option("--overlay", help="Break the content-based overlay instead.")] = False,
+    slices: Annotated[bool, typer.Option("--slices", help="Break processing nodes that share slices instead.")] = False,
 ) -> None:
     """Break everything at random, heal it, and check that nothing was lost, twice, out of order or astray.
 
     A schedule is a small system of three brokers and five subscribers in which processes crash in the middle of what
     they do, connections break, networks part, people come, go and change their minds, and plans overlap. The same seed
     is the same schedule. The exit status is 0 only when every schedule holds. With --overlay it is a content-based
-    overlay of up to three clusters, in which subscribers are moved by sessions between brokers meanwhile.
+    overlay of up to three clusters, in which subscribers are moved by sessions between brokers meanwhile. With --slices
+    it is a head and up to four processing nodes, which process each record of a log once while slices move.
     """
-    from tocsin.simulate.faults.campaign import CampaignResult, run_overlay_schedule, run_schedule, run_schedules
+    from tocsin.simulate.faults.campaign import RUNS, CampaignResult, Subject, run_schedules
 
+    if overlay and slices:
+        raise InvalidError("give --overlay or --slices, not both")
+    subject = Subject.OVERLAY if overlay else Subject.SLICES if slices else Subject.BROKERS
     tally = CampaignResult()
     if trace:
         for seed in range(first, first + seeds):
-            run = run_overlay_schedule if overlay else run_schedule
-            _take(tally, run(seed, lambda line: output.print(Text(line), soft_wrap=True)), overlay)
+            _take(tally, RUNS[subject](seed, lambda line: output.print(Text(line), soft_wrap=True)), subject)
     else:
         with _progress() as progress:
             task = progress.add_task("schedules", total=seeds)
-            for each in run_schedules(first, seeds, jobs or os.cpu_count() or 1, overlay):
-                _take(tally, each, overlay)
+            for each in run_schedules(first, seeds, jobs or os.cpu_count() or 1, subject):
+                _take(tally, each, subject)
                 progress.advance(task)
     output.print(Text(_verdict(tally)), soft_wrap=True)
     if tally.failed:
@@ -55,7 +60,7 @@ def _progress() -> Progress:
     return Progress(*columns, console=messages)
 
 
-def _take(tally: CampaignResult, outcome: ScheduleOutcome, overlay: bool) -> None:
+def _take(tally: CampaignResult, outcome: ScheduleOutcome, subject: Subject) -> None:
     tally.add(outcome)
     if not outcome.wrong:
         return
@@ -63,7 +68,7 @@ def _take(tally: CampaignResult, outcome: ScheduleOutcome, overlay: bool) -> Non
         output.print(Text(f"seed {outcome.seed}: {sentence}"), soft_wrap=True)
     if len(outcome.wrong) > _SHOWN:
         output.print(Text(f"seed {outcome.seed}: … and {len(outcome.wrong) - _SHOWN} more"), soft_wrap=True)
-    option = "--overlay " if overlay else ""
+    option = "" if subject == "brokers" else f"--{subject} "
     replay = f"tocsin simulate faults {option}--first-seed {outcome.seed} --seeds 1 --trace"
     output.print(Text(f"replay it with: {replay}"), soft_wrap=True)
 

@@ -24,6 +24,7 @@ from tocsin.cli import (
     data,
     demo,
     experiment,
+    is_interrupt,
     messages,
     overlay,
     publish,
@@ -31,20 +32,25 @@ from tocsin.cli import (
     settings,
     show,
     simulate,
+    slices,
     subscribe,
     token,
     top,
     up,
+    worker,
 )
 from tocsin.errors import TocsinError
 
-# Which parts of Tocsin a command needs; those that are not here and need more than the client need all of it.
+# Which parts of Tocsin a command needs; those that are not here and need more than the command line need all of it.
 _EXTRAS = {
+    "apply": "data",
+    "publish": "data",
     "broker": "broker",
     "coordinator": "coordinator",
     "token": "coordinator",
     "data": "data",
-    "overlay": "broker",
+    "worker": "data",
+    "overlay": "overlay",
 }
 
 app = typer.Typer(
@@ -58,6 +64,7 @@ app.command("demo")(demo.demo)
 app.command("data")(data.data)
 app.command("coordinator")(coordinator.coordinator)
 app.command("broker")(broker.broker)
+app.command("worker")(worker.worker)
 app.command("apply")(apply.apply)
 app.command("publish")(publish.publish)
 app.command("subscribe")(subscribe.subscribe)
@@ -70,6 +77,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(simulate.app, name="simulate")
 app.add_typer(experiment.app, name="experiment")
 app.command("top")(top.top)
+app.add_typer(slices.app, name="slices")
 app.command("settings")(settings.show)
 
 
@@ -102,6 +110,9 @@ def main() -> None:
     try:
         app()
     except Exception as error:
+        if is_interrupt(error):
+            messages.print("Aborted!")
+            sys.exit(1)
         if os.environ.get("TOCSIN_DEBUG") == "1":
             raise
         messages.print(Text.assemble(("error: ", "bold red"), _sentence(error)), soft_wrap=True)

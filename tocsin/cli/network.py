@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.balance.model.explain import rate
+from tocsin.balance.model.units import rate
 from tocsin.cli.connection import RemoteServer
+from tocsin.client.operator import ServerCalls
 from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
-from tocsin.errors import UnavailableError
-from tocsin.trust import trust
+from tocsin.errors import TocsinError, UnavailableError
 
 _BROKER_SECONDS: Final = 1.0
 _AT_A_TIME: Final = 16
@@ -60,11 +59,10 @@ def status_of(server: RemoteServer) -> NetworkStatus:
 
 
 def _slow(broker: BrokerSummary, token: str | None, ca: str) -> SlowSubscribers | None:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        answer = httpx.get(status_url(broker.url), headers=headers, timeout=_BROKER_SECONDS, verify=trust(ca))
-        return msgspec.json.decode(answer.content, type=SlowSubscribers) if answer.is_success else None
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        with ServerCalls(status_url(broker.url), token, seconds=_BROKER_SECONDS, ca=ca, proxied=True) as calls:
+            return calls.ask(SlowSubscribers, "GET", "")
+    except (TocsinError, ValueError):
         return None
 
 

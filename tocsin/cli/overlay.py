@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tocsin import log
-from tocsin.cli import invocation, messages, output
+from tocsin.cli import invocation, messages, output, stocks
+from tocsin.cli.connection import CoordinatorOption, connect_coordinator
+from tocsin.errors import InvalidError
 from tocsin.settings.secrets import secrets
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from tocsin.overlay.server.channel import ChannelWanted
     from tocsin.overlay.server.status import OverlayFigures
     from tocsin.settings import Settings
 
@@ -22,20 +25,56 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("demo")(stocks.demo)
 
 
 @app.command("head")
-def head(context: typer.Context) -> None:
-    """Run a cluster-head until it is told to stop (Ctrl-C, SIGTERM). Publishers and edges connect to it."""
+def head(
+    context: typer.Context,
+    channel: Annotated[
+        str | None, typer.Option("--channel", metavar="NAME", help="Publish what this channel finds, row by row.")
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", metavar="NAME=VALUE", help="A parameter of the channel; may be repeated"),
+    ] = None,
+    coordinator: CoordinatorOption = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--channel-token",
+            envvar="TOCSIN_CHANNEL_TOKEN",
+            metavar="TOKEN",
+            help="A subscriber's, for the channel; else the head registers under its name",
+        ),
+    ] = None,
+) -> None:
+    """Run a cluster-head until it is told to stop (Ctrl-C, SIGTERM). Publishers and edges connect to it.
+
+    With --channel, it is told what a channel finds as any subscriber is, and each row becomes a publication.
+    """
     import asyncio
 
     import uvloop
 
     from tocsin.overlay.server.serve import run_head
 
-    settings = _configured(context)
+    settings = _configure(context)
+    if param and not channel:
+        raise InvalidError("--param is for a channel: --channel NAME")
+    wanted = _channel(settings, channel, param or [], coordinator, token) if channel else None
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run_head(settings.overlay, ca=settings.tls.ca, listening=_say("head")))
+        runner.run(run_head(settings.overlay, ca=settings.tls.ca, listening=_say("head"), channel=wanted))
+
+
+def _channel(
+    settings: Settings, channel: str, param: list[str], coordinator: str | None, token: str | None
+) -> ChannelWanted:
+    from tocsin.cli.subscribe import parameters
+    from tocsin.overlay.server.channel import ChannelWanted
+
+    with connect_coordinator(settings, coordinator, token) as server:
+        return ChannelWanted(channel, server.url, parameters(param), token or "")
 
 
 @app.command("edge")
@@ -47,7 +86,7 @@ def edge(context: typer.Context) -> None:
 
     from tocsin.overlay.server.serve import run_edge
 
-    settings = _configured(context)
+    settings = _configure(context)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run_edge(settings.overlay, ca=settings.tls.ca, listening=_say("edge")))
 
@@ -84,7 +123,7 @@ def top(
         messages.print(problem, style="red", soft_wrap=True)
 
 
-def _configured(context: typer.Context) -> Settings:
+def _configure(context: typer.Context) -> Settings:
     settings = invocation(context).settings
     log.configure(settings.log.level, settings.log.format, secrets=secrets(settings))
     return settings
@@ -106,5 +145,6 @@ def _table(brokers: list[OverlayFigures]) -> Table:
     for each in brokers:
         metrics = each.metrics
         loads = (f"{metrics.input:.3f}", f"{metrics.output:.3f}", f"{metrics.delay * 1e3:.3f} ms") if metrics else "---"
-        table.add_row(Text(each.broker), each.role, Text(each.cluster), each.state, *loads, f"{each.clients:,}")
+        state = f"{each.state} ({each.session})" if each.session else each.state
+        table.add_row(Text(each.broker), each.role, Text(each.cluster), state, *loads, f"{each.clients:,}")
     return table

@@ -10,11 +10,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tocsin.balance.model.explain import rate
+from tocsin.balance.model.units import rate
 from tocsin.coordinator.answers import Proposal, ProposedChange
 
 
-def shown(answer: bytes, *, carried_out: bool) -> Iterator[RenderableType]:
+def render(answer: bytes, *, carried_out: bool) -> Iterator[RenderableType]:
     """The lines and the table of a plan."""
     proposal = msgspec.json.decode(answer, type=Proposal)
     yield Text(f"{proposal.stage}: {proposal.reason}")

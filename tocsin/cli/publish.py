@@ -1,4 +1,4 @@
-"""``tocsin publish``: the records of a file, or of standard input, to a feed."""
+"""``tocsin publish``: the records of a file, or of standard input, to a feed or to a head of an overlay."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
-from tocsin.cli.connection import RemoteServer, ServerOption, TokenOption, connect
-from tocsin.errors import NotFoundError
+from tocsin.cli.connection import RemoteServer, ServerOption, TokenOption, connect, is_overlay
+from tocsin.errors import InvalidError, NotFoundError
 
 if TYPE_CHECKING:
-    from tocsin.cli.publisher import FeedPublisher, PublishPace, PublishTally
+    from tocsin.cli.content import PublishedContent
+    from tocsin.cli.publisher import Batch, FeedPublisher, PublishPace, PublishTally
     from tocsin.cli.records import Format, SourceRecord
     from tocsin.schema.definitions import Dataset
 
 
 def publish(
     context: typer.Context,
-    feed: Annotated[str, typer.Argument(help="The feed to publish to.")],
+    feed: Annotated[str, typer.Argument(help="The feed to publish to, or the ws:// URL of an overlay's head.")],
     file: Annotated[Path, typer.Argument(help="NDJSON, a JSON array or CSV; - for standard input.")],
     batch: Annotated[int, typer.Option("--batch", min=1, max=100_000, help="Records per request.")] = 1000,
     rate: Annotated[float | None, typer.Option("--rate", min=0.001, help="Records per second; else no limit.")] = None,
@@ -37,32 +38,70 @@ def publish(
         ),
     ] = 60.0,
     csv: Annotated[bool, typer.Option("--csv", help="Read CSV, whatever the file is called.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="To a head: the publisher's name, of one program at a time; else one is made up."),
+    ] = None,
     server: ServerOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Publish the records of a file.
+    """Publish the records of a file to a feed, or as publications to the head of an overlay.
 
     The status is 1 when any record is refused. A request that got no answer is sent again, which is safe where records
     have a primary key: an id seen before is stored once.
     """
-    from tocsin.cli.publisher import FeedPublisher, PublishPace, PublishTally, batches
-    from tocsin.cli.records import ENDINGS, detect_format
-    from tocsin.cli.waiting import Reasons
+    from tocsin.cli.publisher import PublishPace, PublishTally, batches
 
-    tally = PublishTally()
+    settings, tally = invocation(context).settings, PublishTally()
+    pace, most = PublishPace(rate) if rate else None, _per_request(batch, rate)
+    if name and not is_overlay(feed):
+        raise InvalidError("--name is for publishing to a head of an overlay; a feed knows you by your token")
     try:
-        with connect(invocation(context).settings, server, token) as data, _open(file) as stream, _bar(file) as bar:
-            form = "csv" if csv else ENDINGS.get(file.suffix.lower()) or detect_format(stream)
-            waiting = Reasons().say
-            publisher = FeedPublisher(data, feed, joined=form == "json", patience=patience, waiting=waiting)
-            pace = PublishPace(rate) if rate else None
-            for records in batches(_records(stream, form, data, feed), _per_request(batch, rate)):
-                _send(publisher, pace, records, tally)
-                bar.advance(stream, tally)
+        with _open(file) as stream, _bar(file) as bar:
+            form = _format(file, stream, csv)
+            if is_overlay(feed):
+                sending = _advance(batches(_records(stream, form, None), most), bar, stream, tally)
+                _to_head(feed, name or "", patience, pace, tally).run(sending, token, settings.tls.ca)
+            else:
+                with connect(settings, server, token) as data:
+                    records = _records(stream, form, _dataset(data, feed) if form == "csv" else None)
+                    sending = _advance(batches(records, most), bar, stream, tally)
+                    _to_feed(_feed_publisher(data, feed, form, patience), pace, sending, tally)
     finally:
         _report(tally, file)
     if tally.refused:
         raise typer.Exit(1)
+
+
+def _format(file: Path, stream: io.BufferedReader, csv: bool) -> Format:
+    from tocsin.cli.records import ENDINGS, detect_format
+
+    return "csv" if csv else ENDINGS.get(file.suffix.lower()) or detect_format(stream)
+
+
+def _to_head(head: str, name: str, patience: float, pace: PublishPace | None, tally: PublishTally) -> PublishedContent:
+    from tocsin.cli.content import PublishedContent
+
+    return PublishedContent(head, name, patience, pace, tally)
+
+
+def _feed_publisher(data: RemoteServer, feed: str, form: Format, patience: float) -> FeedPublisher:
+    from tocsin.cli.publisher import FeedPublisher
+    from tocsin.cli.waiting import Reasons
+
+    return FeedPublisher(data, feed, joined=form == "json", patience=patience, waiting=Reasons().say)
+
+
+def _advance(sending: Iterator[Batch], bar: _Bar, stream: io.BufferedReader, tally: PublishTally) -> Iterator[Batch]:
+    """The batches; when the next is asked for, what became of the one before is shown."""
+    for batch in sending:
+        yield batch
+        bar.advance(stream, tally)
+
+
+def _to_feed(publisher: FeedPublisher, pace: PublishPace | None, sending: Iterator[Batch], tally: PublishTally) -> None:
+    for batch in sending:
+        _send(publisher, pace, batch, tally)
 
 
 def _per_request(batch: int, rate: float | None) -> int:
@@ -70,7 +109,7 @@ def _per_request(batch: int, rate: float | None) -> int:
     return batch if rate is None else max(1, min(batch, int(rate / 10)))
 
 
-def _send(publisher: FeedPublisher, pace: PublishPace | None, records: list[SourceRecord], tally: PublishTally) -> None:
+def _send(publisher: FeedPublisher, pace: PublishPace | None, records: Batch, tally: PublishTally) -> None:
     if pace:
         time.sleep(pace.wait(time.monotonic()))
     tally.count(records, publisher.send(records))
@@ -92,12 +131,13 @@ def _open(file: Path) -> Iterator[io.BufferedReader]:
         yield stream
 
 
-def _records(stream: io.BufferedReader, form: Format, data: RemoteServer, feed: str) -> Iterator[SourceRecord]:
+def _records(stream: io.BufferedReader, form: Format, dataset: Dataset | None) -> Iterator[SourceRecord]:
+    """The records; ``dataset`` says of which types those of CSV are, which else are what they look like."""
     from tocsin.cli.records import lines, rows, values
 
     match form:
         case "csv":
-            return rows(stream, _dataset(data, feed))
+            return rows(stream, dataset)
         case "json":
             return values(stream)
         case "ndjson":

@@ -98,7 +98,7 @@ class FeedPublisher:
         wait, waited = _FIRST_WAIT, 0.0
         while True:
             try:
-                return self._sent(batch)
+                return self._send(batch)
             except TocsinError as error:
                 busy = isinstance(error, BusyError)
                 if waited >= self._patience or not (busy or error.status in _PASSING):
@@ -108,7 +108,7 @@ class FeedPublisher:
             self._sleep(pause)
             waited, wait = waited + pause, wait if busy else min(2 * wait, _LONGEST_WAIT)
 
-    def _sent(self, batch: Batch) -> Published:
+    def _send(self, batch: Batch) -> Published:
         texts = [record.text for record in batch]
         body = b"[" + b",".join(texts) + b"]" if self._joined else b"\n".join(texts)
         try:

@@ -53,15 +53,18 @@ def lines(stream: io.BufferedReader) -> Iterator[SourceRecord]:
             yield SourceRecord(number, text)
 
 
-def rows(stream: io.BufferedReader, dataset: Dataset) -> Iterator[SourceRecord]:
-    """The rows of a CSV file whose first row names columns of ``dataset``; an empty field is null."""
+def rows(stream: io.BufferedReader, dataset: Dataset | None = None) -> Iterator[SourceRecord]:
+    """The rows of a CSV file whose first row names columns of ``dataset``; an empty field is null.
+
+    Without a dataset, fields that are numbers, true or false in JSON are that, and all others are text.
+    """
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     reader = csv.reader(text)
     try:
         header = next(reader, None)
         if not header:
             raise InvalidError("the file is empty; the first row must name the columns")
-        kinds = [column.type.kind if (column := dataset.column(name)) else Kind.STRING for name in header]
+        kinds = [_kind(dataset, name) for name in header]
         begin = reader.line_num + 1
         for row in reader:
             if row:
@@ -73,15 +76,25 @@ def rows(stream: io.BufferedReader, dataset: Dataset) -> Iterator[SourceRecord]:
         text.detach()  # or the stream would be closed with it
 
 
-def _object(header: list[str], kinds: list[Kind], row: list[str], line: int) -> bytes:
+def _kind(dataset: Dataset | None, name: str) -> Kind | None:
+    """Of which kind a column's values are; None if that is for each to say."""
+    if dataset is None:
+        return None
+    column = dataset.column(name)
+    return column.type.kind if column else Kind.STRING
+
+
+def _object(header: list[str], kinds: list[Kind | None], row: list[str], line: int) -> bytes:
     if len(row) != len(header):
         raise InvalidError(f"line {line}: {len(row)} fields, but the first row names {len(header)} columns")
     members = {name: _value(kind, field) for name, kind, field in zip(header, kinds, row, strict=True)}
     return msgspec.json.encode(members)
 
 
-def _value(kind: Kind, field: str) -> msgspec.Raw | str | None:
+def _value(kind: Kind | None, field: str) -> msgspec.Raw | str | None:
     """The field as JSON of its column's type; one that cannot be is left as text, for the server to refuse."""
+    if kind is None:
+        return _guess(field)
     if kind in _WRITTEN_AS_TEXT:
         return field or None
     text = field.strip()
@@ -90,6 +103,15 @@ def _value(kind: Kind, field: str) -> msgspec.Raw | str | None:
     if not text:
         return None
     return msgspec.Raw(text.encode()) if _is_json(text.encode()) else field
+
+
+def _guess(field: str) -> msgspec.Raw | str | None:
+    text = field.strip()
+    try:
+        msgspec.json.decode(text, type=float | bool)
+    except UNDECODABLE:
+        return field or None
+    return msgspec.Raw(text.encode())
 
 
 def _is_json(text: bytes) -> bool:

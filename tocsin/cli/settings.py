@@ -12,7 +12,7 @@ from rich.text import Text
 from tocsin.cli import invocation, output
 from tocsin.settings import Resolved
 from tocsin.settings.keys import KEYS, SettingKey
-from tocsin.settings.secrets import shown
+from tocsin.settings.secrets import show_value
 from tocsin.settings.text import example, markdown
 
 
@@ -37,7 +37,7 @@ def _table(resolved: Resolved) -> Table:
         for dotted, value in _values(resolved, key):
             origin = resolved.origin(dotted)
             style = "" if dotted in resolved.origins else "dim"
-            table.add_row(Text(dotted), Text(shown(dotted, value)), Text(origin), style=style)
+            table.add_row(Text(dotted), Text(show_value(dotted, value)), Text(origin), style=style)
     return table
 
 

@@ -14,6 +14,7 @@ from tocsin.cli.connection import RemoteServer, ServerOption, TokenOption, conne
 
 STATEMENT: Final = "statement"
 ERROR: Final = "error"
+SLICES: Final = "slice_records"
 WRONG: Final = ("missed", "set_aside", "dead_letters")
 What = Literal["datasets", "feeds", "channels", "subscriptions", "brokers", "health"]
 
@@ -68,7 +69,7 @@ def _health(data: RemoteServer) -> None:
         output.print(Text(f"• {problem}"))
     for things in (health.feeds, health.channels):
         if things:
-            output.print(rows(msgspec.to_builtins(things)))
+            output.print(rows(map(_condense, msgspec.to_builtins(things))))
 
 
 def brief(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +77,13 @@ def brief(item: Mapping[str, Any]) -> dict[str, Any]:
     brief = {name: value for name, value in item.items() if name not in (ERROR, *WRONG)}
     if period := brief.pop("period", None):
         brief["kind"] = f"every {period:g} s"
-    return brief
+    return _condense(brief)
+
+
+def _condense(item: Mapping[str, Any]) -> dict[str, Any]:
+    """With the range of what there may be a thousand of: how many records the slices have."""
+    counts = item.get(SLICES)
+    return {**item, SLICES: f"{min(counts)} to {max(counts)}" if any(counts) else ""} if counts else dict(item)
 
 
 def _remarks(item: Mapping[str, Any]) -> list[str]:
@@ -96,11 +103,11 @@ def rows(items: Iterable[Mapping[str, Any]]) -> Table:
     for name in (name for name in names if name != STATEMENT):
         table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name == "name")
     for item in items:
-        table.add_row(*(Text(_shown(item.get(name))) for name in names if name != STATEMENT))
+        table.add_row(*(Text(_cell_text(item.get(name))) for name in names if name != STATEMENT))
     return table
 
 
-def _shown(value: object) -> str:
+def _cell_text(value: object) -> str:
     import msgspec
 
     if value is None:

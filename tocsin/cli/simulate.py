@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import resource
 import time
 from collections.abc import Callable
@@ -143,10 +145,12 @@ def _play(
     """Runs with a bar, and prints and keeps what came out."""
     import msgspec
 
-    from tocsin.cli.course import keep, shown, summary
+    from tocsin.cli.course import keep, render, summary
 
     if out is not None and not out.parent.is_dir():
         raise InvalidError(f"{out}: cannot be written: there is no directory {out.parent}")
+    # At the end of the process nothing collects what is left: to look at millions of objects takes seconds.
+    atexit.register(gc.freeze)
     begin = time.perf_counter()
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     with Progress(*columns, console=messages) as bar:
@@ -160,5 +164,5 @@ def _play(
     if json:
         output.print(Text(msgspec.json.encode(figures).decode()), soft_wrap=True)
         return
-    for part in shown(record, figures):
+    for part in render(record, figures):
         output.print(part, soft_wrap=isinstance(part, Text))

@@ -1,14 +1,15 @@
-"""``tocsin subscribe``: what a channel finds, printed as it comes."""
+"""``tocsin subscribe``: what a channel finds, or what matches a filter, printed as it comes."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
-from tocsin.cli.connection import CoordinatorOption, connect_coordinator
+from tocsin.cli.connection import CoordinatorOption, connect_coordinator, is_overlay
 from tocsin.errors import ForbiddenError, InvalidError, TocsinError, UnauthorizedError
 
 if TYPE_CHECKING:
@@ -25,7 +26,25 @@ _WHAT_COMES: Final = (
 
 def subscribe(
     context: typer.Context,
-    channel: Annotated[str, typer.Argument(help="The channel to subscribe to.")],
+    source: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CHANNEL|EDGES",
+            help="The channel to subscribe to; with --where, the URLs of edges of an overlay, of which any will do.",
+        ),
+    ],
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where", metavar="FILTER", help="At an edge: what is wanted, as \"symbol = 'YHOO' and high > 40\""
+        ),
+    ] = None,
+    cursors: Annotated[
+        Path | None,
+        typer.Option(
+            "--cursors", metavar="FILE", help="At an edge: go on where this file says, and write there how far it was"
+        ),
+    ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option("--param", metavar="NAME=VALUE", help="A parameter, as JSON or plain text; may be repeated"),
@@ -43,23 +62,53 @@ def subscribe(
             "--token",
             envvar="TOCSIN_TOKEN",
             metavar="TOKEN",
-            help="The subscriber's token; with --user, the operator's token that registers it",
+            help="The subscriber's token; with --user, the operator's that registers it; at an edge, the clients'",
         ),
     ] = None,
 ) -> None:
-    """Subscribe to a channel, and print what it finds until Ctrl-C.
+    """Subscribe to a channel, or with --where to what is published to an overlay, and print what comes until Ctrl-C.
 
     A subscription under a name or a token of your own stays when this ends: what is found meanwhile is printed the next
-    time. A guest is gone with the command.
+    time. A guest is gone with the command. At an edge, --cursors keeps how far it was.
     """
     import asyncio
     from contextlib import suppress
 
-    with connect_coordinator(invocation(context).settings, coordinator, token) as server:
+    settings = invocation(context).settings
+    if where is not None or any(map(is_overlay, source)):
+        of_channels = {"--param": param, "--user": user, "--live": live}
+        _refuse_at_edges(source, where, [option for option, given in of_channels.items() if given])
+        _print_content(source, where or "", cursors, json, count, token, settings.tls.ca)
+        return
+    if len(source) > 1 or cursors:
+        raise InvalidError("a channel is subscribed to by itself, and without --cursors: brokers keep how far you are")
+    (channel,) = source
+    with connect_coordinator(settings, coordinator, token) as server:
         url = server.url
     reading = PrintedSubscription(channel, parameters(param or []), live, json, count)
     with suppress(KeyboardInterrupt):
         asyncio.run(_subscribe(url, user, token, reading, server.ca))
+
+
+def _refuse_at_edges(edges: list[str], where: str | None, of_channels: list[str]) -> None:
+    """Raises InvalidError for what makes no sense with an overlay."""
+    if strange := [url for url in edges if not is_overlay(url)]:
+        raise InvalidError(
+            f"{strange[0]} is no edge of an overlay, at which --where subscribes: write its URL, such as "
+            "ws://127.0.0.1:8711"
+        )
+    if where is None:
+        raise InvalidError("""an edge wants to know what you want: --where "symbol = 'YHOO' and high > 40\"""")
+    if of_channels:
+        raise InvalidError(f"{', '.join(of_channels)}: these are for channels, and this is an overlay's edge")
+
+
+def _print_content(
+    edges: list[str], where: str, cursors: Path | None, json: bool, count: int | None, token: str | None, ca: str
+) -> None:
+    from tocsin.cli.content import CursorFile, PrintedContent
+
+    PrintedContent(where, edges, json, count, CursorFile(cursors) if cursors else None).run(token, ca)
 
 
 def parameters(texts: list[str]) -> dict[str, Any]:

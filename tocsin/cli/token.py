@@ -29,12 +29,12 @@ app = typer.Typer(
 def add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Whose token it is.")],
-    role: Annotated[str, typer.Option("--role", help="What it allows: admin, publisher or broker.")],
+    role: Annotated[str, typer.Option("--role", help="What it allows: admin, publisher, broker or node.")],
 ) -> None:
     """Make a token for the data cluster and print it. It is shown this once: only its hash is kept."""
-    from tocsin.data.store import Store
+    from tocsin.data.store import open_store
 
-    with Store(invocation(context).settings.data.directory) as store:
+    with open_store(invocation(context).settings.data) as store:
         token = store.tokens.add(name, role)
     messages.print(Text(f"The token of {name}, with the role {role}; keep it, it is not shown again:"))
     typer.echo(token)
@@ -43,9 +43,9 @@ def add(
 @app.command("list")
 def listing(context: typer.Context) -> None:
     """List the data cluster's tokens, without their secrets."""
-    from tocsin.data.store import Store
+    from tocsin.data.store import open_store
 
-    with Store(invocation(context).settings.data.directory) as store:
+    with open_store(invocation(context).settings.data) as store:
         tokens = store.tokens.all()
     table = Table("name", "role", "created", box=None, header_style="bold", pad_edge=False)
     for token in tokens:
@@ -56,9 +56,9 @@ def listing(context: typer.Context) -> None:
 @app.command()
 def revoke(context: typer.Context, name: Annotated[str, typer.Argument(help="Whose token it is.")]) -> None:
     """Make a token of the data cluster worthless, at once and also for a server that is running."""
-    from tocsin.data.store import Store
+    from tocsin.data.store import open_store
 
-    with Store(invocation(context).settings.data.directory) as store:
+    with open_store(invocation(context).settings.data) as store:
         if not store.tokens.revoke(name):
             raise NotFoundError(f"there is no token of {name}; 'tocsin token list' shows those there are")
     messages.print(Text(f"The token of {name} is revoked."))
@@ -120,6 +120,15 @@ def withdraw(
             store.amend(lambda keyring: keyring.without_name(name))
     whose = f"The token with the id {id} is" if id is not None else f"All tokens of {name} signed so far are"
     messages.print(Text(f"{whose} withdrawn."))
+
+
+@app.command()
+def keys(context: typer.Context) -> None:
+    """Print the public halves of the coordinator's keys, for overlay.public_keys: one line each, the newest last."""
+    with _coordinator_store(context) as store:
+        trust = store.keyring().trust
+    for id, key in trust.keys.items():
+        typer.echo(f"{id}:{key.text}")
 
 
 @app.command()

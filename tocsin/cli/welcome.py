@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,6 @@ import typer
 from tocsin.apps.emergency import APPLICATION
 from tocsin.cli.apply import apply
 from tocsin.cli.connection import RemoteServer
-from tocsin.cli.program import program
 from tocsin.errors import TocsinError
 from tocsin.local.invitation import Example, example
 from tocsin.local.network import COORDINATOR, DATA, TOKEN, LocalNetwork
@@ -86,3 +87,10 @@ class WelcomeScreen:
         """The option that leads to a part, unless that is where commands go by themselves."""
         usual = {DATA: Settings().data.port, COORDINATOR: Settings().coordinator.port}[name]
         return "" if self._network.ports[name] == usual else f" {option} {self._network.url(name)}"
+
+
+def program() -> str:
+    """The command that runs it from another terminal."""
+    if shutil.which("tocsin"):
+        return "tocsin"
+    return sys.argv[0] if Path(sys.argv[0]).name == "tocsin" else f"{sys.executable} -m tocsin"

@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tocsin.client.connecting import connect as connect
     from tocsin.client.coordinator import register as register
     from tocsin.client.coordinator import unregister as unregister
-    from tocsin.client.subscriber import connect as connect
 
 
 def __getattr__(name: str) -> Any:
     """The application's names, fetched when first used: whoever needs the core alone loads no HTTP client."""
     if name == "connect":
-        from tocsin.client.subscriber import connect
+        from tocsin.client.connecting import connect
 
         return connect
     if name == "register":

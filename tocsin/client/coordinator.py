@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
-from tocsin.client.faults import fault
+from tocsin.client.faults import refusal
 from tocsin.errors import InvalidError, UnavailableError
-from tocsin.model.messages import Failure
 from tocsin.trust import trust
 
 Place = tuple[float, float]
@@ -82,14 +82,13 @@ class CoordinatorClient:
             raise UnavailableError(f"no answer from the coordinator at {self.url} ({reason})") from error
 
     def _read(self, answer: httpx.Response, kind: type[T]) -> T:
-        try:
-            if answer.is_success:
+        if answer.is_success:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
                 return msgspec.json.decode(answer.content, type=kind)
-            problem = msgspec.json.decode(answer.content, type=Failure).error
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            said = f"{self.url} answered with status {answer.status_code}, but not as a coordinator does"
-            raise UnavailableError(f"{said}; is the URL right?") from None
-        raise fault(problem.code, problem.message)
+        elif error := refusal(answer.content):
+            raise error
+        said = f"{self.url} answered with status {answer.status_code}, but not as a coordinator does"
+        raise UnavailableError(f"{said}; is the URL right?")
 
 
 async def register(coordinator: str, name: str, token: str | None = None, *, ca: str = "") -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
-from random import SystemRandom
-from typing import Final
+from dataclasses import dataclass, field
+from random import Random, SystemRandom
+from typing import Final, Protocol
 
 from tocsin.alarm import Alarm
-from tocsin.client.coordinator import CoordinatorClient, Place, UnreachableError
+from tocsin.client.coordinator import Place, UnreachableError
 from tocsin.client.core import actions, events
 from tocsin.client.core.core import SubscriberCore
 from tocsin.client.faults import fault
@@ -18,6 +20,48 @@ from tocsin.errors import ForbiddenError, NotFoundError, TocsinError, Unauthoriz
 
 # With these the coordinator would never say anything else.
 _FINAL: Final = (UnauthorizedError, ForbiddenError, NotFoundError)
+
+
+class Coordinator(Protocol):
+    """What a subscriber asks the coordinator, and whom it trusts."""
+
+    def trust(self) -> ssl.SSLContext: ...
+
+    async def locate(self, token: str, place: Place | None) -> str: ...
+
+    async def unregister(self, token: str) -> None: ...
+
+
+class Socket(Protocol):
+    """A connection to a broker: what happens on it is told until ``task`` ends."""
+
+    task: asyncio.Task[None]
+
+    def send(self, text: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Dial(Protocol):
+    """Opens a connection to a broker."""
+
+    def __call__(
+        self,
+        number: int,
+        url: str,
+        rules: Rules,
+        tell: Callable[[events.Event], None],
+        complain: Callable[[actions.Troubled], None],
+        trust: Callable[[], ssl.SSLContext],
+    ) -> Socket: ...
+
+
+@dataclass(frozen=True)
+class ClientEnvironment:
+    """What a driver reaches brokers by, and draws its pauses from; a test's are its own (:mod:`tocsin.testing`)."""
+
+    dial: Dial = BrokerSocket
+    random: Random = field(default_factory=SystemRandom)
 
 
 class SubscriberDriver:
@@ -30,18 +74,19 @@ class SubscriberDriver:
 
     def __init__(
         self,
-        coordinator: CoordinatorClient,
+        coordinator: Coordinator,
         token: str,
         place: Place | None,
         rules: Rules,
         act: Callable[[actions.Action], None],
         fail: Callable[[Exception], None],
+        environment: ClientEnvironment,
     ) -> None:
         self._coordinator, self._token, self._place, self._rules = coordinator, token, place, rules
         self._act, self._fail = act, fail
-        self._core = SubscriberCore(SystemRandom(), rules)
+        self._core, self._dial = SubscriberCore(environment.random, rules), environment.dial
         self._loop = asyncio.get_running_loop()
-        self._sockets: dict[int, BrokerSocket] = {}
+        self._sockets: dict[int, Socket] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._questions: set[asyncio.Task[None]] = set()
         self._alarm = Alarm(self._tick)
@@ -97,9 +142,8 @@ class SubscriberDriver:
                 self._act(action)
             case actions.Open(connection, url):
                 trust = self._coordinator.trust
-                socket = self._sockets[connection] = BrokerSocket(
-                    connection, url, self._rules, self._tell, self._act, trust
-                )
+                socket = self._dial(connection, url, self._rules, self._tell, self._act, trust)
+                self._sockets[connection] = socket
                 self._keep(socket.task)
             case actions.Close(connection):
                 if socket := self._sockets.pop(connection, None):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from tocsin.errors import (
     BusyError,
     ConflictError,
@@ -17,6 +19,7 @@ from tocsin.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from tocsin.model.messages import Failure
 
 
 class ReplacedError(ConflictError):
@@ -54,3 +57,12 @@ def fault(code: str, message: str) -> TocsinError:
     error = _KINDS.get(code, TocsinError)(message)
     error.code = code
     return error
+
+
+def refusal(body: bytes) -> TocsinError | None:
+    """The exception that the body of an answer names; None if that is not how a server of Tocsin refuses."""
+    try:
+        problem = msgspec.json.decode(body, type=Failure).error
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return fault(problem.code, problem.message)

@@ -1,21 +1,21 @@
-"""What operators and administrators ask of a network over HTTP, for programs: the demo, experiments, scripts."""
+"""What operators and administrators ask of a network over HTTP: an :class:`Operator` for programs that do other things
+meanwhile (the demo, experiments, scripts), :class:`ServerCalls` for those that wait (commands, measurements)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import httpx
 import msgspec
 
-from tocsin.client.faults import fault
+from tocsin.client.faults import refusal
 from tocsin.coordinator.answers import NetworkStatus, Proposal
 from tocsin.errors import UnavailableError
 from tocsin.model.messages import (
     Applied,
-    Failure,
     Health,
     Listed,
     Published,
@@ -32,25 +32,34 @@ ANSWER_SECONDS: Final = 600.0
 
 
 class Operator(AbstractAsyncContextManager["Operator"]):
-    """Calls to a data cluster and a coordinator, with a token that both know.
+    """Calls to a data cluster and a coordinator.
 
     What can go wrong: a server refuses (the error it names), or does not answer as one does (UnavailableError).
 
     Args:
         data: the data cluster's URL; may be empty if nothing is asked of it.
         coordinator: the coordinator's; as well.
+        token: what both are shown, unless the data cluster has a ``data_token`` of its own.
         seconds: how long to wait for an answer.
         ca: the file of a private authority that is trusted.
     """
 
     def __init__(
-        self, data: str, coordinator: str, token: str, *, seconds: float = ANSWER_SECONDS, ca: str = ""
+        self,
+        data: str,
+        coordinator: str,
+        token: str,
+        *,
+        data_token: str = "",
+        seconds: float = ANSWER_SECONDS,
+        ca: str = "",
     ) -> None:
         self._data, self._coordinator = data.rstrip("/"), coordinator.rstrip("/")
+        self._token, self._data_token = token, data_token or token
         secure = any(url.startswith("https:") for url in (data, coordinator))
         # The machine's proxy has nothing to do with servers that are named by their addresses.
         self._client = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {token}"},
+            auth=self._authorize,
             timeout=seconds,
             trust_env=False,
             verify=trust(ca) if secure else False,
@@ -102,22 +111,99 @@ class Operator(AbstractAsyncContextManager["Operator"]):
         """Lets the network balance itself, or not."""
         await self._call("PUT", f"{self._coordinator}/balancing", json={"on": on})
 
+    def _authorize(self, request: httpx.Request) -> httpx.Request:
+        of_data = self._data and str(request.url).startswith(f"{self._data}/")
+        request.headers["Authorization"] = f"Bearer {self._data_token if of_data else self._token}"
+        return request
+
     async def _ask(self, kind: type[T], method: str, url: str, **options: Any) -> T:
-        body = await self._call(method, url, **options)
-        try:
-            return msgspec.json.decode(body, type=kind)
-        except msgspec.DecodeError as error:
-            raise UnavailableError(f"{url} answered with something else than was asked for ({error})") from None
+        return _read(kind, url, await self._call(method, url, **options))
 
     async def _call(self, method: str, url: str, **options: Any) -> bytes:
         try:
-            response = await self._client.request(method, url, **options)
+            return _content(await self._client.request(method, url, **options))
         except httpx.HTTPError as error:
-            raise UnavailableError(f"no answer from {url} ({str(error) or type(error).__name__})") from None
-        if response.is_success:
-            return response.content
+            raise _no_answer(url, error) from None
+
+
+class ServerCalls(AbstractContextManager["ServerCalls"]):
+    """Calls to one server, each waited for.
+
+    What can go wrong: as with an :class:`Operator`, and the URL may be none (UnavailableError, too).
+
+    Args:
+        token: shown with every call, if there is one.
+        seconds: how long to wait for an answer.
+        ca: the file of a private authority that is trusted.
+        hint: what a person can do if nobody answers.
+        proxied: whether a proxy that the environment names is used, as a person at a terminal expects.
+        transport: what carries the calls, if not a network.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        *,
+        seconds: float = ANSWER_SECONDS,
+        ca: str = "",
+        hint: str = "",
+        proxied: bool = False,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.url, self._hint = url.rstrip("/"), hint
+        self._client = httpx.Client(
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=seconds,
+            trust_env=proxied,
+            verify=trust(ca) if proxied or url.startswith("https:") else False,
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._client.close()
+
+    def ask(self, kind: type[T], method: str, path: str, **options: Any) -> T:
+        """The answer to a call that succeeds."""
+        return _read(kind, self.url + path, self.call(method, path, **options))
+
+    def call(self, method: str, path: str, **options: Any) -> bytes:
+        """The body of the answer to a call that succeeds."""
+        return _content(self.request(method, path, **options))
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """The answer, whatever it is; that there is none is an UnavailableError."""
         try:
-            problem = msgspec.json.decode(response.content, type=Failure).error
-        except msgspec.DecodeError:
-            raise UnavailableError(f"{url} answered with status {response.status_code}") from None
-        raise fault(problem.code, problem.message)
+            return self._client.request(method, self.url + path, **options)
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise UnavailableError(f"{self.url} is not a URL: {error}") from None
+        except httpx.HTTPError as error:
+            raise _no_answer(self.url, error, self._hint) from error
+
+
+def _content(response: httpx.Response) -> bytes:
+    if response.is_success:
+        return response.content
+    error = refusal(response.content)
+    raise error or UnavailableError(f"{response.request.url} answered with status {response.status_code}")
+
+
+def _read(kind: type[T], url: str, body: bytes) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnavailableError(f"{url} answered with something else than was asked for ({error})") from None
+
+
+def _no_answer(url: str, error: httpx.HTTPError, hint: str = "") -> UnavailableError:
+    said = f"no answer from {url} ({str(error) or type(error).__name__})"
+    return UnavailableError(f"{said}; {hint}" if hint else said)

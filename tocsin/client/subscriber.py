@@ -1,4 +1,4 @@
-"""The front door of the SDK: :func:`connect`, and the :class:`Subscriber` it gives."""
+"""A program's connection to channels: the :class:`Subscriber`, and the :func:`connect` that makes one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from tocsin.client.coordinator import CoordinatorClient, Place
 from tocsin.client.core import actions
 from tocsin.client.core.events import Event
-from tocsin.client.driver import SubscriberDriver
+from tocsin.client.driver import ClientEnvironment, Coordinator, SubscriberDriver
 from tocsin.client.faults import ClosedError, fault
 from tocsin.client.notices import ConnectionNotices, Notice
 from tocsin.client.publisher import Publisher, Record
@@ -40,7 +40,10 @@ def connect(
     certificates, trusted beside the system's.
     """
     if not token:
-        raise InvalidError("connect needs a token; tocsin.client.register gives one")
+        raise InvalidError(
+            "connect needs a token; tocsin.client.register gives one. Only an overlay needs none: its edges and heads "
+            "are named by ws:// URLs"
+        )
     rules = rules or Rules()
     return Subscriber(CoordinatorClient(coordinator, rules.ask_seconds, ca), token, place, rules)
 
@@ -58,8 +61,17 @@ class Subscriber:
     also raises UnavailableError when there is no coordinator.
     """
 
-    def __init__(self, coordinator: CoordinatorClient, token: str, place: Place | None, rules: Rules) -> None:
-        self._coordinator, self._token, self._place, self._rules = coordinator, token, place, rules
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        token: str,
+        place: Place | None,
+        rules: Rules,
+        environment: ClientEnvironment | None = None,
+    ) -> None:
+        self._coordinator, self._token = coordinator, token
+        self._settings = (place, rules)
+        self._environment = environment or ClientEnvironment()
         refs = count(1)
         self._notices = ConnectionNotices()
         self._subscriptions = OpenSubscriptions(self._tell, refs)
@@ -73,7 +85,8 @@ class Subscriber:
     async def __aenter__(self) -> Self:
         if self._driver or self._error:
             raise ClosedError("a connection is entered once; call tocsin.connect again")
-        self._driver = SubscriberDriver(self._coordinator, self._token, self._place, self._rules, self._act, self._fail)
+        told = (self._act, self._fail)
+        self._driver = SubscriberDriver(self._coordinator, self._token, *self._settings, *told, self._environment)
         try:
             self._driver.start()
             await self._welcomed.wait()

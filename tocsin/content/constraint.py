@@ -11,8 +11,10 @@ The lines are taken to be dense: that there is no number between two neighbours 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from tocsin.content.values import Value, ValueKind, kind_of
@@ -22,6 +24,7 @@ Cut = tuple[Any, ...]
 FIRST: Final[Cut] = (-1,)
 LAST: Final[Cut] = (1,)
 _LAST_CHARACTER: Final = "\U0010ffff"
+_LOW: Final = itemgetter(0)
 
 
 def before(value: Value) -> Cut:
@@ -76,11 +79,13 @@ class Constraint:
         if len(mine) == 1:
             # By far the most frequent case.
             return mine[0].low <= other.pieces[0].low and other.pieces[-1].high <= mine[0].high
-        return all(any(one.low <= each.low and each.high <= one.high for one in mine) for each in other.pieces)
+        return all(_lies_within(each, mine) for each in other.pieces)
 
     def meets(self, other: Constraint) -> bool:
         """Whether some value is wanted by both."""
-        return self.narrow(other) is not None
+        if self.kind is None or other.kind is None:
+            return True
+        return self.kind is other.kind and next(_overlaps(self.pieces, other.pieces), None) is not None
 
     def narrow(self, other: Constraint) -> Constraint | None:
         """What both want; None when that is nothing."""
@@ -88,7 +93,7 @@ class Constraint:
             return other
         if other.kind is None:
             return self
-        pieces = _common(self.pieces, other.pieces) if self.kind is other.kind else ()
+        pieces = tuple(_overlaps(self.pieces, other.pieces)) if self.kind is other.kind else ()
         return Constraint(self.kind, pieces) if pieces else None
 
 
@@ -169,6 +174,18 @@ def _join_touching(pieces: list[Piece]) -> tuple[Piece, ...]:
     return tuple(joined)
 
 
-def _common(ours: tuple[Piece, ...], theirs: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    shared = (Piece(max(a.low, b.low), min(a.high, b.high)) for a in ours for b in theirs)
-    return tuple(sorted(piece for piece in shared if piece.low < piece.high))
+def _lies_within(piece: Piece, rising: tuple[Piece, ...]) -> bool:
+    """Whether one of these contains a piece: if any, then the last that does not begin after it."""
+    at = bisect_right(rising, piece.low, key=_LOW) - 1
+    return at >= 0 and piece.high <= rising[at].high
+
+
+def _overlaps(ours: tuple[Piece, ...], theirs: tuple[Piece, ...]) -> Iterator[Piece]:
+    """What is on pieces of both, rising: the one that ends first meets nothing further."""
+    mine = other = 0
+    while mine < len(ours) and other < len(theirs):
+        a, b = ours[mine], theirs[other]
+        low, high = max(a.low, b.low), min(a.high, b.high)
+        if low < high:
+            yield Piece(low, high)
+        mine, other = mine + (a.high <= b.high), other + (b.high <= a.high)

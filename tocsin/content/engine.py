@@ -3,15 +3,15 @@
 A filter is a set of boxes that do not meet. A box is found in two steps: by the values that it asks for exactly
 (``class = 'STOCK'``, ``symbol = 'YHOO'``), which are looked up together, and by its bounds, in a :class:`BoxTable` of
 boxes of the same shape. A publication meets only the tables whose attributes it has, so that what others subscribe to
-costs it nothing.
+costs it nothing. Which tables these are is kept for publications with the same attributes, as most have.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Set
-from functools import reduce
-from typing import Final
+from collections.abc import Callable, Iterator, Set
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,26 @@ from tocsin.errors import ConflictError, NotFoundError
 
 MOST_EXACT: Final = 3
 """Values that are looked up together; with more, a publication could meet too many shapes. Others become bounds."""
+
+_MOST_ROUTES: Final = 1000
+
+Form = tuple[str | type, ...]
+"""What publications are alike in: the names of their attributes, then the types of their values."""
+
+
+class _Stop(NamedTuple):
+    """A table, and where a publication has what it looks at: exact values, and for each side a name and a sign."""
+
+    table: BoxTable
+    exact: Callable[[Publication], Exact]
+    sides: tuple[tuple[str, float], ...]
+
+
+class _Route(NamedTuple):
+    """The tables that publications of one form meet, and which of their strings are compared by order."""
+
+    stops: list[_Stop]
+    ordered: frozenset[str]
 
 
 class Engine:
@@ -41,6 +61,7 @@ class Engine:
         self._kept: dict[Shape, Slot | None] = {}
         self._uses: Counter[Slot] = Counter()
         self._lines: dict[str, StringLine] = {}
+        self._routes: dict[Form, _Route] = {}
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -54,7 +75,7 @@ class Engine:
             self._hold(bounded)
             sides, bounds = self._bounds(bounded)
             table = self._table(Shape(tuple(slot for slot, _ in exact), sides))
-            table.add(number, tuple(value for _, value in exact), bounds)
+            table.add(number, _values(exact), bounds)
 
     def remove(self, number: int) -> None:
         """Matches one less."""
@@ -64,7 +85,7 @@ class Engine:
         held: dict[tuple[Shape, Exact], None] = {}
         for exact, bounded in map(_divide, filter.boxes()):
             shape = Shape(tuple(slot for slot, _ in exact), self._bounds(bounded)[0])
-            held[shape, tuple(value for _, value in exact)] = None
+            held[shape, _values(exact)] = None
         for shape, values in held:
             self._tables[shape].remove(number, values)
             if not self._tables[shape]:
@@ -74,24 +95,29 @@ class Engine:
 
     def match(self, publication: Publication) -> Int64s:
         """The numbers of all filters that a publication fulfils, in no order."""
-        values: dict[Slot, Value] = {}
-        for name, value in publication.items():
-            values[name, kind_of(value)] = value
-            values[name, None] = True
-        places = self._places(publication)
-        found: list[Int64s] = []
-        for table in self._within(values.keys()):
-            exact = tuple([values[slot] for slot in table.shape.exact])
-            found += table.match(exact, [sign * places[slot] for slot, sign in table.shape.sides])
+        found = [part for parts in self._find(publication) for part in parts]
         return np.concatenate(found) if found else NOTHING
+
+    def matching(self, publication: Publication) -> list[Filter]:
+        """These filters themselves."""
+        return list(map(self._filters.__getitem__, self.match(publication).tolist()))
+
+    def matches_any(self, publication: Publication) -> bool:
+        """Whether there are any."""
+        return any(len(part) for parts in self._find(publication) for part in parts)
 
     def covering(self, filter: Filter) -> Int64s:
         """The numbers of all filters that cover this one, itself included if it is there, rising.
 
-        A box that lies within another one is right of all its bounds, as a publication in it is.
+        A box that lies within another one is right of all its bounds, as a publication in it is. Of several boxes
+        one is looked up: few filters are around it, and each of those is asked about the others.
         """
-        found = [self._around(box) for box in filter.boxes()]
-        return reduce(np.intersect1d, found[1:], np.unique(found[0]))
+        boxes = filter.boxes()
+        found = np.unique(self._around(next(boxes)))
+        if next(boxes, None) is None:
+            return found
+        covers: Int64s = found[np.array([self._filters[number].covers(filter) for number in found.tolist()], bool)]
+        return covers
 
     def _around(self, box: Box) -> Int64s:
         """The filters of which one box contains this one."""
@@ -106,7 +132,7 @@ class Engine:
         found: list[Int64s] = []
         for table in self._within(points.keys() | {slot for slot, _ in corners}):
             if all(slot in points for slot in table.shape.exact):
-                exact = tuple([points[slot] for slot in table.shape.exact])
+                exact = tuple([points[slot] for slot in table.shape.asked])
                 found += table.match(exact, [corners[side] for side in table.shape.sides])
         return np.concatenate(found) if found else NOTHING
 
@@ -117,15 +143,26 @@ class Engine:
                 if table.slots <= have:
                     yield table
 
-    def _places(self, publication: Publication) -> dict[Slot, float]:
-        """Where a publication's values are on their lines. Strings that nobody bounds have none."""
-        places: dict[Slot, float] = {}
-        for name, value in publication.items():
-            if not isinstance(value, str):
-                places[name, kind_of(value)] = float(value)
-            elif name in self._lines:
-                places[name, ValueKind.STRING] = self._lines[name].place(value)
-        return places
+    def _find(self, publication: Publication) -> Iterator[list[Int64s]]:
+        """The numbers of those that a publication fulfils, in parts, table by table."""
+        form: Form = (*publication, *map(type, publication.values()))
+        stops, ordered = self._routes.get(form) or self._route(form, publication)
+        places: Any = publication
+        if ordered:
+            places = dict(publication) | {name: self._lines[name].place(str(publication[name])) for name in ordered}
+        for table, exact, sides in stops:
+            yield table.match(exact(publication), [sign * places[name] for name, sign in sides])
+
+    def _route(self, form: Form, publication: Publication) -> _Route:
+        """The route of a publication's form, which is kept until there are other tables."""
+        kinds: list[Slot] = [(name, kind_of(value)) for name, value in publication.items()]
+        tables = list(self._within(dict.fromkeys([*kinds, *((name, None) for name in publication)]).keys()))
+        sides = {slot for table in tables for slot, _ in table.shape.sides}
+        ordered = frozenset(name for name, kind in sides if kind is ValueKind.STRING)
+        if len(self._routes) >= _MOST_ROUTES:
+            self._routes.clear()
+        route = self._routes[form] = _Route(list(map(_stop, tables)), ordered)
+        return route
 
     def _table(self, shape: Shape) -> BoxTable:
         if shape not in self._tables:
@@ -133,12 +170,14 @@ class Engine:
             rarest = self._kept[shape] = min(shape.slots, key=lambda slot: self._uses[slot], default=None)
             self._by_slot.setdefault(rarest, {})[table] = None
             self._uses.update(shape.slots)
+            self._routes.clear()
         return self._tables[shape]
 
     def _drop(self, shape: Shape) -> None:
         slot = self._kept.pop(shape)
         del self._by_slot[slot][self._tables.pop(shape)]
         self._uses.subtract(shape.slots)
+        self._routes.clear()
 
     def _bounds(self, bounded: Box) -> tuple[tuple[Side, ...], list[float]]:
         """A box without its exact values, as half-spaces. One that bounds nothing stands for the kind of the value."""
@@ -189,6 +228,19 @@ def _divide(box: Box) -> tuple[list[tuple[Slot, Value]], Box]:
         else:
             bounded.append((name, kind, piece))
     return exact, tuple(bounded)
+
+
+def _values(exact: list[tuple[Slot, Value]]) -> Exact:
+    """The values among them; that an attribute must only be there is none."""
+    return tuple([value for (_, kind), value in exact if kind is not None])
+
+
+def _stop(table: BoxTable) -> _Stop:
+    names = [name for name, _ in table.shape.asked]
+    sides = tuple((name, sign) for (name, _), sign in table.shape.sides)
+    # Of less than two values itemgetter makes no tuple.
+    exact = itemgetter(*names) if len(names) > 1 else lambda publication: tuple([publication[name] for name in names])
+    return _Stop(table, exact, sides)
 
 
 def _strings(bounded: Box) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from tocsin.content.constraint import FIRST, LAST, Constraint, Piece, after_prefix, before
 from tocsin.content.predicate import Comparison, Predicate
-from tocsin.content.values import Publication, Value, ValueKind
+from tocsin.content.values import LARGEST_NUMBER, Publication, Value, ValueKind
 from tocsin.errors import InvalidError
 
 MOST_PREDICATES: Final = 32
@@ -21,7 +21,7 @@ Box = tuple[tuple[str, ValueKind | None, Piece | None], ...]
 """One alternative: at most one piece for each attribute. Where there is none, the attribute must only be there."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Filter:
     """Constraints by attribute. Filters that ask for the same are equal, however they were written.
 
@@ -135,7 +135,8 @@ def quote(value: Value) -> str:
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, bool):
         return str(value).lower()
-    return str(int(value)) if value == int(value) else repr(float(value))
+    # Whole numbers beyond 2^53 would not be read back, as they are not told from their neighbours.
+    return str(int(value)) if value == int(value) and abs(value) <= LARGEST_NUMBER else repr(float(value))
 
 
 RESERVED: Final = frozenset({"and", "or", "not", "in", "exists", "starts", "with", "true", "false", "between"})

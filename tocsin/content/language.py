@@ -19,6 +19,8 @@ from tocsin.content.values import Value
 from tocsin.errors import FilterError, InvalidError
 
 MOST_TEXT: Final = 4096
+MOST_CANONICAL_TEXT: Final = 4 * MOST_TEXT
+"""A filter as ``str`` writes it may be longer than it was: ``between`` becomes two conditions, ``1e9`` ten digits."""
 _OPERATORS: Final = {
     "=": Comparison.EQUAL,
     "==": Comparison.EQUAL,
@@ -57,10 +59,10 @@ class _Token:
         return self.text.lower() if self.kind in ("word", "sign") else ""
 
 
-def parse(text: str) -> Filter:
+def parse(text: str, most: int = MOST_TEXT) -> Filter:
     """The filter that is written there; what is not one is a :class:`FilterError` that says where."""
-    if len(text) > MOST_TEXT:
-        raise FilterError(f"it has {len(text):,} characters; at most {MOST_TEXT:,} are taken")
+    if len(text) > most:
+        raise FilterError(f"it has {len(text):,} characters; at most {most:,} are taken")
     return _Reader(text).read()
 
 

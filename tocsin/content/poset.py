@@ -61,7 +61,11 @@ class Poset:
 
     def matching(self, publication: Publication) -> list[Filter]:
         """The filters that a checked publication fulfils."""
-        return [self._numbered[number].filter for number in self._engine.match(publication).tolist()]
+        return self._engine.matching(publication)
+
+    def matches_any(self, publication: Publication) -> bool:
+        """Whether there are any."""
+        return self._engine.matches_any(publication)
 
     def parents(self, filter: Filter) -> list[Filter]:
         """The least general ones that cover a filter of these; none, if it is in the CSS."""
@@ -149,7 +153,7 @@ def _meeting(filter: Filter, top: _Node) -> Iterator[_Node]:
                 continue
             seen.add(node)
             yield node
-            if filter.meets(node.filter) and not filter.covers(node.filter):
+            if node.children and filter.meets(node.filter) and not filter.covers(node.filter):
                 waiting.append(node)
 
 

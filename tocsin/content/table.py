@@ -8,8 +8,9 @@ neighbours, and among them those whose first bound holds come first.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ Slot = tuple[str, ValueKind | None]
 Side = tuple[Slot, float]
 """A slot and the direction in which it is bounded: 1.0 from below, -1.0 from above."""
 Exact = tuple[Value, ...]
-"""The exact values, in the order of the table's slots."""
+"""The exact values, in the order of the table's slots; of those without a kind there are none."""
 
 NOTHING: Final[Int64s] = np.empty(0, np.int64)
 _FEW: Final = 512
@@ -41,6 +42,11 @@ class Shape:
     def slots(self) -> tuple[Slot, ...]:
         """All that a publication must have."""
         return tuple(dict.fromkeys([*self.exact, *(slot for slot, _ in self.sides)]))
+
+    @property
+    def asked(self) -> tuple[Slot, ...]:
+        """The slots of the exact values."""
+        return tuple(slot for slot in self.exact if slot[1] is not None)
 
 
 class _Rows:
@@ -73,17 +79,27 @@ class _Rows:
         self.gone += len(at)
         return len(at)
 
-    def match(self, key: int, marks: list[float]) -> Int64s:
-        """The filters whose bounds these marks are within, one for each side."""
+    def group(self, key: int) -> _Group:
+        """Those of the same exact values, until rows are merged."""
         low, high = self.keys.searchsorted((key, key + 1)).tolist()
-        if low == high:
-            return NOTHING
-        if marks:
-            high = low + int(self.bounds[0, low:high].searchsorted(marks[0], "right"))
-        found = self.numbers[low:high]
-        inside: Any = found >= 0 if self.gone else None
-        for row, mark in enumerate(marks[1:], 1):
-            within = self.bounds[row, low:high] <= mark
+        first, *others = [row[low:high] for row in self.bounds] or [NOTHING]
+        return _Group(self, self.numbers[low:high], memoryview(first), others)
+
+
+class _Group(NamedTuple):
+    """Rows of the same exact values, as parts of the arrays; the first bounds rise."""
+
+    rows: _Rows
+    numbers: Int64s
+    first: memoryview
+    others: list[Floats]
+
+    def match(self, marks: list[float]) -> Int64s:
+        """The filters whose bounds these marks are within, one for each side."""
+        found = self.numbers[: bisect_right(self.first, marks[0])] if marks else self.numbers
+        inside: Any = found >= 0 if self.rows.gone else None
+        for bounds, mark in zip(self.others, marks[1:], strict=True):
+            within = bounds[: len(found)] <= mark
             inside = within if inside is None else inside & within
         return found if inside is None else found[inside]
 
@@ -97,6 +113,8 @@ class BoxTable:
         self._large, self._small = _Rows(len(shape.sides)), _Rows(len(shape.sides))
         self._waiting: dict[int, list[tuple[int, list[float]]]] = {}
         self._keys: dict[Exact, tuple[int, int]] = {}
+        # Of the keys that were looked up since rows were merged last.
+        self._groups: dict[Exact, list[_Group]] = {}
         self._next = 0
 
     def __bool__(self) -> bool:
@@ -118,6 +136,7 @@ class BoxTable:
             self._keys[exact] = key, uses
         else:
             del self._keys[exact]
+            self._groups.pop(exact, None)
         if self._large.gone > _FEW + len(self._large) // 8:
             self._pack()
 
@@ -133,13 +152,16 @@ class BoxTable:
 
     def match(self, exact: Exact, marks: list[float]) -> list[Int64s]:
         """The filters with a box of these exact values whose bounds are at most these marks, in parts."""
-        known = self._keys.get(exact)
-        if known is None:
-            return []
         if self._waiting:
             self._settle()
-        large = self._large.match(known[0], marks)
-        return [large, self._small.match(known[0], marks)] if len(self._small) else [large]
+        return [group.match(marks) for group in self._groups.get(exact) or self._look_up(exact)]
+
+    def _look_up(self, exact: Exact) -> list[_Group]:
+        if exact not in self._keys:
+            return []
+        groups = [rows.group(self._keys[exact][0]) for rows in (self._large, self._small)]
+        kept = self._groups[exact] = [group for group in groups if len(group.numbers)]
+        return kept
 
     def _settle(self) -> None:
         if not self._waiting:
@@ -148,12 +170,14 @@ class BoxTable:
         self._waiting.clear()
         bounds = np.array([bounds for _, _, bounds in rows]).reshape(len(rows), len(self.shape.sides)).T
         self._small.merge(_column(row[0] for row in rows), _column(row[1] for row in rows), bounds)
+        self._groups.clear()
         if len(self._small) > _FEW + len(self._large) // 64:
             self._pack()
 
     def _pack(self) -> None:
         self._large.merge(self._small.keys, self._small.numbers, self._small.bounds)
         self._small = _Rows(len(self.shape.sides))
+        self._groups.clear()
 
 
 def _column(numbers: Any) -> Int64s:

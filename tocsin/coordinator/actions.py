@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tocsin.balance.control.controller import Controller
 from tocsin.balance.control.observation import Observation
@@ -13,23 +13,20 @@ from tocsin.errors import TocsinError
 from tocsin.model.coordination import FromCoordinator
 
 
-@dataclass(frozen=True)
-class Send:
+class Send(Struct, frozen=True):
     """A message for a broker. A link that is gone meanwhile loses it, which does no harm."""
 
     link: Link
     message: FromCoordinator
 
 
-@dataclass(frozen=True)
-class Close:
+class Close(Struct, frozen=True):
     """End a link; no ``Lost`` of it need follow."""
 
     link: Link
 
 
-@dataclass(frozen=True)
-class StoreBatch:
+class StoreBatch(Struct, frozen=True):
     """Keep this batch, after all before it, and say ``BatchStored`` when it is kept. A batch that is refused is to be
     tried again: until it is kept, nothing that depends on it is said to anybody."""
 
@@ -37,8 +34,7 @@ class StoreBatch:
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Decide:
+class Decide(Struct, frozen=True, eq=False):
     """Ask the controller, and give its decision back. This may take seconds with many subscribers, so a server does
     it in a thread; ``observed`` shares nothing with the core, and the core does not touch the controller meanwhile."""
 
@@ -52,8 +48,7 @@ class Decide:
         return Decided(self.round, self.controller.decide(self.now, self.observed))
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The answer to a request, or why there is none."""
 
     handle: Handle

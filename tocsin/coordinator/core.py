@@ -117,10 +117,12 @@ class CoordinatorCore:
         if self._parts.assignments.hold(subscriber, held):
             self._parts.workload.hold(subscriber, held.subscription)
 
-    def wake(self) -> float | None:
+    def wake(self) -> float:
         """When a ``Tick`` is wanted, unless something else happens before."""
         parts = self._parts
-        times = (
+        return min(
+            parts.next_look,
+            self._doubt,
             parts.moves.wake(),
             parts.placement.wake(),
             parts.plans.wake(),
@@ -128,7 +130,6 @@ class CoordinatorCore:
             parts.preparations.wake(),
             parts.presence.wake(),
         )
-        return min([parts.next_look, self._doubt, *[time for time in times if time is not None]])
 
     def _tick(self, now: float) -> None:
         parts = self._parts
@@ -150,6 +151,19 @@ class CoordinatorCore:
     def _go_on(self, now: float) -> None:
         """What became possible with this event."""
         parts = self._parts
+        if parts.moves.ended:
+            self._conclude_moves(now)
+        if not parts.outbox.full:
+            parts.placement.advance(now)
+            parts.plans.advance(now)
+        for member in [*self._dead.values()] if self._dead else ():
+            if member.dead and parts.registry.knows(member):
+                parts.workload.close(member.name)
+            else:
+                del self._dead[member.name]
+
+    def _conclude_moves(self, now: float) -> None:
+        parts = self._parts
         ended, parts.moves.ended = parts.moves.ended, []
         for end in ended:
             assignment = parts.assignments.get(end.subscriber)
@@ -161,14 +175,6 @@ class CoordinatorCore:
                 parts.rounds.settled(end.subscriber)
             elif assignment.broker is not None and not parts.registry.alive(assignment.broker):
                 parts.placement.postpone(now, end.subscriber)
-        if not parts.outbox.full:
-            parts.placement.advance(now)
-            parts.plans.advance(now)
-        for member in [*self._dead.values()] if self._dead else ():
-            if member.dead and parts.registry.knows(member):
-                parts.workload.close(member.name)
-            else:
-                del self._dead[member.name]
 
     def _fallen(self, now: float, member: BrokerMember) -> None:
         parts = self._parts

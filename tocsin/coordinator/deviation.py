@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import Final
 
-from tocsin.balance.model.explain import rate
+from tocsin.balance.model.units import rate
 from tocsin.model.coordination import Load
 
 _LARGE: Final = 0.25

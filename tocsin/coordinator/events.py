@@ -6,7 +6,7 @@ carries a handle, by which the driver knows whom to give the :class:`~tocsin.coo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from tocsin.balance.control.controller import Decision
 from tocsin.coordinator.keyring import Keyring
@@ -16,42 +16,36 @@ Link = int
 Handle = int
 
 
-@dataclass(frozen=True)
-class Tick:
+class Tick(Struct, frozen=True):
     """The time that ``wake`` asked for has come."""
 
 
-@dataclass(frozen=True)
-class Received:
+class Received(Struct, frozen=True):
     """A broker's message. The first one on a link must be its ``Hello``."""
 
     link: Link
     message: FromBroker
 
 
-@dataclass(frozen=True)
-class SignOfLife:
+class SignOfLife(Struct, frozen=True):
     """Any other sign of life on a link, such as the answer to a ping."""
 
     link: Link
 
 
-@dataclass(frozen=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """A link is gone."""
 
     link: Link
 
 
-@dataclass(frozen=True)
-class BatchStored:
+class BatchStored(Struct, frozen=True):
     """This batch, and so all before it, would outlive a crash."""
 
     batch: int
 
 
-@dataclass(frozen=True)
-class Amended:
+class Amended(Struct, frozen=True):
     """The keyring was changed in the store, and ``names`` are registered there, with the number of the registration;
     some may be known already."""
 
@@ -59,16 +53,14 @@ class Amended:
     names: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Decided:
+class Decided(Struct, frozen=True, eq=False):
     """What came of a :class:`~tocsin.coordinator.actions.Decide`."""
 
     round: int
     decision: Decision
 
 
-@dataclass(frozen=True)
-class RegisterUser:
+class RegisterUser(Struct, frozen=True):
     """Asks for a subscriber's token; :class:`~tocsin.coordinator.answers.Registered` is the answer. With ``fresh``, a
     name that is taken already is refused: its token would be that of somebody else. ``groups`` are put into it."""
 
@@ -78,8 +70,7 @@ class RegisterUser:
     groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class RegisterBroker:
+class RegisterBroker(Struct, frozen=True):
     """Makes a broker known before it comes; answered as :class:`RegisterUser`, with a broker's token."""
 
     handle: Handle
@@ -89,8 +80,7 @@ class RegisterBroker:
     place: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
-class RequestBroker:
+class RequestBroker(Struct, frozen=True):
     """A subscriber asks where to log in; :class:`~tocsin.coordinator.answers.Located` is the answer."""
 
     handle: Handle
@@ -98,54 +88,47 @@ class RequestBroker:
     place: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
-class Unregister:
+class Unregister(Struct, frozen=True):
     """A subscriber leaves for good, by its own token; said again by one that has left it is done, too."""
 
     handle: Handle
     token: str
 
 
-@dataclass(frozen=True)
-class RemoveUser:
+class RemoveUser(Struct, frozen=True):
     """Removes a subscriber with all it holds. Its tokens are worthless; its name may be registered again."""
 
     handle: Handle
     name: str
 
 
-@dataclass(frozen=True)
-class RemoveBroker:
+class RemoveBroker(Struct, frozen=True):
     """Forgets a broker that is dead or drained and that nobody is on. Its tokens are worthless."""
 
     handle: Handle
     name: str
 
 
-@dataclass(frozen=True)
-class Balance:
+class Balance(Struct, frozen=True):
     """Balancing without being asked, on or off. Draining goes on either way."""
 
     handle: Handle
     on: bool
 
 
-@dataclass(frozen=True)
-class ShowPlan:
+class ShowPlan(Struct, frozen=True):
     """What would be moved now, and why; :class:`~tocsin.coordinator.answers.Proposal`. Nothing is moved."""
 
     handle: Handle
 
 
-@dataclass(frozen=True)
-class ApplyPlan:
+class ApplyPlan(Struct, frozen=True):
     """As :class:`ShowPlan`, and it is carried out."""
 
     handle: Handle
 
 
-@dataclass(frozen=True)
-class Drain:
+class Drain(Struct, frozen=True):
     """Empties a broker and keeps it empty, or no longer (``on`` false)."""
 
     handle: Handle
@@ -153,8 +136,7 @@ class Drain:
     on: bool = True
 
 
-@dataclass(frozen=True)
-class AskStatus:
+class AskStatus(Struct, frozen=True):
     """How things stand; :class:`~tocsin.coordinator.answers.NetworkStatus`."""
 
     handle: Handle

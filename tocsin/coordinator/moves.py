@@ -8,6 +8,7 @@ lives, the new assignment is stored and the source told to let go.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import inf
 
 from msgspec.structs import replace
 
@@ -142,11 +143,9 @@ class OngoingMoves:
 
     def expire(self, now: float) -> None:
         """Gives up what has taken too long."""
-        while self._deadlines and self._deadlines[0][0] <= now:
-            deadline, subscriber, stay = heappop(self._deadlines)
-            move = self._of(subscriber, stay)
-            if move is not None and move.deadline == deadline:
-                self._cancel(move, "its broker was not ready in time")
+        while self.wake() <= now:
+            _, subscriber, _ = heappop(self._deadlines)
+            self._cancel(self._moves[subscriber], "its broker was not ready in time")
 
     def cancel(self, subscriber: str, reason: str) -> None:
         """Gives a move up, if there is one."""
@@ -160,9 +159,15 @@ class OngoingMoves:
             for waiter in move.waiters:
                 self._outbox.say(Reply(waiter, error))
 
-    def wake(self) -> float | None:
-        """When the next deadline is."""
-        return self._deadlines[0][0] if self._deadlines else None
+    def wake(self) -> float:
+        """When the next deadline is. What was a deadline of a move that is over, or has another since, is none."""
+        while self._deadlines and not self._counts(*self._deadlines[0]):
+            heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else inf
+
+    def _counts(self, deadline: float, subscriber: str, stay: int) -> bool:
+        move = self._of(subscriber, stay)
+        return move is not None and move.deadline == deadline
 
     def _of(self, subscriber: str, stay: int) -> OngoingMove | None:
         move = self._moves.get(subscriber)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
+from math import inf
 
 from tocsin.balance.placement.placement import Placement
 from tocsin.coordinator.assignments import Assignments
@@ -63,9 +64,9 @@ class PlacementQueue:
                     return
             self._line.popleft()
 
-    def wake(self) -> float | None:
+    def wake(self) -> float:
         """When somebody is to be tried again."""
-        return self._later[0][0] if self._later else None
+        return self._later[0][0] if self._later else inf
 
     def _homeless(self, subscriber: str) -> bool:
         """Whether somebody in line still needs to be placed."""

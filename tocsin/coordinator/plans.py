@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from math import inf
 
 from tocsin.coordinator.assignments import Assignments
 from tocsin.coordinator.limits import CoordinatorLimits
@@ -47,9 +48,9 @@ class PendingMoves:
                 self._moves.start(now, subscriber, destination)
                 self._next = max(self._next, now) + 1 / self._limits.per_second
 
-    def wake(self) -> float | None:
-        """When the next move may begin; None when that is not a matter of time."""
-        return self._next if self._steps and len(self._moves) < self._limits.in_flight else None
+    def wake(self) -> float:
+        """When the next move may begin; never, when that is not a matter of time."""
+        return self._next if self._steps and len(self._moves) < self._limits.in_flight else inf
 
     def _possible(self, subscriber: str, source: str, destination: str) -> bool:
         still = self._moves.get(subscriber) is None and self._assignments.get(subscriber).broker == source

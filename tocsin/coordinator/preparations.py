@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from math import inf
 
 from tocsin.coordinator.assignments import Assignments
 from tocsin.coordinator.limits import CoordinatorLimits
@@ -28,6 +29,11 @@ class PreparationQueue:
     def __bool__(self) -> bool:
         return bool(self.urgent or self.others)
 
+    @property
+    def until(self) -> float:
+        """When the first answer is not awaited any more."""
+        return next((until for _, until in self.asked.values()), inf)
+
     def next(self) -> Stay:
         """Whom to ask for now."""
         return (self.urgent or self.others).popleft()
@@ -38,11 +44,8 @@ class PreparationQueue:
 
     def expire(self, now: float) -> None:
         """Answers that should have come by now are awaited no more; what was asked first is first due."""
-        while self.asked:
-            stay, (_, until) = next(iter(self.asked.items()))
-            if until > now:
-                break
-            self.settle(stay)
+        while self.until <= now:
+            self.settle(next(iter(self.asked)))
 
 
 class Preparations:
@@ -57,6 +60,8 @@ class Preparations:
     ) -> None:
         self._registry, self._assignments, self._outbox, self._limits = registry, assignments, outbox, limits
         self._queues: dict[str, PreparationQueue] = {}
+        # Of those, the ones with something left to ask, once answers have come.
+        self._waiting: dict[str, PreparationQueue] = {}
         self.now = 0.0
 
     def ask(self, broker: str | None, subscriber: str, stay: int) -> None:
@@ -81,23 +86,26 @@ class Preparations:
     def forget(self, broker: str) -> None:
         """The broker's link is another, or none."""
         self._queues.pop(broker, None)
+        self._waiting.pop(broker, None)
 
     def expire(self) -> None:
         """Goes on where no answer has come in time."""
-        for broker, queue in list(self._queues.items()):
-            queue.expire(self.now)
+        for broker in list(self._waiting):
             self._advance(broker)
 
-    def wake(self) -> float | None:
+    def wake(self) -> float:
         """When one that waits for others' answers need not wait any more."""
-        waiting = (queue for queue in self._queues.values() if queue)
-        return min((until for queue in waiting for _, until in list(queue.asked.values())[:1]), default=None)
+        return min(queue.until for queue in self._waiting.values()) if self._waiting else inf
 
     def _queue(self, broker: str) -> PreparationQueue:
-        return self._queues.setdefault(broker, PreparationQueue())
+        queue = self._queues.get(broker)
+        if queue is None:
+            queue = self._queues[broker] = PreparationQueue()
+        return queue
 
     def _advance(self, broker: str) -> None:
         queue, most = self._queue(broker), self._limits.preparing_bytes
+        queue.expire(self.now)
         while queue and queue.bytes < most:
             subscriber, stay = queue.next()
             if self._assignments.belongs(subscriber, stay, broker):
@@ -105,6 +113,10 @@ class Preparations:
                 before = queue.asked.pop((subscriber, stay), (0, 0.0))[0]
                 queue.asked[subscriber, stay] = (before + weight, self.now + self._limits.preparing)
                 queue.bytes += weight
+        if queue:
+            self._waiting[broker] = queue
+        else:
+            self._waiting.pop(broker, None)
 
     def _send(self, broker: str, subscriber: str, stay: int) -> int:
         link, total = self._registry.link(broker), len(subscriber)

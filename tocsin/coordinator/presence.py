@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from itertools import islice
 from math import ceil, inf
@@ -46,12 +47,13 @@ class PresenceTracker:
     ) -> None:
         self._registry, self._assignments, self._workload = registry, assignments, workload
         self._outbox, self._limits = outbox, limits
-        self._connected: dict[str, float] = {}
-        self._away: dict[str, None] = {}
+        # Of a dict that was once large, the first is slow to find after many that were taken out.
+        self._connected: OrderedDict[str, float] = OrderedDict()
+        self._away: OrderedDict[str, None] = OrderedDict()
         self._now = self._stored_at = now
         until = now + max(limits.presence, limits.returning)
         everybody = sorted(assignments.all(), key=lambda assignment: assignment.seen or inf)
-        self._leaving = {assignment.subscriber: until for assignment in everybody}
+        self._leaving = OrderedDict((assignment.subscriber, until) for assignment in everybody)
 
     def away(self, subscriber: str) -> bool:
         """Whether somebody has not been here for longer than the time of grace."""

@@ -4,6 +4,7 @@ subscription on a link that broke."""
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import inf
 
 from tocsin.coordinator.assignments import Assignments
 from tocsin.coordinator.limits import CoordinatorLimits
@@ -55,6 +56,6 @@ class Repair:
             if assignment.stay == stay:
                 self.remind(assignment)
 
-    def wake(self) -> float | None:
+    def wake(self) -> float:
         """When the next is due."""
-        return self._later[0][0] if self._later else None
+        return self._later[0][0] if self._later else inf

@@ -7,8 +7,10 @@ checks tokens has public keys, with which none can be made.
 from __future__ import annotations
 
 from base64 import b64decode, urlsafe_b64encode
+from collections import OrderedDict
 from functools import lru_cache
 from secrets import token_urlsafe
+from threading import Lock
 from typing import Final, Literal
 
 import msgspec
@@ -62,12 +64,15 @@ class SigningKey(msgspec.Struct, frozen=True):
     @property
     def public(self) -> str:
         """The half that only verifies."""
-        return _text(_private(self.secret).public_key().public_bytes_raw())
+        return _public_half(self.secret)
 
     def sign(self, claims: Claims) -> str:
         """A token for these claims."""
         body = _text(msgspec.json.encode(msgspec.structs.replace(claims, key=self.id)))
-        return f"{body}.{_text(_private(self.secret).sign(body.encode()))}"
+        signature = _private(self.secret).sign(body.encode())
+        # Whoever is given a token comes with it next.
+        _known.add(self.public, signature, body)
+        return f"{body}.{_text(signature)}"
 
 
 class Verifier:
@@ -103,21 +108,45 @@ class Verifier:
             raise UnauthorizedError(_OLD)
         try:
             if claims.key in self._keys:
-                _verify(self.trust.keys[claims.key].text, signature, body)
+                _known.verify(self.trust.keys[claims.key].text, signature, body)
         except InvalidSignature:
             raise UnauthorizedError(_UNSIGNED) from None
         return claims
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _verify(key: str, signature: bytes, body: str) -> None:
-    """Raises InvalidSignature. What was found right stays so, and is not computed again for who comes back."""
-    _public(key).verify(signature, body.encode())
+class _KnownSignatures:
+    """The signatures that were last made or found right here: they stay right, and are not computed again."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: OrderedDict[tuple[str, bytes, str], None] = OrderedDict()
+        self._lock = Lock()
+
+    def add(self, key: str, signature: bytes, body: str) -> None:
+        """One that is right, by a public key."""
+        with self._lock:
+            self._known[key, signature, body] = None
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+
+    def verify(self, key: str, signature: bytes, body: str) -> None:
+        """Raises InvalidSignature."""
+        if (key, signature, body) not in self._known:
+            _public(key).verify(signature, body.encode())
+            self.add(key, signature, body)
+
+
+_known = _KnownSignatures(_REMEMBERED)
 
 
 @lru_cache(maxsize=16)
 def _public(key: str) -> Ed25519PublicKey:
     return Ed25519PublicKey.from_public_bytes(_bytes(key))
+
+
+@lru_cache(maxsize=4)
+def _public_half(secret: str) -> str:
+    return _text(_private(secret).public_key().public_bytes_raw())
 
 
 @lru_cache(maxsize=4)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from tocsin.crowd.messages import (
     Acknowledged,
@@ -228,7 +229,8 @@ async def crowd(
 
 async def _start(plan: CrowdPlan, share: CrowdShare, people: int, log: Path) -> Member:
     journal = Journal(log)
-    words = (msgspec.json.encode(words).decode() for words in (plan, share))
+    # What is published straight to the data cluster is published from here; a command line is for all to see.
+    words = (msgspec.json.encode(words).decode() for words in (replace(plan, data_token=""), share))
     with journal.open() as file:
         process = await create_subprocess_exec(
             *(sys.executable, "-m", "tocsin.crowd.process", *words),

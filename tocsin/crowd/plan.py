@@ -12,6 +12,7 @@ import msgspec
 
 from tocsin.apps.emergency import World
 from tocsin.apps.emergency.ground import ground
+from tocsin.local.network import TOKEN
 
 # Publications a second that a process has time for, with what it has to read besides; docs/performance.md has what
 # one costs.
@@ -30,6 +31,8 @@ class CrowdPlan(msgspec.Struct, frozen=True):
         seconds: in a run of this length people come and go by the timetable; without it, all come before it begins
             and stay.
         speed: how many seconds of the world pass in a second.
+        token: an operator's, by which people are registered; without it, they register themselves.
+        data_token: by which reports are published.
     """
 
     coordinator: str
@@ -40,6 +43,8 @@ class CrowdPlan(msgspec.Struct, frozen=True):
     roads: str | None = None
     seconds: float | None = None
     speed: float = 1.0
+    token: str | None = TOKEN
+    data_token: str = TOKEN
 
     def world(self, start: datetime) -> World:
         """The city, whose second 0 is at ``start``. InvalidError when a file cannot be used."""

@@ -63,7 +63,7 @@ class CrowdProcess:
         self._numbers = share.people(len(self._world.subscribers))
         observer = Observer(self._tally, tell, self._hear)
         names = [self._world.subscribers[number] for number in self._numbers]
-        self._people = [Visitor(name, plan.coordinator, observer) for name in names]
+        self._people = [Visitor(name, plan.coordinator, plan.token, observer) for name in names]
         self._where: list[dict[str, Any]] = next(self._world.locations(self._numbers))
         self._heard_at = 0.0
         self._living: list[asyncio.Task[None]] = []

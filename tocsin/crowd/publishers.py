@@ -14,7 +14,6 @@ from tocsin.crowd.delays import Stopwatch
 from tocsin.crowd.messages import Acknowledged, CrowdFigures, CrowdTrouble
 from tocsin.crowd.plan import CrowdPlan
 from tocsin.errors import TocsinError
-from tocsin.local.network import TOKEN
 
 REPORTS: Final = "reports"
 # Requests under way at the same time: with more, a data cluster that answers slowly is waited for.
@@ -36,7 +35,7 @@ class Publishers:
 
     async def live(self, began: float) -> None:
         """Reports what happens, second by second; the first is at ``began`` of the machine's monotonic clock."""
-        data = Operator(self._plan.data, "", TOKEN, seconds=_ANSWER_SECONDS)
+        data = Operator(self._plan.data, "", self._plan.data_token, seconds=_ANSWER_SECONDS)
         async with data, asyncio.TaskGroup() as requests:
             for second, reports in enumerate(self._seconds(began)):
                 due = began + second

@@ -9,12 +9,11 @@ import tocsin
 from tocsin.apps.emergency import Interest
 from tocsin.client.coordinator import Place, register
 from tocsin.crowd.visit import Observer, Visit
-from tocsin.local.network import TOKEN
 
 
 @dataclass
 class Visitor:
-    """Somebody called ``name``, who may come and go.
+    """Somebody called ``name``, who may come and go. ``operator`` is the token by which they are registered, if any.
 
     What can go wrong when entering and subscribing is the client library's: it is raised as it is. What happens later
     is told to the observer.
@@ -22,6 +21,7 @@ class Visitor:
 
     name: str
     coordinator: str
+    operator: str | None
     observer: Observer
     _token: str = ""
     _visit: Visit | None = None
@@ -41,7 +41,7 @@ class Visitor:
 
     async def register(self) -> None:
         """Makes them known to the coordinator; an operator may register anybody, also who was there before."""
-        self._token = await register(self.coordinator, self.name, TOKEN)
+        self._token = await register(self.coordinator, self.name, self.operator)
 
     async def enter(self, place: Place) -> None:
         """Connects, and goes on with the subscriptions of before."""

@@ -21,10 +21,14 @@ from tocsin.data.language.forms import (
     Thing,
 )
 from tocsin.data.language.parser import parse
-from tocsin.data.listing import described, listed
+from tocsin.data.listing import describe_thing, list_things
+from tocsin.data.processing.process import check_function
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError
+from tocsin.functions import import_function, require_allowed
 from tocsin.model.messages import Action, StatementOutcome
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
+from tocsin.settings import FeedsSettings
+from tocsin.slices.assignment import is_function
 
 Told = Callable[[StatementOutcome], None]
 
@@ -39,8 +43,8 @@ class Applier:
     and were told; applying the corrected file again does the rest.
     """
 
-    def __init__(self, catalog: Catalog, default_slices: int) -> None:
-        self._catalog, self._default_slices = catalog, default_slices
+    def __init__(self, catalog: Catalog, settings: FeedsSettings) -> None:
+        self._catalog, self._settings = catalog, settings
 
     def apply(self, text: str, directory: Path | None, told: Told = lambda _: None) -> list[StatementOutcome]:
         """Carries out a file, and has each outcome ``told`` as soon as there is one.
@@ -51,8 +55,8 @@ class Applier:
         if directory is None:
             _refuse_loads(statements)
         with self._catalog.changing:
-            self._tried(statements, directory)
-            carrying = _Statements(_Live(self._catalog), self._default_slices)
+            self._try(statements, directory)
+            carrying = _Statements(_Live(self._catalog), self._settings)
             outcomes = []
             for statement in statements:
                 outcomes.append(carrying.outcome(statement, directory))
@@ -62,10 +66,10 @@ class Applier:
     def check(self, text: str) -> list[StatementOutcome]:
         """What applying a file would do, as far as can be known without the files it loads; nothing is changed."""
         with self._catalog.changing:
-            return self._tried(parse(text), None)
+            return self._try(parse(text), None)
 
-    def _tried(self, statements: list[Statement], directory: Path | None) -> list[StatementOutcome]:
-        trying = _Statements(Draft(self._catalog), self._default_slices)
+    def _try(self, statements: list[Statement], directory: Path | None) -> list[StatementOutcome]:
+        trying = _Statements(Draft(self._catalog), self._settings)
         return [trying.outcome(statement, directory) for statement in statements]
 
 
@@ -88,8 +92,8 @@ class _Target(KnownDefinitions, Protocol):
     def drop_feed(self, name: str) -> None: ...
     def drop_channel(self, name: str) -> None: ...
     def load(self, name: str, path: Path | None) -> int | None: ...
-    def listed(self, what: str) -> list[dict[str, Any]]: ...
-    def described(self, what: Thing, name: str) -> list[dict[str, Any]]: ...
+    def list_things(self, what: str) -> list[dict[str, Any]]: ...
+    def describe_thing(self, what: Thing, name: str) -> list[dict[str, Any]]: ...
 
 
 class _Live:
@@ -99,7 +103,7 @@ class _Live:
         self._catalog = catalog
         self.uses, self.has_records = catalog.uses, catalog.has_records
         self.create_dataset, self.drop_dataset = catalog.create_dataset, catalog.drop_dataset
-        self.create_feed, self.drop_feed = catalog.create_feed, catalog.drop_feed
+        self.create_feed, self.drop_feed = catalog.create_feed, catalog.live_feeds.drop
         self.create_channel, self.drop_channel = catalog.live.create, catalog.live.drop
 
     @property
@@ -118,18 +122,18 @@ class _Live:
         assert path is not None
         return self._catalog.load(name, path)
 
-    def listed(self, what: str) -> list[dict[str, Any]]:
-        return listed(self._catalog, what)
+    def list_things(self, what: str) -> list[dict[str, Any]]:
+        return list_things(self._catalog, what)
 
-    def described(self, what: Thing, name: str) -> list[dict[str, Any]]:
-        return described(self._catalog, what, name)
+    def describe_thing(self, what: Thing, name: str) -> list[dict[str, Any]]:
+        return describe_thing(self._catalog, what, name)
 
 
 class _Statements:
     """What each statement does to a target."""
 
-    def __init__(self, target: _Target, default_slices: int) -> None:
-        self._target, self._default_slices = target, default_slices
+    def __init__(self, target: _Target, settings: FeedsSettings) -> None:
+        self._target, self._settings = target, settings
 
     def outcome(self, statement: Statement, directory: Path | None) -> StatementOutcome:
         """Carries a statement out; one that is refused is refused at its place in the file."""
@@ -149,9 +153,11 @@ class _Statements:
             case Drop():
                 return self._drop(statement)
             case Show():
-                return StatementOutcome(f"show {statement.what}", "shown", rows=self._target.listed(statement.what))
+                return StatementOutcome(
+                    f"show {statement.what}", "shown", rows=self._target.list_things(statement.what)
+                )
             case Describe():
-                rows = self._target.described(statement.what, statement.name)
+                rows = self._target.describe_thing(statement.what, statement.name)
                 return StatementOutcome(f"{statement.what} {statement.name}", "shown", rows=rows)
 
     def _create(self, statement: CreateDataset | CreateFeed | CreateChannel) -> StatementOutcome:
@@ -167,17 +173,14 @@ class _Statements:
                 title, "unchanged", "exists with another definition, which IF NOT EXISTS leaves alone"
             )
         if existing is not None and not statement.or_replace:
-            word = _word(definition).upper()
-            return StatementOutcome(
-                title, "changed", f"differs from what exists; say CREATE OR REPLACE {word} to replace it"
-            )
+            return StatementOutcome(title, "changed", _how_to_replace(existing, definition))
         self._put(statement, definition)
         action: Action = "created" if existing is None else "replaced"
         return StatementOutcome(title, action)
 
     def _definition(self, statement: CreateDataset | CreateFeed | CreateChannel) -> Definition:
         if isinstance(statement, CreateFeed):
-            return statement.feed(find(self._target.datasets, statement.dataset, "dataset"), self._default_slices)
+            return statement.feed(find(self._target.datasets, statement.dataset, "dataset"), self._settings.slices)
         return statement.definition
 
     def _existing(self, definition: Definition) -> Definition | None:
@@ -192,16 +195,33 @@ class _Statements:
             case Dataset():
                 self._target.create_dataset(definition)
             case Feed():
+                self._check_functions(statement, definition)
                 self._target.create_feed(definition)
             case Channel():
                 self._create_channel(statement, definition)
+
+    def _check_functions(self, statement: CreateDataset | CreateFeed | CreateChannel, feed: Feed) -> None:
+        """Refuses functions that are not allowed or not to be had, each at the place where it is named."""
+        assert isinstance(statement, CreateFeed)
+        clause = "USING"
+        try:
+            if is_function(feed.using):
+                require_allowed(feed.using, self._settings.functions)
+                check_function(feed.using, self._settings.function_bytes)
+                import_function(feed.using)
+            clause = "PROCESSED BY"
+            if feed.processed_by:
+                require_allowed(feed.processed_by, self._settings.functions)
+                check_function(feed.processed_by, self._settings.function_bytes)
+        except InvalidError as error:
+            raise statement.error_at(clause, str(error)) from None
 
     def _create_channel(self, statement: CreateDataset | CreateFeed | CreateChannel, channel: Channel) -> None:
         try:
             self._target.create_channel(channel)
         except StatementError as error:
             assert isinstance(statement, CreateChannel)
-            raise _placed(error, statement) from None
+            raise _place(error, statement) from None
 
     def _load(self, statement: LoadDataset, directory: Path | None) -> StatementOutcome:
         title = f"dataset {statement.dataset}"
@@ -230,13 +250,20 @@ def _word(definition: Definition) -> str:
     return type(definition).__name__.lower()
 
 
+def _how_to_replace(existing: Definition, definition: Definition) -> str:
+    said = f"differs from what exists; say CREATE OR REPLACE {_word(definition).upper()} to replace it"
+    if isinstance(existing, Feed) and isinstance(definition, Feed) and existing.slices != definition.slices:
+        return f"{said}: a log keeps its slices, so everything in it is stored first, and another log is begun"
+    return said
+
+
 def _same(existing: Definition, definition: Definition) -> bool:
     if isinstance(existing, Channel) and isinstance(definition, Channel):
         return existing.same_as(definition)
     return existing == definition
 
 
-def _placed(error: StatementError, statement: CreateChannel) -> StatementError:
+def _place(error: StatementError, statement: CreateChannel) -> StatementError:
     """An error in a channel's body, placed in the file."""
     line = statement.body_line + max(error.line, 1) - 1
     column = max(error.column, 1) + (statement.body_column - 1 if error.line <= 1 else 0)

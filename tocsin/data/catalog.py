@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from tocsin.data import conflicts
 from tocsin.data.channels.execution import Execution
+from tocsin.data.channels.found import NodeResults
 from tocsin.data.channels.runner import Runner
+from tocsin.data.channels.shared import SharedChannels
 from tocsin.data.compiler.compiler import Compiler
 from tocsin.data.conflicts import find
-from tocsin.data.disk import Disk
+from tocsin.data.fence import Fence
+from tocsin.data.lake.directory import DirectoryFolder
+from tocsin.data.lake.folder import Folder
+from tocsin.data.lake.location import DATASETS, DEAD_LETTERS, open_lake
 from tocsin.data.lake.table import VERSION, Table
 from tocsin.data.live_channels import LiveChannels
-from tocsin.data.pipeline import Pipeline
-from tocsin.data.removal import aside, discard, fresh_directory, set_aside, settle
+from tocsin.data.live_feeds import LiveFeeds
+from tocsin.data.removal import Removable, fresh_directory, set_aside
 from tocsin.data.session import wait_for_session
 from tocsin.data.store import Store
 from tocsin.data.store.brokers import Broker
@@ -36,7 +40,8 @@ from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
 from tocsin.schema.loading import load_file
 from tocsin.settings import Settings
 
-_DRAIN_SECONDS: Final = 60
+if TYPE_CHECKING:
+    from tocsin.data.sharing.heads import Heads
 
 
 class Catalog:
@@ -48,6 +53,8 @@ class Catalog:
         dropped: called with the name and the last incarnation of a channel that is no more.
         changed: called with a channel that has other terms than before.
         failing: called with the name of a channel that fails again and again, and a reason without anybody's values.
+        fence: around the data directory, by which whoever takes over keeps this one from writing.
+        heads: where nodes share the slices of feeds.
     """
 
     def __init__(
@@ -59,6 +66,8 @@ class Catalog:
         dropped: Callable[[str, str], None],
         changed: Callable[[Channel], None] = lambda _: None,
         failing: Callable[[str, str], None] = lambda _channel, _reason: None,
+        fence: Fence | None = None,
+        heads: Heads | None = None,
     ) -> None:
         self._settings, self._store = settings, store
         self.spark = partial(wait_for_session, spark)
@@ -66,38 +75,43 @@ class Catalog:
         self.changing = threading.RLock()
         self.datasets: dict[str, Dataset] = {}
         self.tables: dict[str, Table] = {}
-        self.pipelines: dict[str, Pipeline] = {}
         self.runner = Runner(self.tables, settings.channels, executed, failing)
         self.compiler = Compiler(self._directory / "compiled", self.datasets, self.spark)
-        self._disk = Disk(settings.lake.sync)
         self.scratch = fresh_directory(self._directory / "scratch")
         definitions = [stored.definition for stored in store.definitions.all()]
-        self._settle_removals(definitions)
+        has_datasets = any(isinstance(each, Dataset) for each in definitions)
+        self.lake = open_lake(settings, store.identity, has_datasets, fence)
+        _settle_removals((self._local(), self.lake), definitions)
+        filled = (self.datasets, self.tables, self.runner, self.spark)
+        self.live_feeds = LiveFeeds(settings, store, *filled, self.lake, self.scratch, heads)
+        self.pipelines = self.live_feeds.pipelines
         try:
             channels = self._open(definitions)
-            parts = (self.tables, self.compiler, self.runner, self._disk)
+            parts = (self.tables, self.compiler, self.runner, self.lake)
             self.live = LiveChannels(settings, store, channels, *parts, dropped, changed)
+            self._nodes = self._node_results(heads) if heads is not None else None
         except BaseException:
-            self._stop_pipelines()
+            self.live_feeds.stop()
             raise
 
     def start(self) -> None:
         """Begins to store and to execute, once Spark is there."""
         with self.changing:
             spark = self.spark()
-            for pipeline in self.pipelines.values():
-                pipeline.start(spark, self.scratch)
-            self.live.start(spark)
+            self.live_feeds.start(spark)
+            self.live.start(spark, self._nodes)
 
     def stop(self) -> None:
         """Ends the executions and the storing, after those at hand."""
+        if self._nodes is not None:
+            self._nodes.shared.stop()
         self.runner.stop()
-        self._stop_pipelines()
+        self.live_feeds.stop()
 
     @property
     def feeds(self) -> dict[str, Feed]:
         """The feeds by name."""
-        return {name: pipeline.feed for name, pipeline in self.pipelines.items()}
+        return self.live_feeds.definitions
 
     @property
     def channels(self) -> dict[str, Channel]:
@@ -108,41 +122,28 @@ class Catalog:
         """The dataset of that name, in any case."""
         return find(self.datasets, name, "dataset")
 
-    def pipeline(self, name: str) -> Pipeline:
-        """The feed of that name, in any case."""
-        return find(self.pipelines, name, "feed")
-
     def create_dataset(self, dataset: Dataset) -> None:
         """Makes a dataset, or one anew that holds nothing yet."""
         conflicts.check_dataset(self, dataset)
-        with set_aside(*self._directories(dataset.name) if dataset.name in self.datasets else ()):
+        # One of that name that was dropped must be gone before it could be taken for this one.
+        if dataset.name not in self.datasets:
+            self._dataset_folder(dataset.name).finish_removal()
+        with set_aside(*self._removables(dataset.name) if dataset.name in self.datasets else ()):
             self._store.definitions.put(dataset)
         self._open_dataset(dataset)
 
     def create_feed(self, feed: Feed) -> None:
-        """Makes a feed, or gives it another assignment once everything in its log is stored."""
+        """Makes a feed, or replaces it."""
         conflicts.check_feed(self, feed)
-        if feed.name in self.pipelines:
-            with self._ended(feed.name):
-                self._store.definitions.put(feed)
-        else:
-            discard(self._directory / "dead-letters" / feed.name)
-            self._store.definitions.put(feed)
-        self._begin_feed(feed)
+        self.live_feeds.create(feed)
 
     def drop_dataset(self, name: str) -> None:
         """Removes a dataset and its records."""
         dataset = self.dataset(name)
         conflicts.check_unused(self, dataset.name, "dropped")
-        with set_aside(*self._directories(dataset.name)):
+        with set_aside(*self._removables(dataset.name)):
             self._store.definitions.remove(Dataset, dataset.name)
         del self.tables[dataset.name], self.datasets[dataset.name]
-
-    def drop_feed(self, name: str) -> None:
-        """Removes a feed with its dead letters, once everything in its log is stored."""
-        feed = self.pipeline(name).feed
-        with self._ended(feed.name, self._directory / "dead-letters" / feed.name):
-            self._store.definitions.remove(Feed, feed.name)
 
     def load(self, name: str, path: Path) -> int | None:
         """Fills a reference dataset with a file; how many rows, or None if it holds just that already."""
@@ -179,71 +180,63 @@ class Catalog:
         yield from (pipeline.dead_letters for pipeline in list(self.pipelines.values()))
         yield from self.live.all_tables()
 
-    def _stop_pipelines(self) -> None:
-        for pipeline in self.pipelines.values():
-            pipeline.stop()
-
     def _open(self, definitions: list[Definition]) -> list[Channel]:
         """Opens datasets and feeds; the channels that are left."""
         for definition in definitions:
             if isinstance(definition, Dataset):
                 self._open_dataset(definition)
             elif isinstance(definition, Feed):
-                self._open_feed(definition)
+                self.live_feeds.open(definition)
         return [definition for definition in definitions if isinstance(definition, Channel)]
 
-    def _settle_removals(self, definitions: list[Definition]) -> None:
-        """Ends the removals that a crash interrupted, or undoes them where what they belong to still exists."""
-        known = {(type(definition), definition.name): definition for definition in definitions}
-
-        def is_missed(directory: Path) -> bool:
-            if directory.parent.name == "dead-letters":
-                return (Feed, directory.name) in known
-            dataset = known.get((Dataset, directory.name)) if directory.parent.name == "datasets" else None
-            # One that was replaced by another with other columns is not missed.
-            return isinstance(dataset, Dataset) and _fits(aside(directory), dataset)
-
-        settle(self._directory, is_missed)
-
     def _open_dataset(self, dataset: Dataset) -> None:
-        directory, columns = self._directory / "datasets" / dataset.name, record_schema(dataset.columns)
-        self.tables[dataset.name] = Table(directory, columns, self._settings.lake.recent_bytes, self._disk)
+        folder, columns = self._dataset_folder(dataset.name), record_schema(dataset.columns)
+        folder.finish_removal()
+        self.tables[dataset.name] = Table(folder, columns, self._settings.lake.recent_bytes)
         self.datasets[dataset.name] = dataset
 
-    def _open_feed(self, feed: Feed) -> None:
-        dataset = self.dataset(feed.dataset)
-        place = (self._directory, self._settings.feeds, self._disk)
-        self.pipelines[feed.name] = Pipeline(feed, dataset, self.tables[dataset.name], *place, self.runner.committed)
+    def _node_results(self, heads: Heads) -> NodeResults:
+        kept = (self.live.subscriptions, self._store.set_aside)
+        shared = SharedChannels(self.lake, self._store.term, self.tables, self.datasets, *kept, heads)
+        return NodeResults(self.lake, self.tables, shared)
 
-    def _begin_feed(self, feed: Feed) -> None:
-        self._open_feed(feed)
-        if self.runner.started:
-            self.pipelines[feed.name].start(self.spark(), self.scratch)
-
-    @contextmanager
-    def _ended(self, name: str, *others: Path) -> Iterator[None]:
-        """While entered, a feed and its log are no more, everything in it being stored; for good if nothing fails."""
-        pipeline = self.pipelines[name]
-        # Without Spark nothing would come of waiting.
-        pipeline.drain(_DRAIN_SECONDS if self.runner.started else 0)
-        pipeline.stop()
-        del self.pipelines[name]
-        try:
-            with set_aside(pipeline.log.path, *others):
-                yield
-        except Exception:
-            self._begin_feed(pipeline.feed)
-            raise
-
-    def _directories(self, dataset: str) -> list[Path]:
+    def _removables(self, dataset: str) -> list[Removable]:
         """What belongs to a dataset; ids of one that is no more would keep records from the next of that name."""
-        return [self._directory / "ids" / dataset, self._directory / "datasets" / dataset]
+        local = (self._local(kind, dataset) for kind in ("ids", "node-ids"))
+        return [*local, self._dataset_folder(dataset)]
+
+    def _dataset_folder(self, dataset: str) -> Folder:
+        return self.lake.below(DATASETS).below(dataset)
+
+    def _local(self, *names: str) -> Folder:
+        """A directory of what stays with this process."""
+        return DirectoryFolder(self._directory.joinpath(*names))
 
 
-def _fits(directory: Path, dataset: Dataset) -> bool:
-    """Whether the table in a directory has the columns of a dataset."""
+def _settle_removals(roots: Iterable[Folder], definitions: Iterable[Definition]) -> None:
+    """Ends the removals below ``roots``, or undoes them where what they belong to is still defined."""
+    known = {(type(definition), definition.name): definition for definition in definitions}
+    for root in {folder.url: folder for folder in roots}.values():
+        for place in map(root.below, root.folders()):
+            for folder in place.unfinished():
+                if _is_missed(place, folder, known) and not folder.is_there():
+                    folder.put_back()
+                else:
+                    folder.finish_removal()
+
+
+def _is_missed(place: Folder, folder: Folder, known: dict[tuple[type[Definition], str], Definition]) -> bool:
+    if place.name == DEAD_LETTERS:
+        return (Feed, folder.name) in known
+    dataset = known.get((Dataset, folder.name)) if place.name == DATASETS else None
+    # One that was replaced by another with other columns is not missed.
+    return isinstance(dataset, Dataset) and _fits(folder.aside, dataset)
+
+
+def _fits(folder: Folder, dataset: Dataset) -> bool:
+    """Whether the table in a folder has the columns of a dataset."""
     try:
-        Table(directory, record_schema(dataset.columns))
+        Table(folder, record_schema(dataset.columns))
     except StorageError:
         return False
     return True

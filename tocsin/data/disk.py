@@ -6,11 +6,25 @@ file is kept when it is synced, its name when the directory that has it is.
 
 from __future__ import annotations
 
+import errno
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+if TYPE_CHECKING:
+    from tocsin.data.fence import Fence
+
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+FULL_SENTENCE: Final = "the disk is full; free some space, and it goes on by itself"
+# As the system, Delta's library and object stores say it.
+_SIGNS: Final = ("No space left", "os error 28", "StorageFull")
 _THREADS = 8
+
+
+def says_full(text: str) -> bool:
+    """Whether the text of an error, whosever it is, says that there is no room on a disk."""
+    return any(sign in text for sign in _SIGNS)
 
 
 def write_durably(file: Path, content: bytes) -> None:
@@ -45,11 +59,16 @@ class Disk:
 
     Args:
         sync: without it nothing is asked of the disk, and a power cut may undo anything.
+        fence: around the directory that is written to; without one, whoever writes is the only one.
     """
 
-    def __init__(self, sync: bool = True) -> None:
-        self.syncs = sync
+    def __init__(self, sync: bool = True, fence: Fence | None = None) -> None:
+        self.syncs, self.fence = sync, fence
+        self.term = fence.term if fence else 0
         self._threads = ThreadPoolExecutor(_THREADS, "disk")
+
+    def __reduce__(self) -> tuple[type[Disk], tuple[bool]]:
+        return Disk, (self.syncs,)
 
     def keep(self, *paths: Path) -> None:
         """Returns when these files and directories are on disk; raises OSError if it refuses one."""

@@ -27,7 +27,7 @@ class Draft:
         self.channels = dict(catalog.channels)
         self._read = {name: {each for each in self.datasets if catalog.uses(name, each)} for name in self.channels}
         self._filled = {name for name in self.datasets if catalog.has_records(name)}
-        self._compiled: Callable[[Channel], Compiled] = catalog.compiler.over(self.datasets).compiled
+        self._compiled: Callable[[Channel], Compiled] = catalog.compiler.over(self.datasets).compile
 
     def uses(self, channel: str, dataset: str) -> bool:
         """Whether the body of a channel reads a dataset."""
@@ -73,11 +73,11 @@ class Draft:
         conflicts.check_loaded(self, dataset)
         return load_file(dataset, path).num_rows if path else 0
 
-    def listed(self, what: str) -> list[dict[str, Any]]:  # noqa: ARG002
+    def list_things(self, what: str) -> list[dict[str, Any]]:  # noqa: ARG002
         """Nothing: what is shown is what is there by then."""
         return []
 
-    def described(self, what: Thing, name: str) -> list[dict[str, Any]]:
+    def describe_thing(self, what: Thing, name: str) -> list[dict[str, Any]]:
         """Nothing, of something that must be there."""
         kinds: dict[Thing, Mapping[str, Definition]]
         kinds = {Thing.DATASET: self.datasets, Thing.FEED: self.feeds, Thing.CHANNEL: self.channels}

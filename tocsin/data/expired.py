@@ -6,22 +6,25 @@ So whoever comes too late can be told what is missing, and nobody is told so for
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from tocsin.data.disk import write_durably
+from tocsin.data.lake.folder import Folder
+from tocsin.data.lake.refusals import storage_errors
 
 Ids = npt.NDArray[np.int64]
+# Not among the files that the table knows, as the name says.
+_FILE: Final = "_expired"
 
 
 class Expired:
     """Kept in a file beside the results, as pairs of 64-bit numbers, replaced as a whole."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        pairs = np.frombuffer(file.read_bytes() if file.exists() else b"", np.int64).reshape(-1, 2)
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        pairs = np.frombuffer(_content(folder), np.int64).reshape(-1, 2)
         self._bes, self._executions = pairs[:, 0], pairs[:, 1]
 
     @property
@@ -30,7 +33,7 @@ class Expired:
         return int(self._executions.max(initial=0)) + 1
 
     def add(self, bes: Ids, executions: Ids, live: Callable[[Ids], Ids]) -> None:
-        """Notes results that are about to be removed; on disk when this returns.
+        """Notes results that are about to be removed; durable when this returns.
 
         ``live`` gives those of some BE subscriptions that still are: nobody will ask for the others.
         """
@@ -42,7 +45,9 @@ class Expired:
         # The newest of all stays, whosever it is: it says how old results may be.
         chosen = first & (kept | (executions == newest))
         self._bes, self._executions = bes[chosen], executions[chosen]
-        write_durably(self._file, np.column_stack([self._bes, self._executions]).astype(np.int64).tobytes())
+        pairs = np.column_stack([self._bes, self._executions]).astype(np.int64)
+        with storage_errors(self._folder):
+            self._folder.write(_FILE, pairs.tobytes())
 
     def gone(self, first: int, wanted: Ids | None) -> dict[int, int]:
         """Of those that had something from execution ``first`` on which is gone, the last execution that found it."""
@@ -50,3 +55,11 @@ class Expired:
         if wanted is not None:
             chosen &= np.isin(self._bes, wanted)
         return dict(zip(self._bes[chosen].tolist(), self._executions[chosen].tolist(), strict=True))
+
+
+def _content(folder: Folder) -> bytes:
+    with storage_errors(folder):
+        try:
+            return folder.read(_FILE)
+        except FileNotFoundError:
+            return b""

@@ -15,7 +15,7 @@ from tocsin.schema.definitions import Dataset
 _MOST_SUBSCRIPTIONS = 1000
 
 
-def listed(catalog: Catalog, what: str, limit: int = _MOST_SUBSCRIPTIONS) -> list[dict[str, Any]]:
+def list_things(catalog: Catalog, what: str, limit: int = _MOST_SUBSCRIPTIONS) -> list[dict[str, Any]]:
     """The things of one kind, a row each; of subscriptions, of which there may be millions, at most ``limit``."""
     match Listing(what):
         case Listing.DATASETS:
@@ -34,16 +34,16 @@ def total(catalog: Catalog, what: str) -> int:
     """How many things of one kind there are."""
     if Listing(what) is Listing.SUBSCRIPTIONS:
         return sum(catalog.live.subscriptions.count(name) for name in list(catalog.channels))
-    return len(listed(catalog, what))
+    return len(list_things(catalog, what))
 
 
-def described(catalog: Catalog, what: Thing, name: str) -> list[dict[str, Any]]:
+def describe_thing(catalog: Catalog, what: Thing, name: str) -> list[dict[str, Any]]:
     """One thing, with all that is known of it."""
     match what:
         case Thing.DATASET:
             return [_dataset(catalog, catalog.dataset(name))]
         case Thing.FEED:
-            return [_feed(catalog, catalog.pipeline(name).feed.name)]
+            return [_feed(catalog, catalog.live_feeds.find(name).feed.name)]
         case Thing.CHANNEL:
             live = catalog.live.find(name)
             columns = dict(live.compiled.columns) if live.compiled else {}
@@ -70,6 +70,8 @@ def _feed(catalog: Catalog, name: str) -> dict[str, Any]:
         "dataset": pipeline.feed.dataset,
         "slices": pipeline.feed.slices,
         "records": pipeline.log.records,
+        "slice_records": pipeline.slice_records,
+        "assignment_failures": pipeline.admission.assignment_failures,
         "backlog_bytes": health.backlog_bytes,
         "dead_letters": pipeline.dead_letters.read(columns=["position"]).num_rows,
         "problem": health.error,
@@ -84,16 +86,25 @@ def _channel(channels: LiveChannels, live: LiveChannel) -> dict[str, Any]:
         "name": channel.name,
         "kind": channel.kind,
         "period": channel.period,
+        "matched": _when_matched(live),
         "subscriptions": channels.subscriptions.count(channel.name),
         "state": status.state,
         "execution": live.results.execution,
         "seconds": round(status.last_seconds, 3),
+        "by_nodes": status.by_nodes,
         "missed": status.missed,
         "error": status.error,
         "set_aside": len(channels.set_aside(channel.name)),
         "dead_letters": channels.dead_letters.count(channel.name),
         "statement": render(channel),
     }
+
+
+def _when_matched(live: LiveChannel) -> str:
+    """When a channel is executed: by its period, or for each commit, on its arrival where its body allows that."""
+    if live.definition.period is not None:
+        return "periodically"
+    return "on arrival" if live.compiled is not None and live.compiled.parallel else "when stored"
 
 
 def _subscriptions(catalog: Catalog) -> Iterator[dict[str, Any]]:

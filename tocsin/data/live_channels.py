@@ -11,19 +11,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from tocsin.data.attachment import Attachment
 from tocsin.data.channels.execution import Executor
+from tocsin.data.channels.found import NodeResults
 from tocsin.data.channels.letters import DeadLetters
 from tocsin.data.channels.runner import Runner, Status
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.compiler import Compiler
 from tocsin.data.conflicts import find
 from tocsin.data.control.core import Position
-from tocsin.data.disk import Disk, sync_directory
+from tocsin.data.lake.folder import Folder
+from tocsin.data.lake.location import CHANNELS_DEAD_LETTERS, RESULTS, SUBSCRIPTIONS
 from tocsin.data.lake.table import Table
 from tocsin.data.removal import discard
 from tocsin.data.results import Cache, ChannelResults
@@ -70,6 +71,7 @@ class LiveChannels:
     Args:
         channels: those that are stored.
         tables: the datasets.
+        lake: where results, dead letters and subscriptions' files are.
         dropped: called with the name and the last incarnation of a channel that is no more.
         changed: called with a channel that has other terms than before.
     """
@@ -82,20 +84,18 @@ class LiveChannels:
         tables: Mapping[str, Table],
         compiler: Compiler,
         runner: Runner,
-        disk: Disk,
+        lake: Folder,
         dropped: Callable[[str, str], None],
         changed: Callable[[Channel], None],
     ) -> None:
         self._store, self._tables, self._compiler, self._runner = store, tables, compiler, runner
-        self._disk, self._dropped, self._changed = disk, dropped, changed
-        self._directory, self._settings = settings.data.directory.resolve(), settings.channels
+        self._lake, self._dropped, self._changed = lake, dropped, changed
+        self._settings = settings.channels
         self._cache = Cache(settings.results.cache_bytes)
-        self.dead_letters = DeadLetters(self._directory / "dead-letters-of-channels", disk)
+        self.dead_letters = DeadLetters(lake.below(CHANNELS_DEAD_LETTERS))
         self._live: dict[str, LiveChannel] = {}
         self._open(channels)
-        self.subscriptions = SubscriptionRegistry(
-            store, self._directory / "subscriptions", settings.channels.parameter_bytes
-        )
+        self.subscriptions = SubscriptionRegistry(store, lake.below(SUBSCRIPTIONS), settings.channels.parameter_bytes)
 
     def __getitem__(self, name: str) -> LiveChannel:
         return self._live[name]
@@ -117,12 +117,15 @@ class LiveChannels:
         """What was said of each."""
         return {live.definition.name: live.definition for live in self}
 
-    def start(self, spark: SparkSession) -> None:
-        """Lets all channels run, on Spark; one that Spark no longer takes says so, and the others go on."""
+    def start(self, spark: SparkSession, nodes: NodeResults | None = None) -> None:
+        """Lets all channels run, on Spark; one that Spark no longer takes says so, and the others go on.
+
+        Where there are ``nodes``, they are told of those that they can match.
+        """
         for live in self:
             channel = live.definition
             try:
-                compiled = self._compiler.compiled(channel)
+                compiled = self._compiler.compile(channel)
             except StatementError as error:
                 self._live[channel.name] = replace(live, refused=f"this channel can no longer be run: {error}")
                 log.error("a channel can no longer be run", channel=channel.name, reason=str(error))  # noqa: TRY400
@@ -130,12 +133,14 @@ class LiveChannels:
             self._live[channel.name] = replace(live, compiled=compiled)
             self._runner.add(compiled, live.results)
         asides = self._store.set_aside
-        executor = Executor(spark, self._tables, self.subscriptions, asides, self.dead_letters, self._settings)
-        self._runner.start(spark, executor)
+        executor = Executor(spark, self._tables, self.subscriptions, asides, self.dead_letters, self._settings, nodes)
+        self._runner.start(spark, executor, nodes)
+        if nodes is not None:
+            nodes.shared.start(lambda: [live.compiled for live in self if live.compiled], executor.is_for_all)
 
     def create(self, channel: Channel) -> None:
         """Checks a channel and takes it on; what its datasets hold already is not new to it."""
-        compiled, before = self._compiler.compiled(channel), self._live.get(channel.name)
+        compiled, before = self._compiler.compile(channel), self._live.get(channel.name)
         results = before.results if before else self._first_results(channel.name)
         watched = before.compiled.fresh if before and before.compiled else frozenset()
         with self._runner.held(channel.name):
@@ -159,15 +164,15 @@ class LiveChannels:
         self._compiler.forget(name)
         self._dropped(name, incarnation(self._live.pop(name).history))
         self.dead_letters.forget(name)
-        for directory in (self._results_directory(name), self.dead_letters.path(name)):
-            discard(directory)
+        for folder in (self._results_folder(name), self.dead_letters.folder(name)):
+            discard(folder)
 
     def attach(self, name: str, broker: str, values: list[dict[str, object]], asker: Asker | None = None) -> Attachment:
         """Subscribes; the first subscription of a channel sees what comes from now on.
 
         ``asker`` must be one who may use the channel, and has its bound parameters filled in.
         """
-        channel = self._wanted(name)
+        channel = self._definition(name)
         if asker is not None:
             admit(channel.terms, asker, f"channel {channel.name}")
             values = [fill_in(channel.terms, asker.name, value) for value in values]
@@ -198,7 +203,7 @@ class LiveChannels:
         stored = [(channel, self._results(channel.name)) for channel in channels]
         for _, results in stored:
             self._pull_back(results)
-        sync_directory(self._directory)
+        self._lake.keep()
         self._store.histories.begin({channel.name: results.execution for channel, results in stored})
         self._store.subscriptions.begin(datetime.now(UTC))
         for channel, results in stored:
@@ -213,7 +218,7 @@ class LiveChannels:
             )
             results.skip(ahead)
 
-    def _wanted(self, name: str) -> Channel:
+    def _definition(self, name: str) -> Channel:
         """The channel of that name; one that was dropped is gone, one that never was is not found."""
         try:
             return self.find(name).definition
@@ -239,14 +244,14 @@ class LiveChannels:
 
     def _first_results(self, name: str) -> ChannelResults:
         # Left behind by a creation or a removal that did not come to its end.
-        discard(self._results_directory(name))
+        discard(self._results_folder(name))
         return self._results(name)
 
     def _results(self, name: str) -> ChannelResults:
-        return ChannelResults(name, self._results_directory(name), self._cache, self._disk)
+        return ChannelResults(name, self._results_folder(name), self._cache)
 
-    def _results_directory(self, name: str) -> Path:
-        return self._directory / "results" / name
+    def _results_folder(self, name: str) -> Folder:
+        return self._lake.below(RESULTS).below(name)
 
 
 def _gone(channel: str) -> GoneError:

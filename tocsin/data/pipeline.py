@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tocsin.data.disk import Disk
 from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
 from tocsin.data.feeds.lag import Lag
-from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.logs import open_log
+from tocsin.data.lake.folder import Folder
+from tocsin.data.lake.location import DEAD_LETTERS as DEAD_LETTERS_FOLDER
 from tocsin.data.lake.table import Table
-from tocsin.errors import ConflictError, StorageError
+from tocsin.data.nodes.sharing import require_shareable, share
+from tocsin.data.nodes.storing import Matched
+from tocsin.data.store import Topics
+from tocsin.errors import ConflictError, InvalidError, StorageError
 from tocsin.log import get_logger
 from tocsin.model.messages import FeedHealth
+from tocsin.model.slices import FeedSlices
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import FeedsSettings
+
+if TYPE_CHECKING:
+    from tocsin.data.sharing.heads import Heads
+    from tocsin.data.sharing.ingestion import SharedIngestion
 
 log = get_logger(__name__)
 
@@ -29,7 +42,11 @@ class Pipeline:
 
     Args:
         directory: of the data cluster.
+        lake: where its dead letters go.
         committed: called with the dataset's name after each commit to it.
+        arriving: entered with the dataset's name and the rows of a commit while they are stored.
+        heads: where nodes share slices.
+        matched: told what channels have found in what nodes brought, once that is stored.
     """
 
     def __init__(
@@ -38,51 +55,100 @@ class Pipeline:
         dataset: Dataset,
         table: Table,
         directory: Path,
+        lake: Folder,
         settings: FeedsSettings,
-        disk: Disk,
+        topics: Topics,
         committed: Callable[[str], None],
+        arriving: Callable[[str, pa.Table], AbstractContextManager[None]],
+        heads: Heads | None = None,
+        matched: Matched = lambda _table, _version, _batches: None,
     ) -> None:
-        self.feed, self.dataset, self._table, self._settings = feed, dataset, table, settings
-        self._directory, self._committed = directory, committed
+        self.feed, self.dataset, self._table, self._settings, self._heads = feed, dataset, table, settings, heads
+        self._directory, self._committed, self._arriving, self._matched = directory, committed, arriving, matched
         self._read = positions(table, feed)
         self._progress = threading.Condition()
         self._lag = Lag()
-        self.dead_letters = Table(directory / "dead-letters" / feed.name, DEAD_LETTERS, disk=disk)
-        self.log = FeedLog(directory / "feeds" / feed.name, feed.slices, settings.segment_bytes, self._read).open()
+        self.dead_letters = Table(lake.below(DEAD_LETTERS_FOLDER).below(feed.name), DEAD_LETTERS)
+        self.log = open_log(feed, dataset, directory / "feeds" / feed.name, settings, topics, self._read, lake.fence)
         self.admission = Admission(feed, dataset, self.log, settings, lambda: self.backlog)
-        self._ingestion: Ingestion | None = None
+        self._ingestion: Ingestion | SharedIngestion | None = None
 
     @property
     def backlog(self) -> int:
         """Bytes of the log that the dataset does not have yet."""
-        read, ends = self._read, self.log.ends()
-        self._lag.observe(sum(ends), sum(read))
-        return sum(max(end - position, 0) for position, end in zip(read, ends, strict=True))
+        read = self._read
+        self._lag.observe(sum(self.log.ends()), sum(read))
+        return self.log.backlog(read)
 
     def health(self) -> FeedHealth:
-        """How the feed is doing. Damage is told of until the quarantined files have been looked at and moved away."""
+        """How the feed is doing."""
         backlog = self.backlog
         lag = self._lag.seconds() if backlog else 0.0
         problem = self._ingestion.problem if self._ingestion is not None else ""
-        return FeedHealth(self.feed.name, backlog, round(lag, 3), problem or self.admission.refusal or self._damage())
+        error = problem or self.admission.refusal or self.log.damage()
+        return FeedHealth(self.feed.name, backlog, round(lag, 3), error, self.slice_records)
+
+    @property
+    def slice_records(self) -> list[int]:
+        """How many records each slice was given since the start; of a topic that others fill nobody counts them."""
+        return [] if self.feed.topic else self.admission.slice_records
 
     def start(self, spark: SparkSession, scratch: Path) -> None:
         """Begins to store what the log holds."""
+        if self._heads is not None and not self.unshared:
+            self._ingestion = self._share(self._heads, spark)
+        else:
+            self._ingestion = self._ingest(spark, scratch)
+        self._ingestion.start()
+
+    @property
+    def unshared(self) -> str:
+        """Why nodes cannot share its slices; empty if they do."""
+        if self._heads is None:
+            return "nodes.share = false"
+        try:
+            require_shareable(self.feed, self.dataset)
+        except InvalidError as error:
+            return str(error)
+        return ""
+
+    def slices(self) -> FeedSlices:
+        """Who owns which of its slices."""
+        found = self._heads.slices(self.feed.name) if self._heads is not None else None
+        return found or FeedSlices(self.feed.name, self.dataset.name, shared=False, reason=self.unshared)
+
+    def _ingest(self, spark: SparkSession, scratch: Path) -> Ingestion:
         unique = self.dataset.kind is DatasetKind.APPEND and self.dataset.primary_key is not None
         ids = SeenIds(self._directory / "ids" / self.dataset.name) if unique else None
-        self._ingestion = Ingestion(
+        return Ingestion(
             spark,
             self.feed,
             self.dataset,
             self._table,
             self.dead_letters,
-            log_path=self.log.path,
+            feed_log=self.log,
             scratch=scratch,
             seen=ids,
             settings=self._settings,
             committed=self._note_commit,
+            arriving=partial(self._arriving, self.dataset.name),
         )
-        self._ingestion.start()
+
+    def _share(self, heads: Heads, spark: SparkSession) -> SharedIngestion:
+        from tocsin.data.sharing.ingestion import SharedIngestion
+
+        lake = self._table.path.parents[1]
+        return SharedIngestion(
+            heads,
+            spark,
+            share(self.feed, self.dataset, self.log, lake, self._settings.max_batch_bytes, heads.matching),
+            self._table,
+            self.dead_letters,
+            feed_log=self.log,
+            ids=self._directory / "node-ids" / self.dataset.name,
+            committed=self._note_commit,
+            matched=self._matched,
+        )
 
     def stop(self) -> None:
         """Stores no more and lets go of the log."""
@@ -114,12 +180,3 @@ class Pipeline:
         except StorageError as error:
             log.warning("a part of the feed log that is no longer needed stays", feed=self.feed.name, reason=str(error))
         self._committed(self.dataset.name)
-
-    def _damage(self) -> str:
-        files = sorted((self.log.path / "quarantine").glob("[!.]*"))
-        if not files:
-            return ""
-        return (
-            f"feed {self.feed.name}: {len(files)} damaged part(s) of its log could not be read; what was in them is in "
-            f"{files[0].parent}, the positions are among its dead letters; move the files away when you have seen them"
-        )

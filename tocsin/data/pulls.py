@@ -68,7 +68,7 @@ def pull(
     end = min(last, newest)
     rows, reached = _sizes(read, first, end, wanted, most)
     index = Index(rows, last if reached >= end else reached, most)
-    *many, few = batched(gone.items())
+    *many, few = into_parts(gone.items())
     for some in many:
         yield Pulled([], True, index.upto, oldest, dict(some))
     pieces = index.parts()
@@ -92,7 +92,7 @@ def _bytes(found: list[pa.Table]) -> int:
     return sum(int(pc.sum(rows["bytes"]).as_py() or 0) + _OVERHEAD * rows.num_rows for rows in found)
 
 
-def batched(gone: Collection[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+def into_parts(gone: Collection[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     """These in lists that fit into a part; an empty one when there are none."""
     return [part for part, _ in with_more(parts(gone, lambda _: _OVERHEAD, PART_BYTES))]
 

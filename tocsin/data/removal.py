@@ -7,55 +7,61 @@ found under its other name at a start is put back or deleted, as whoever knows w
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Final
+from typing import Final, Protocol
 
 from tocsin.data.disk import sync_directory
 from tocsin.errors import StorageError
+from tocsin.log import get_logger
+
+log = get_logger(__name__)
 
 _PREFIX: Final = ".removed-"
 
 
-def discard(directory: Path) -> None:
+class Removable(Protocol):
+    """What can be taken away, and either put back or removed for good."""
+
+    def take_away(self) -> bool: ...
+
+    def put_back(self) -> None: ...
+
+    def finish_removal(self) -> None: ...
+
+
+def discard(removable: Removable) -> None:
     """Removes a directory, if there is one."""
-    with set_aside(directory):
-        pass
+    if removable.take_away():
+        removable.finish_removal()
 
 
 @contextmanager
-def set_aside(*directories: Path) -> Iterator[None]:
+def set_aside(*removables: Removable) -> Iterator[None]:
     """Takes directories away, for good when the block ends; they are put back if it raises an error.
 
     Raises StorageError, with everything where it was, if the system does not let go of one.
     """
-    taken: list[Path] = []
+    taken: list[Removable] = []
     try:
-        taken.extend(directory for directory in directories if _take(directory))
+        taken.extend(removable for removable in removables if removable.take_away())
         yield
     except Exception:
-        for directory in taken:
-            put_back(directory)
+        for removable in taken:
+            removable.put_back()
         raise
-    for directory in taken:
-        finish(directory)
+    for removable in taken:
+        try:
+            removable.finish_removal()
+        except StorageError as error:
+            log.warning("what was removed is still there in part; the rest goes at the next start", reason=str(error))
 
 
 def unfinished(place: Path) -> list[Path]:
     """The directories in ``place`` of which a removal did not come to its end."""
     return [found.with_name(found.name.removeprefix(_PREFIX)) for found in place.glob(f"{_PREFIX}*")]
-
-
-def settle(root: Path, is_missed: Callable[[Path], bool]) -> None:
-    """Ends the removals below ``root`` that did not come to their end; what is missed is put back."""
-    for place in (path for path in root.iterdir() if path.is_dir()):
-        for directory in unfinished(place):
-            if is_missed(directory) and not directory.exists():
-                put_back(directory)
-            else:
-                finish(directory)
 
 
 def put_back(directory: Path) -> None:
@@ -88,7 +94,8 @@ def fresh_directory(place: Path) -> Path:
         raise StorageError(f"temporary files cannot be kept in {place}: {error.strerror}") from None
 
 
-def _take(directory: Path) -> bool:
+def take_away(directory: Path) -> bool:
+    """Begins a removal; False if there is no such directory."""
     if not directory.exists():
         return False
     try:

@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from tocsin.data.compiler.rewrite import BE
-from tocsin.data.disk import Disk
 from tocsin.data.expired import Expired, Ids
 from tocsin.data.lake import frames
+from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Snapshot, Table
 from tocsin.data.pulls import COLUMNS, Read, pull
 from tocsin.model.messages import Pulled
@@ -39,6 +39,9 @@ SCHEMA = pa.schema(
         ("at", pa.timestamp("us", tz="UTC")),
     ]
 )
+FOUND = pa.schema([SCHEMA.field(name) for name in ("be", "payload", "rows", "bytes")])
+"""What a query finds, before it has become an execution."""
+_SUMMARY: Final = ["be", "bytes"]
 # A longer span is read from files, without looking for each of its executions.
 _MOST_CACHED: Final = 1024
 
@@ -86,12 +89,11 @@ class Cache:
 class ChannelResults:
     """The results of one channel."""
 
-    def __init__(self, channel: str, directory: Path, cache: Cache, disk: Disk | None = None) -> None:
+    def __init__(self, channel: str, place: Folder | Path, cache: Cache) -> None:
         self.channel = channel
-        self._table = Table(directory, SCHEMA, disk=disk)
+        self._table = Table(place, SCHEMA)
         self._cache = cache
-        # Not among the files that the table knows, as the name says.
-        self._expired = Expired(directory / "_expired")
+        self._expired = Expired(self._table.folder)
         # What is kept and what is said to be gone change together.
         self._expiring = threading.Lock()
 
@@ -110,22 +112,37 @@ class ChannelResults:
 
     def skip(self, versions: Mapping[str, int]) -> None:
         """Counts what the datasets have up to these versions as seen, without looking at it."""
-        self._table.mark({seen(name): version for name, version in versions.items()})
+        self._table.mark(_markers(versions))
 
-    def commit(self, found: DataFrame, versions: Mapping[str, int], now: datetime) -> tuple[int, pa.Table]:
-        """Computes an execution and stores it; its number, and of its rows the BE ids and bytes."""
+    def commit(
+        self,
+        found: DataFrame,
+        versions: Mapping[str, int],
+        now: datetime,
+        allowed: Callable[[], None] = lambda: None,
+    ) -> tuple[int, pa.Table]:
+        """Computes an execution and stores it; its number, and of its rows the BE ids and bytes.
+
+        ``allowed`` is called before it is stored; if that raises, it is not.
+        """
         execution = self._table.version + 1
-        rows = found.select(F.col(BE).alias("be"), "payload", "rows", "bytes")
-        stamp = {
-            "execution": pa.scalar(execution, SCHEMA.field("execution").type),
-            "at": pa.scalar(now, SCHEMA.field("at").type),
-        }
-        markers = {seen(name): version for name, version in versions.items()}
+        stamp, markers = _stamp(execution, now), _markers(versions)
 
         def remember(results: pa.Table) -> None:
             self._cache.put(self.channel, execution, results.select(COLUMNS))
 
-        return execution, frames.append(self._table, rows, markers, ["be", "bytes"], stamp, remember)
+        return execution, frames.append(self._table, found_rows(found), markers, _SUMMARY, stamp, remember, allowed)
+
+    def commit_rows(self, found: pa.Table, versions: Mapping[str, int], now: datetime) -> tuple[int, pa.Table]:
+        """As :meth:`commit`, with rows of ``FOUND`` that were computed elsewhere; one of each BE subscription."""
+        execution = self._table.version + 1
+        rows = frames.with_constants(_stamp(execution, now), found).select(SCHEMA.names).cast(SCHEMA)
+        if rows.num_rows:
+            self._table.append(rows, _markers(versions))
+        else:
+            self._table.mark(_markers(versions))
+        self._cache.put(self.channel, execution, rows.select(COLUMNS))
+        return execution, rows.select(_SUMMARY)
 
     def pull(
         self, first: int, last: int, bes: Iterable[int] | None = None, most: int | None = None
@@ -162,10 +179,10 @@ class ChannelResults:
         tables = [self._cache.get(self.channel, number) for number in numbers]
         cached = {number: table for number, table in zip(numbers, tables, strict=True) if table is not None}
         if numbers and len(cached) == len(numbers):
-            return partial(_remembered, cached)
-        return partial(self._stored, self._table.snapshot)
+            return partial(_remember, cached)
+        return partial(self._read_stored, self._table.snapshot)
 
-    def _stored(self, of: Snapshot, first: int, last: int, columns: list[str], wanted: Ids | None) -> pa.Table:
+    def _read_stored(self, of: Snapshot, first: int, last: int, columns: list[str], wanted: Ids | None) -> pa.Table:
         execution = pc.field("execution")
         where = (execution >= first) & (execution <= last)
         if wanted is not None:
@@ -173,11 +190,27 @@ class ChannelResults:
         return self._table.read(where, columns, since=first - 1, of=of)
 
 
-def _remembered(
+def _remember(
     cached: Mapping[int, pa.Table], first: int, last: int, columns: list[str], wanted: Ids | None
 ) -> pa.Table:
     rows = pa.concat_tables([table.select(columns) for number, table in cached.items() if first <= number <= last])
     return rows if wanted is None else rows.filter(pc.is_in(rows["be"], pa.array(wanted)))
+
+
+def found_rows(found: DataFrame) -> DataFrame:
+    """What a channel's statement gives, with the columns of ``FOUND``."""
+    return found.select(F.col(BE).alias("be"), "payload", "rows", "bytes")
+
+
+def _stamp(execution: int, now: datetime) -> dict[str, pa.Scalar]:
+    return {
+        "execution": pa.scalar(execution, SCHEMA.field("execution").type),
+        "at": pa.scalar(now, SCHEMA.field("at").type),
+    }
+
+
+def _markers(versions: Mapping[str, int]) -> dict[str, int]:
+    return {seen(name): version for name, version in versions.items()}
 
 
 def sizes(rows: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -6,12 +6,15 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
@@ -53,11 +56,28 @@ _FIXED = {
     "spark.ui.retainedTasks": "1000",
     "spark.cleaner.periodicGC.interval": "5min",
 }
+_PACKAGES: Final = "spark.jars.packages"
+_CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+_S3_CLASS: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_JARS: Final = frozenset({"spark.jars", _PACKAGES})
+_JARS_HINT: Final = (
+    "; reading from Kafka or S3 needs Spark's connectors: where {packages} cannot be fetched, name the jars in "
+    'spark.extra, as "spark.jars"'
+)
 
 
-def start(settings: SparkSettings, scratch: Path) -> SparkSession:
-    """Starts Spark, or connects to the cluster that ``spark.master`` names; ``scratch`` is for temporary files."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+def start(
+    settings: SparkSettings, scratch: Path, kafka: bool = False, lake: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
+    """Starts Spark, or connects to the cluster that ``spark.master`` names; ``scratch`` is for temporary files.
+
+    With ``kafka`` it can read from there: its connector is fetched in Spark's own version, unless the settings name
+    its jars. ``lake`` is what it takes to read the lake, and its connector comes in the same way.
+    """
+    packages = connectors(settings, kafka, lake)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Of a cluster, the executors may have theirs elsewhere: in an image, or unpacked from an archive.
+    os.environ["PYSPARK_PYTHON"] = settings.extra.get("spark.pyspark.python", sys.executable)
     builder = SparkSession.builder.appName("tocsin").master(settings.master)
     configured = {
         **_FIXED,
@@ -67,6 +87,8 @@ def start(settings: SparkSettings, scratch: Path) -> SparkSession:
         "spark.local.dir": str(scratch),
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        **{name: value for name, value in lake.items() if name != _PACKAGES},
+        **({_PACKAGES: packages} if packages else {}),
         **settings.extra,
     }
     for key, value in configured.items():
@@ -77,11 +99,33 @@ def start(settings: SparkSettings, scratch: Path) -> SparkSession:
         raise UnavailableError(
             f"Spark did not start with master {settings.master!r} ({type(error).__name__}: {error}); "
             "check that java -version prints 17 or newer and that spark.master is right"
+            f"{_JARS_HINT.format(packages=packages) if packages else ''}"
         ) from error
     spark.sparkContext.setLogLevel("ERROR")
     # Errors of a query are reported by whoever asked for it.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    if lake:
+        _check_s3(spark)
     return spark
+
+
+def connectors(settings: SparkSettings, kafka: bool, lake: Mapping[str, str]) -> str:
+    """The packages that Spark is to fetch: none if the settings name jars, which are to be all it needs."""
+    wanted = [_CONNECTOR if kafka else "", lake.get(_PACKAGES, "")]
+    return "" if _JARS & settings.extra.keys() else ",".join(filter(None, wanted))
+
+
+def _check_s3(spark: SparkSession) -> None:
+    """Otherwise every execution would say the same, in Java's words."""
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_S3_CLASS)
+    except Py4JError:
+        spark.stop()
+        raise UnavailableError(
+            "Spark cannot read the lake in S3, for the jars that spark.extra names lack hadoop-aws: add it with what "
+            "it needs (docs/operating.md has the list), or name none, so that they are fetched"
+        ) from None
 
 
 def stop(spark: SparkSession) -> None:
@@ -101,6 +145,11 @@ def _running_tasks(spark: SparkSession) -> int:
 def wait_for_end(spark: SparkSession) -> int:
     """Waits until the process that runs Spark's driver is gone; its exit status."""
     return int(spark.sparkContext._gateway.proc.wait())  # type: ignore[union-attr]
+
+
+def has_ended(spark: SparkSession) -> bool:
+    """Whether the process that runs Spark's driver is gone."""
+    return spark.sparkContext._gateway.proc.poll() is not None  # type: ignore[union-attr]
 
 
 def is_local(spark: SparkSession) -> bool:

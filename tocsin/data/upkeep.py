@@ -73,4 +73,4 @@ class Upkeep:
         table.checkpoint(self._settings.lake.checkpoint_commits)
         deleted = table.vacuum(self._settings.lake.vacuum_after_seconds)
         if deleted:
-            log.debug("files deleted", table=table.path.name, files=deleted)
+            log.debug("files deleted", table=table.folder.name, files=deleted)

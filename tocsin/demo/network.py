@@ -5,12 +5,15 @@ Everyone is placed on the nearest broker, so that the one in the middle begins w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from tocsin.apps.emergency.ground import Ground
+from tocsin.local.cluster import ClusterNetwork
+from tocsin.local.infrastructure import Infrastructure
 from tocsin.local.network import LocalNetwork
 from tocsin.settings import Settings
 
@@ -35,16 +38,28 @@ _BROKER: Final = {"broker.rate_seconds": 20, "broker.report_seconds": 1, "broker
 
 def network(settings: Settings, directory: Path, brokers: int, options: list[str], land: Ground) -> LocalNetwork:
     """A network on free ports, with so many brokers, in a city."""
-    (west, south), (east, north) = land.low, land.high
-    places = [(west + x * (east - west), south + y * (north - south)) for x, y in PLACES.values()]
-    own = [{**_BROKER, "broker.place": list(places[number % len(places)])} for number in range(brokers)]
+    own = _of_brokers(brokers, land)
     return LocalNetwork(_anywhere(settings), directory, brokers, options, _DATA, _COORDINATOR, own)
 
 
-def whereabouts(network: LocalNetwork) -> dict[str, str]:
+def cluster(
+    infrastructure: Infrastructure, directory: Path, brokers: int, options: list[str], land: Ground
+) -> ClusterNetwork:
+    """The same on hosts."""
+    own = _of_brokers(brokers, land)
+    return ClusterNetwork(infrastructure, directory, brokers, options, _DATA, _COORDINATOR, own)
+
+
+def whereabouts(brokers: Sequence[str]) -> dict[str, str]:
     """Where each broker is, in words."""
     words = list(PLACES)
-    return {name: words[number % len(words)] for number, name in enumerate(network.names)}
+    return {name: words[number % len(words)] for number, name in enumerate(brokers)}
+
+
+def _of_brokers(brokers: int, land: Ground) -> list[dict[str, object]]:
+    (west, south), (east, north) = land.low, land.high
+    places = [(west + x * (east - west), south + y * (north - south)) for x, y in PLACES.values()]
+    return [{**_BROKER, "broker.place": list(places[number % len(places)])} for number in range(brokers)]
 
 
 def _anywhere(settings: Settings) -> Settings:

@@ -17,6 +17,7 @@ from tocsin.crowd.observation import count_executions, find_owed, measure_strain
 from tocsin.crowd.shortfall import Strain
 from tocsin.demo import summary
 from tocsin.demo.screen import DemoScreen
+from tocsin.demo.verdict import WrongError
 from tocsin.errors import TocsinError
 from tocsin.local.running import told
 from tocsin.tasks import until_one_ends
@@ -66,11 +67,11 @@ class Play:
         if self._ended.is_set():
             return
         self._screen.gathered(gathering.result(), self._crowd.processes)
-        self._screen.explain(held(seconds), seconds)
+        self._screen.explain(hold_seconds(seconds), seconds)
         first, self._before = await count_executions(self._operator), await measure_strain(self._operator)
         self._crowd.begin()
         with self._screen.stage():
-            before = await self._watch(held(seconds), f"balancing is held off until {held(seconds)} s")
+            before = await self._watch(hold_seconds(seconds), f"balancing is held off until {hold_seconds(seconds)} s")
             before = await self._patience(before, seconds)
             if not self._ended.is_set():
                 await self._release()
@@ -174,7 +175,7 @@ class Play:
             await asyncio.wait_for(self._ended.wait(), max(seconds, 0))
 
 
-def held(seconds: int | None) -> int:
+def hold_seconds(seconds: int | None) -> int:
     """How long balancing is held off in a demo of so many seconds."""
     return HOLD_SECONDS if seconds is None else min(HOLD_SECONDS, max(seconds // 2, 1))
 
@@ -183,16 +184,7 @@ async def _done(future: asyncio.Future[Gathered]) -> None:
     await asyncio.shield(future)
 
 
-class WrongError(TocsinError):
-    """What was delivered is not what was found."""
-
-    code = "wrong"
-
-
 def insist(compared: Compared, figures: CrowdFigures) -> None:
     """Raises WrongError unless everybody got everything, once and in order."""
     if compared.lost or figures.duplicates or figures.disordered:
-        raise WrongError(
-            "not everybody got what was for them, once and in order: this is a fault in Tocsin; please report it "
-            "with the logs"
-        )
+        raise WrongError

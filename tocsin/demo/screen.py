@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from tocsin.coordinator.answers import NetworkStatus, Proposal
 from tocsin.crowd.messages import CrowdFigures, Gathered, Heard
 from tocsin.demo.board import Board, evenness
-from tocsin.local.screen import NetworkScreen
+from tocsin.demo.stage import StageScreen, count
 from tocsin.model.messages import StatementOutcome
 
 _LONGEST_TITLE: Final = 60
 _FLOWS: Final = 3
-# Where nothing can be drawn over, the brokers are printed so often; elsewhere a line remains so often.
-TABLE_SECONDS: Final = 5
-LINE_SECONDS: Final = 10
 
 Row = Mapping[str, Any]
 
@@ -37,30 +32,14 @@ _EXPLANATION: Final = (
 )
 
 
-class DemoScreen(NetworkScreen):
-    """Prints to a console; on a terminal the brokers stay in view at its bottom.
-
-    What people hear is shown while the stage is entered: before, it is what was found in an earlier run.
+class DemoScreen(StageScreen):
+    """The emergency application's. What people hear is shown while the stage is entered: before, it is what was found
+    in an earlier run.
     """
 
     def __init__(self, console: Console, board: Board) -> None:
         super().__init__(console)
         self._board = board
-        self._live: Live | None = None
-        self._open = False
-
-    @contextmanager
-    def stage(self) -> Iterator[None]:
-        """While entered, the brokers stay in view, where that is possible."""
-        self._open = True
-        try:
-            if self.console.is_terminal:
-                with Live(Text(), console=self.console, auto_refresh=False) as self._live:
-                    yield
-            else:
-                yield
-        finally:
-            self._open, self._live = False, None
 
     def introduce(self, people: int, brokers: int) -> None:
         """What is to be seen."""
@@ -96,34 +75,22 @@ class DemoScreen(NetworkScreen):
 
     def heard(self, heard: Heard) -> None:
         """A notification that somebody got: how many reports, and the gravest of them."""
-        if not self._open:
-            return
-        line = Text.assemble(
-            (f"{time.strftime('%H:%M:%S')}  ", "dim"),
-            (f"{heard.who:<5}", "bold"),
-            f"{heard.rows:>3} new  ",
-            (subscription(heard), "cyan"),
-            "  ",
-            describe(heard.gravest),
+        self.happen(
+            Text.assemble(
+                (f"{time.strftime('%H:%M:%S')}  ", "dim"),
+                (f"{heard.who:<5}", "bold"),
+                f"{heard.rows:>3} new  ",
+                (subscription(heard), "cyan"),
+                "  ",
+                describe(heard.gravest),
+            )
         )
-        if self._live:
-            self.console.print(line, no_wrap=True, overflow="ellipsis")
-        else:
-            self.console.print(line, soft_wrap=True)
 
     def look(self, second: int, status: NetworkStatus, figures: CrowdFigures, remark: str) -> None:
         """How it stands, once in a second."""
         told = count(figures.notifications, "notification")
-        line = Text(f"── {second} s: {evenness(status)}; {told}; {remark}", style="bold")
-        if self._live is None:
-            if second % TABLE_SECONDS == 0:
-                self.console.print(line, soft_wrap=True)
-            if second % TABLE_SECONDS == 0 and status.mean:
-                self.console.print(self._board.table(status))
-            return
-        if second % LINE_SECONDS == 0:
-            self.console.print(Text(line.plain, style="dim"), soft_wrap=True)
-        self._live.update(Group(Text(), line, self._board.table(status), Text()), refresh=True)
+        text = f"{evenness(status)}; {told}; {remark}"
+        self.stand(second, text, self._board.table(status), bool(status.mean))
 
     def proposal(self, proposal: Proposal) -> None:
         """What the coordinator would do now, and why."""
@@ -155,16 +122,11 @@ def describe(row: Row) -> str:
     if row.get("distance") is not None:
         words += f", {row['distance']} m away"
     if "shelters" in row:
-        words += f"; {_sheltered(row['shelters'] or [])}"
+        words += f"; {_describe_shelters(row['shelters'] or [])}"
     return words
 
 
-def count(number: int, thing: str, things: str = "") -> str:
-    """So many things."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {things or thing + 's'}"
-
-
-def _sheltered(shelters: Sequence[Row]) -> str:
+def _describe_shelters(shelters: Sequence[Row]) -> str:
     if not shelters:
         return "no shelter near it"
     nearest = f"shelter {shelters[0]['name']} {shelters[0]['distance']} m from it"

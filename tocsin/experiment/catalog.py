@@ -12,7 +12,12 @@ STUDIES = {
     "scale": "tocsin.experiment.scale.study:Scale",
     "simulation": "tocsin.experiment.simulation.study:Thousands",
     "latency": "tocsin.experiment.latency.study:Latency",
+    "slices": "tocsin.experiment.slices.study:SharedSlices",
     "testbed": "tocsin.experiment.testbed.study:Prototype",
+    "padres-local": "tocsin.experiment.padres.local.study:LocalBalancing",
+    "padres-global": "tocsin.experiment.padres.clusters.study:GlobalBalancing",
+    "padres-scale": "tocsin.experiment.padres.scale.study:PadresScale",
+    "balancers": "tocsin.experiment.balancers.study:TwoBalancers",
 }
 
 

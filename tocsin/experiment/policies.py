@@ -11,7 +11,7 @@ from tocsin.balance.policies import PLANNERS, planner
 from tocsin.errors import InvalidError
 
 
-def known(policy: str) -> str:
+def resolve_policy(policy: str) -> str:
     """The name of a policy in :mod:`tocsin.balance.policies`; one's own is entered there under its own ``name``.
 
     Modules are looked for where Python finds them, and in the working directory.

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.errors import InvalidError
-from tocsin.experiment.policies import known
+from tocsin.experiment.policies import resolve_policy
 
 # cov is never so high: it is at most the root of the number of brokers.
 _NEVER: Final = 1e6
@@ -75,7 +75,7 @@ def scheme(name: str) -> Scheme:
     if name in BY_NAME:
         return BY_NAME[name]
     try:
-        planner = known(name)
+        planner = resolve_policy(name)
     except InvalidError as error:
         raise InvalidError(f"{error}; the schemes are {', '.join(BY_NAME)}") from None
     return Scheme(planner, planner, "shuffle", _OURS)

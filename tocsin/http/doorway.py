@@ -49,7 +49,7 @@ class Doorways:
         """For Uvicorn, in place of a class."""
         return Doorway(self, **given)
 
-    def entered(self, doorway: Doorway) -> bool:
+    def admit(self, doorway: Doorway) -> bool:
         """Counts one more; whether it may stay."""
         if len(self) >= self._most:
             if not self._silent:
@@ -104,7 +104,7 @@ class Doorway(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begins."""
         super().connection_made(transport)
-        if not self._doorways.entered(self):
+        if not self._doorways.admit(self):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

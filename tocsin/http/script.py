@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Final
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.errors import NotFoundError
 
-PATH: Final = "/tocsin.js"
+PATHS: Final = ("/tocsin.js", "/tocsin-content.js")
+"""The client, and its module for content-based subscriptions, which it loads when they are asked for."""
 
 
-def script() -> Response:
-    """The client as a module, for pages of any origin; NotFoundError when it was not installed."""
+def script(request: Request) -> Response:
+    """A module of the client, for pages of any origin; NotFoundError when it was not installed."""
     try:
-        text = files("tocsin.web").joinpath("tocsin.js").read_bytes()
+        from tocsin.web import client
+
+        text = client(request.url.path.removeprefix("/"))
     except (ModuleNotFoundError, FileNotFoundError):
         raise NotFoundError("this installation has no JavaScript client") from None
     return Response(text, 200, {"Access-Control-Allow-Origin": "*"}, "text/javascript; charset=utf-8")

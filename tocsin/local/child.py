@@ -17,7 +17,7 @@ from tocsin.errors import UnavailableError
 from tocsin.local.journal import Journal
 from tocsin.local.leash import leash
 from tocsin.local.part import Part
-from tocsin.model.messages import Health
+from tocsin.model.messages import BareHealth, Health
 
 _LOOK_SECONDS: Final = 0.25
 _KILLED_SECONDS: Final = 10.0
@@ -65,6 +65,7 @@ class Child:
                 stdin=DEVNULL,
                 stdout=log,
                 stderr=log,
+                env={**os.environ, **self.part.environment},
                 start_new_session=True,
                 preexec_fn=leash(),
             )
@@ -126,12 +127,18 @@ class Child:
         raise DidNotStartError(self.part.name, ending, self.journal)
 
     async def _heard(self) -> bool:
+        if self.part.url.startswith("tcp:"):
+            return await _takes_connections(self.part.url)
         return await self._health() is not None
 
     async def _healthy(self) -> bool:
+        if self.part.url.startswith("tcp:"):
+            return await self._heard()
         response = await self._health()
-        if response is None or not response.is_success:
+        if response is None:
             return False
+        if not response.is_success:
+            return self.part.stands_by and _stands_by(response)
         return not self.part.needs_spark or _has_spark(response)
 
     async def _health(self) -> httpx.Response | None:
@@ -139,6 +146,25 @@ class Child:
             return await self._client.get(f"{self.part.url}/health")
         except httpx.HTTPError:
             return None
+
+
+async def _takes_connections(url: str) -> bool:
+    address = httpx.URL(url)
+    try:
+        _, writer = await asyncio.open_connection(address.host, address.port)
+    except OSError:
+        return False
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return True
+
+
+def _stands_by(response: httpx.Response) -> bool:
+    try:
+        return msgspec.json.decode(response.content, type=BareHealth).status == "standby"
+    except msgspec.MsgspecError:
+        return False
 
 
 def _has_spark(response: httpx.Response) -> bool:

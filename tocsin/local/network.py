@@ -12,7 +12,7 @@ from typing import Final
 
 from tocsin.errors import SettingsError, StorageError, UnavailableError
 from tocsin.http.listening import bind, is_loopback
-from tocsin.local.part import Part
+from tocsin.local.part import Part, StartStep
 from tocsin.lock import take_lock
 from tocsin.settings import Settings
 
@@ -22,9 +22,9 @@ DATA: Final = "data"
 COORDINATOR: Final = "coordinator"
 _LOCK: Final = "lock"
 # An execution of a channel that is under way is waited for.
-_DATA_STOP_SECONDS: Final = 60.0
+DATA_STOP_SECONDS: Final = 60.0
 # Spark starts in ten seconds on an idle machine; on one that is busy with all the others it takes its time.
-_DATA_READY_SECONDS: Final = 300.0
+DATA_READY_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LocalNetwork:
         """Ports that are free at this moment; UnavailableError, with the part's name, when one is taken."""
         for section in (self.settings.data, self.settings.coordinator, self.settings.broker):
             _refuse_open(section.host)
-            _refuse_tls(section.tls_certificate)
+        refuse_tls(self.settings)
         first = self.settings.broker.port
         wanted = {DATA: self.settings.data.port, COORDINATOR: self.settings.coordinator.port}
         wanted |= {name: first and first + number for number, name in enumerate(self.names)}
@@ -76,11 +76,36 @@ class LocalNetwork:
         host = self._host(name)
         return f"http://[{host}]:{self.ports[name]}" if ":" in host else f"http://{host}:{self.ports[name]}"
 
+    @property
+    def token(self) -> str:
+        """With which parts are asked how they are."""
+        return TOKEN
+
+    @property
+    def groups(self) -> list[list[Part]]:
+        """The parts, in the order in which they are needed."""
+        return [[self.data()], [self.coordinator()], self.broker_parts()]
+
+    @property
+    def steps(self) -> list[StartStep]:
+        """Brokers begin when there is something to connect to; Spark, the slowest, is waited for last."""
+        brokers = f"Starting {self.brokers} broker{'s' if self.brokers > 1 else ''}"
+        return [
+            StartStep("Starting the coordinator", (DATA, COORDINATOR), (COORDINATOR,)),
+            StartStep(brokers, self.names, self.names),
+            StartStep("Starting the data cluster, on Spark", (), (DATA,)),
+        ]
+
+    @property
+    def parting(self) -> str:
+        """What is said while all are stopped."""
+        return "Stopping the brokers, the coordinator and the data cluster"
+
     def data(self) -> Part:
         """The data cluster."""
         settings = {"data.port": self.ports[DATA], "data.directory": self.directory / DATA, **self.of_data}
         part = self._part(DATA, (DATA, "--demo-token"), settings)
-        return replace(part, needs_spark=True, ready_seconds=_DATA_READY_SECONDS, stop_seconds=_DATA_STOP_SECONDS)
+        return replace(part, needs_spark=True, ready_seconds=DATA_READY_SECONDS, stop_seconds=DATA_STOP_SECONDS)
 
     def coordinator(self) -> Part:
         """The coordinator, with which anyone on this machine may register."""
@@ -144,12 +169,15 @@ def _refuse_open(host: str) -> None:
         )
 
 
-def _refuse_tls(certificate: object) -> None:
-    if certificate:
-        raise SettingsError(
-            "the parts of a local network speak to each other without TLS, on this machine alone: leave the "
-            f"certificate {certificate} to 'tocsin data', 'coordinator' and 'broker', started by themselves"
-        )
+def refuse_tls(settings: Settings) -> None:
+    """SettingsError if a part is to listen with a certificate."""
+    for section in (settings.data, settings.coordinator, settings.broker):
+        if section.tls_certificate:
+            raise SettingsError(
+                "the parts of a local network speak to each other without TLS, on this machine alone: leave the "
+                f"certificate {section.tls_certificate} to 'tocsin data', 'coordinator' and 'broker', started by "
+                "themselves"
+            )
 
 
 def _free(held: ExitStack, name: str, host: str, port: int) -> int:

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
 
 from tocsin.local.child import DidNotStartError
-from tocsin.local.network import COORDINATOR, DATA, TOKEN, LocalNetwork
+from tocsin.local.part import Part, StartStep
 from tocsin.local.screen import NetworkScreen
 from tocsin.local.supervisor import Supervisor
 from tocsin.tasks import until_one_ends
 
 
+class Network(Protocol):
+    """What is run: groups of parts, how they are started, and what is said while they are stopped, the last first."""
+
+    @property
+    def groups(self) -> Sequence[Sequence[Part]]: ...
+
+    @property
+    def steps(self) -> Sequence[StartStep]: ...
+
+    @property
+    def parting(self) -> str: ...
+
+    @property
+    def token(self) -> str: ...
+
+
 class Running:
     """Runs a network on a screen."""
 
-    def __init__(self, network: LocalNetwork, screen: NetworkScreen) -> None:
+    def __init__(self, network: Network, screen: NetworkScreen) -> None:
         self._network, self._screen = network, screen
 
     async def run(self, ended: asyncio.Event, then: Callable[[], Awaitable[Any]]) -> None:
@@ -26,8 +42,7 @@ class Running:
         is a DidNotStartError, after the last lines of its log were shown.
         """
         network = self._network
-        groups = ([network.data()], [network.coordinator()], network.broker_parts())
-        async with Supervisor(*groups, say=self._screen.trouble, token=TOKEN) as processes:
+        async with Supervisor(*network.groups, say=self._screen.trouble, token=network.token) as processes:
             try:
                 await until_one_ends(self._bring_up(processes), told(ended))
                 if not ended.is_set():
@@ -35,20 +50,14 @@ class Running:
             except DidNotStartError as error:
                 self._last_words(error)
                 raise
-            with self._screen.waiting("Stopping the brokers, the coordinator and the data cluster"):
+            with self._screen.waiting(network.parting):
                 await processes.stop()
 
     async def _bring_up(self, processes: Supervisor) -> None:
-        """Brokers begin when there is something to connect to; Spark, the slowest, is waited for last."""
-        brokers = self._network.names
-        with self._screen.waiting("Starting the coordinator"):
-            await processes.start(DATA, COORDINATOR)
-            await processes.ready(COORDINATOR)
-        with self._screen.waiting(f"Starting {len(brokers)} broker{'s' if len(brokers) > 1 else ''}"):
-            await processes.start(*brokers)
-            await processes.ready(*brokers)
-        with self._screen.waiting("Starting the data cluster, on Spark"):
-            await processes.ready(DATA)
+        for step in self._network.steps:
+            with self._screen.waiting(step.sentence):
+                await processes.start(*step.start)
+                await processes.ready(*step.ready)
 
     def _last_words(self, error: DidNotStartError) -> None:
         if error.lines:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from textwrap import shorten
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import httpx
 
 from tocsin.errors import UnavailableError
 from tocsin.local.child import Child, DidNotStartError
 from tocsin.local.part import Part
-from tocsin.tasks import until_one_ends
+from tocsin.tasks import until_all_end, until_one_ends
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 30.0
@@ -36,11 +36,11 @@ class Supervisor:
     Args:
         groups: of parts; those in one group are stopped at the same time.
         say: shows a sentence to a person.
-        token: shown with the calls for health, to be told all of it.
+        token: shown with the calls for health, to be told all of it; empty where none is needed.
     """
 
     def __init__(self, *groups: Sequence[Part], say: Say, token: str, first_wait: float = FIRST_WAIT) -> None:
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         # The machine's proxy has nothing to do with its own processes.
         self._client = httpx.AsyncClient(headers=headers, timeout=10, trust_env=False)
         self._groups = [[Child(part, self._client) for part in group] for group in groups]
@@ -72,11 +72,11 @@ class Supervisor:
         chosen = [self.child(name) for name in names]
         for child in chosen:
             await child.start()
-        await _all(child.answers() for child in chosen)
+        await until_all_end(child.answers() for child in chosen)
 
     async def ready(self, *names: str) -> None:
         """Waits until these are ready."""
-        await _all(self.child(name).ready() for name in names)
+        await until_all_end(self.child(name).ready() for name in names)
 
     async def watch(self) -> None:
         """Keeps up what was started, until it is cancelled or a part is given up."""
@@ -123,13 +123,3 @@ class Supervisor:
                     text = shorten(complaint.text, _SHOWN, placeholder=" …")
                     self._say(f"{child.part.name}: {complaint.level}: {text}")
             await asyncio.sleep(_LOOK_SECONDS)
-
-
-async def _all(waits: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Waits for all, and no longer when one fails."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for wait in waits:
-                group.create_task(wait)
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None

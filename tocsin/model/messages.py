@@ -36,7 +36,7 @@ Parameters = Annotated[
 Ids = Annotated[list[BeId], Meta(description="Numbers of BE subscriptions.")]
 
 Action = Literal["created", "unchanged", "changed", "replaced", "dropped", "loaded", "shown"]
-Status = Literal["ok", "degraded", "starting"]
+Status = Literal["ok", "degraded", "starting", "standby"]
 
 
 class StatementOutcome(msgspec.Struct, frozen=True):
@@ -116,12 +116,14 @@ class Pulled(msgspec.Struct, frozen=True):
 
 
 class FeedHealth(msgspec.Struct, frozen=True):
-    """A feed: what is accepted but not yet in its dataset, and for how long the oldest of it has waited."""
+    """A feed: what is accepted but not yet in its dataset, for how long the oldest of it has waited, and how many
+    records each slice was given since the start."""
 
     name: str
     backlog_bytes: int = 0
     lag_seconds: float = 0.0
     error: str = ""
+    slice_records: list[int] = msgspec.field(default_factory=list)
 
 
 class ChannelHealth(msgspec.Struct, frozen=True):

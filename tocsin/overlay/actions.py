@@ -34,6 +34,12 @@ class SendNote(Action, frozen=True):
     note: Note
 
 
+class AwaitDrain(Action, frozen=True):
+    """Wants to be told with Drained when little of what was sent on a connection still waits."""
+
+    session: int
+
+
 class CloseClient(Action, frozen=True):
     """Ends a connection; the core has forgotten it already."""
 

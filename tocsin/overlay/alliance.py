@@ -8,7 +8,7 @@ from math import inf
 from tocsin.overlay.detection import Availability, OffloadAction
 from tocsin.overlay.federation import Federation
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.links import Links, addressed
+from tocsin.overlay.links import Links, address_filter
 from tocsin.overlay.messages import (
     ClusterAccept,
     ClusterAlive,
@@ -134,7 +134,7 @@ class Alliance:
     def _ally(self, id: str, other: str) -> None:
         session = self._session = _Allied(id, other, self._post.now, self._post.now)
         self._federation.busy = True
-        self._links.want_control(addressed("load", other))
+        self._links.want_control(address_filter("load", other))
         self._go_on(session)
 
     def _go_on(self, session: _Allied) -> None:
@@ -156,7 +156,7 @@ class Alliance:
 
     def _finish(self) -> None:
         if isinstance(self._session, _Allied):
-            self._links.give_up_control(addressed("load", self._session.other))
+            self._links.give_up_control(address_filter("load", self._session.other))
         self._session, self._speak, self._federation.busy = None, inf, False
         self._federation.stabilise()
         self._view([])

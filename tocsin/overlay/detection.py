@@ -80,6 +80,46 @@ class Stabilisation:
         return changed <= self._tuning.stabilize_difference
 
 
+class Attempts:
+    """With whom a session was in vain: the one with more has found nobody whose going would make a difference smaller.
+
+    Such a difference has to be lived with, since making output ratios even must not make input ratios uneven. It counts
+    as long as neither of the two has become another.
+    """
+
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._sent: dict[str, tuple[Metrics, Metrics]] = {}
+        self._got: dict[str, tuple[Metrics, Metrics]] = {}
+
+    def send_nobody(self, metrics: Metrics, other: Neighbour) -> None:
+        """This broker, being like that, has found nobody to send to the other one."""
+        self._sent[other.name] = metrics, other.metrics
+
+    def get_nobody(self, metrics: Metrics, other: Neighbour) -> None:
+        """The other one has found nobody to send here."""
+        self._got[other.name] = metrics, other.metrics
+
+    def sent_nobody(self, metrics: Metrics, other: Neighbour) -> bool:
+        """Whether it has, and both are as they were."""
+        return self._is_unchanged(self._sent, metrics, other)
+
+    def got_nobody(self, metrics: Metrics, other: Neighbour) -> bool:
+        """Whether the other one has, and both are as they were."""
+        return self._is_unchanged(self._got, metrics, other)
+
+    def _is_unchanged(self, known: dict[str, tuple[Metrics, Metrics]], metrics: Metrics, other: Neighbour) -> bool:
+        if other.name not in known:
+            return False
+        normal = self._tuning.normal_delay
+        before, theirs = known[other.name]
+        changed = max(metrics.largest_difference(before, normal), other.metrics.largest_difference(theirs, normal))
+        if changed <= self._tuning.stabilize_difference:
+            return True
+        del known[other.name]
+        return False
+
+
 def availability(overloaded: bool, busy: bool, stabilising: bool) -> Availability:
     """The state that follows from the facts; ``overloaded`` means that a ratio exceeds the lower threshold."""
     if busy:
@@ -125,9 +165,16 @@ def detect(
     return sorted(actions, key=lambda action: -action.difference)
 
 
-def balanced_with(metrics: Metrics, neighbours: Iterable[Neighbour], tuning: Tuning, trigger: Trigger) -> list[str]:
-    """The neighbours that differ by no trigger, whoever has more: the balanced set of a load message."""
-    return [each.name for each in neighbours if _even(metrics, each.metrics, tuning, trigger)]
+def balanced_with(
+    metrics: Metrics,
+    neighbours: Iterable[Neighbour],
+    tuning: Tuning,
+    trigger: Trigger,
+    attempts: Attempts,
+) -> list[str]:
+    """The neighbours that differ by no trigger, or by one of which nothing can be done: the balanced set of a load
+    message."""
+    return [each.name for each in neighbours if _even(metrics, each, tuning, trigger, attempts)]
 
 
 def _relieve(
@@ -147,14 +194,15 @@ def _level(metrics: Metrics, available: list[Neighbour], tuning: Tuning, trigger
     for neighbour in available:
         for metric, algorithm in _LEVELLING.items():
             difference = metrics.difference(metric, neighbour.metrics, tuning.normal_delay)
-            if difference > _threshold(metric, trigger):
+            if difference > trigger.of(metric):
                 yield OffloadAction(neighbour.name, algorithm, difference)
 
 
-def _even(metrics: Metrics, other: Metrics, tuning: Tuning, trigger: Trigger) -> bool:
-    differences = {metric: metrics.difference(metric, other, tuning.normal_delay) for metric in Metric}
-    return all(abs(difference) <= _threshold(metric, trigger) for metric, difference in differences.items())
-
-
-def _threshold(metric: Metric, trigger: Trigger) -> float:
-    return trigger.delay if metric is Metric.DELAY else trigger.ratio
+def _even(metrics: Metrics, other: Neighbour, tuning: Tuning, trigger: Trigger, attempts: Attempts) -> bool:
+    for metric in Metric:
+        difference = metrics.difference(metric, other.metrics, tuning.normal_delay)
+        if difference > trigger.of(metric) and not attempts.sent_nobody(metrics, other):
+            return False
+        if -difference > trigger.of(metric) and not attempts.got_nobody(metrics, other):
+            return False
+    return True

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from tocsin.content.values import Value
+
+
+class HeadCursor(NamedTuple):
+    """How far a subscriber is at a head: an offset of its log, as they are numbered under an incarnation of it.
+
+    Without an incarnation it counts for nothing: a cursor of 0 begins with what the head still keeps.
+    """
+
+    offset: int
+    incarnation: str = ""
 
 
 class Subscribe(msgspec.Struct, frozen=True, tag=True):
@@ -15,7 +27,7 @@ class Subscribe(msgspec.Struct, frozen=True, tag=True):
 
     subscriber: str
     where: str
-    cursors: dict[str, int] = {}
+    cursors: dict[str, HeadCursor] = {}
     session: str = ""
     migrating: int = 0
 
@@ -25,9 +37,10 @@ class Unsubscribe(msgspec.Struct, frozen=True, tag=True):
 
 
 class Introduce(msgspec.Struct, frozen=True, tag=True):
-    """A publisher comes."""
+    """A publisher comes; ``incarnation`` is that of the head's log under which it has numbered what is not stored."""
 
     publisher: str
+    incarnation: str = ""
 
 
 class Publish(msgspec.Struct, frozen=True, tag=True):
@@ -38,10 +51,20 @@ class Publish(msgspec.Struct, frozen=True, tag=True):
 
 
 class Began(msgspec.Struct, frozen=True, tag=True):
-    """From now on a subscriber gets everything of a head that matches, after this offset."""
+    """From now on a subscriber gets everything of a head that matches, after this offset.
+
+    Args:
+        incarnation: of the head's log, under which offsets count from now on.
+        known: the incarnation of the cursor with which the subscriber came.
+        shared: up to which offset the log is the same under both; -1 if they have nothing in common. What was logged
+            under ``known`` after that is lost, and whoever was beyond it begins there anew.
+    """
 
     head: str
     offset: int
+    incarnation: str = ""
+    known: str = ""
+    shared: int = 0
 
 
 class Note(msgspec.Struct, frozen=True, tag=True):
@@ -62,11 +85,15 @@ class Passed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Gap(msgspec.Struct, frozen=True, tag=True):
-    """What a head published from ``first`` to ``last`` is not kept any more."""
+    """What a head published from ``first`` to ``last`` is not kept any more.
+
+    Without a ``last`` the head has lost its log: what it published from ``first`` on is gone, however much that was,
+    and it numbers anew.
+    """
 
     head: str
     first: int
-    last: int
+    last: int | None
 
 
 class Move(msgspec.Struct, frozen=True, tag=True):
@@ -86,9 +113,15 @@ class Settle(msgspec.Struct, frozen=True, tag=True):
 
 
 class Known(msgspec.Struct, frozen=True, tag=True):
-    """The last number that a head has stored of a publisher; what is later is to be sent again."""
+    """The last number that a head has stored of a publisher; what is later is to be sent again.
+
+    ``continued`` is whether the log, now under this incarnation, goes on from the one that the publisher knows. If not,
+    nothing that it has numbered is stored here, whatever the numbers say.
+    """
 
     sequence: int
+    incarnation: str = ""
+    continued: bool = False
 
 
 class Stored(msgspec.Struct, frozen=True, tag=True):

@@ -6,13 +6,14 @@ from math import inf
 
 import msgspec
 
+from tocsin.content.language import parse
 from tocsin.errors import FilterError
 from tocsin.overlay import events
 from tocsin.overlay.actions import Action, CloseClient
 from tocsin.overlay.dialogue import Refused, Subscribe, Unsubscribe
 from tocsin.overlay.gauges import Gauges
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.links import Links, read
+from tocsin.overlay.links import Links
 from tocsin.overlay.mediation import Mediation
 from tocsin.overlay.messages import (
     Body,
@@ -77,7 +78,7 @@ class Edge:
             tuning,
             limits,
         )
-        self._subscriptions.began = self._mediation.served
+        self._subscriptions.catch_up.began = self._mediation.served
 
     @property
     def links(self) -> Links:
@@ -94,18 +95,23 @@ class Edge:
         """Its load and its neighbours'; only to be looked at."""
         return self._surroundings
 
+    @property
+    def mediation(self) -> Mediation:
+        """Its sessions; only to be looked at."""
+        return self._mediation
+
     def handle(self, now: float, event: events.Event) -> list[Action]:
         """What is to be done, in this order."""
         self._post.now = now
         self._dispatch(event)
-        self._subscriptions.due(now)
+        self._subscriptions.catch_up.due(now)
         self._mediation.due(now)
         self._mediation.begin(self._surroundings.due(now))
         return self._post.take()
 
     def wake(self) -> float | None:
         """When the core wants a Tick, at the latest."""
-        wake = min(self._subscriptions.wake(), self._mediation.wake(), self._surroundings.wake())
+        wake = min(self._subscriptions.catch_up.wake(), self._mediation.wake(), self._surroundings.wake())
         return wake if wake < inf else None
 
     def _dispatch(self, event: events.Event) -> None:
@@ -116,6 +122,8 @@ class Edge:
                 self._subscribe(session, subscribe)
             case events.ClientSaid(session, Unsubscribe()) | events.ClientLost(session):
                 self._subscriptions.remove(session)
+            case events.Drained(session):
+                self._subscriptions.catch_up.drained(session)
             case events.Gauged():
                 self._gauges.measure(self._post.now, event)
                 self._surroundings.measured()
@@ -146,7 +154,7 @@ class Edge:
     def _control(self, sender: str, body: Body) -> None:
         match body:
             case Found():
-                self._subscriptions.found(body)
+                self._subscriptions.catch_up.found(body)
             case LocalLoad():
                 self._surroundings.hear(body)
             case ClusterView():
@@ -164,8 +172,9 @@ class Edge:
 
     def _subscribe(self, session: int, subscribe: Subscribe) -> None:
         try:
-            filter = read(subscribe.where)
+            filter = parse(subscribe.where)
         except FilterError as error:
+            self._subscriptions.remove(session)
             self._post.reply(session, Refused(str(error)))
             self._post.add(CloseClient(session, "the filter cannot be read"))
             return

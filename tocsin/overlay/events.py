@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tocsin.content.values import Value
 from tocsin.overlay.dialogue import ToEdge, ToHead
 from tocsin.overlay.messages import FromLink
 
@@ -45,6 +46,20 @@ class ClientLost(Event, frozen=True):
     session: int
 
 
+class RowFound(Event, frozen=True):
+    """A channel that a head follows has found a row: the head publishes it itself, unless it has done so before."""
+
+    publisher: str
+    sequence: int
+    content: dict[str, Value]
+
+
+class Drained(Event, frozen=True):
+    """Little of what was sent on a connection still waits, as AwaitDrain wanted to know."""
+
+    session: int
+
+
 class LogStored(Event, frozen=True):
     """A head's log is stored up to an offset."""
 
@@ -61,6 +76,8 @@ class Gauged(Event, frozen=True):
         output_seconds: how long what is sent waits.
         cpu: the part of the processor in use.
         memory: the bytes in use, of ``memory_bytes``; each subscription takes ``subscription_bytes``.
+        arrived: publications that have come since the last time, if the driver sees them before they are matched;
+            otherwise they count when they are.
     """
 
     matching_seconds: float
@@ -71,6 +88,7 @@ class Gauged(Event, frozen=True):
     memory: float = 0.0
     memory_bytes: float = 1.0
     subscription_bytes: float = 0.0
+    arrived: int | None = None
 
 
 class Tick(Event, frozen=True):

@@ -10,7 +10,7 @@ from tocsin.content.filter import Filter
 from tocsin.content.poset import Poset
 from tocsin.overlay.load import BrokerLoad, Metric
 from tocsin.overlay.profile import Profile
-from tocsin.overlay.tuning import Tuning
+from tocsin.overlay.tuning import Trigger, Tuning
 
 Enough = Callable[[BrokerLoad, BrokerLoad], bool]
 """Whether nothing more need be offloaded, when the two are loaded like this."""
@@ -43,10 +43,12 @@ class Exchange:
     """What an offload algorithm decides on, and what it has chosen so far.
 
     Args:
-        held: the offloader's filters, each with its subscribers.
-        order: the same filters by covering; it is only looked at.
+        held: the filters that may be chosen, each with its subscribers.
+        order: all of the offloader's filters by covering; it is only looked at.
         own: the offloader.
         other: the acceptor, as it said itself.
+        bound: how much more than the offloader the acceptor may get of other metrics than the one that is made even,
+            unless that gets more even by more than others get uneven; without a bound, whatever does not overload it.
     """
 
     def __init__(
@@ -57,15 +59,20 @@ class Exchange:
         own: BrokerLoad,
         other: BrokerLoad,
         tuning: Tuning,
+        bound: Trigger | None = None,
     ) -> None:
-        self.own, self.other, self.tuning = own, other, tuning
+        self.own, self.other, self.tuning, self._bound = own, other, tuning, bound
         self.chosen: list[tuple[Filter, Sequence[str]]] = []
         self._held, self._order, self._profile = held, order, profile
+        self._before = own, other
         self._received = profile.received
         self._bits = _Bits(profile.vector(filter) for filter in held)
         # What may still be chosen, with whether the acceptor's covering set covers it.
-        self._left = {filter: profile.covering.is_covered(filter) for filter in held}
+        self._left = {filter: profile.covering.is_covered(filter) for filter in order}
         self._top = dict.fromkeys(order.covering_set())
+        for filter in order:
+            if filter not in held:
+                self._withdraw(filter)
 
     @property
     def left(self) -> list[Filter]:
@@ -91,6 +98,10 @@ class Exchange:
         """By how much the offloader has more, at present."""
         return self._difference(self.own, self.other, metric)
 
+    def improves(self, metric: Metric) -> bool:
+        """Whether what was chosen makes a difference smaller by so much that it counts."""
+        return abs(self._difference(*self._before, metric)) - abs(self.difference(metric)) > self.tuning.balanced
+
     def is_balanced(self, metric: Metric) -> bool:
         """Whether the two are even within the balanced threshold, or the offloader has less."""
         return self.difference(metric) <= self.tuning.balanced
@@ -111,17 +122,20 @@ class Exchange:
         """Publications per second that the offloader would receive no more, if all subscribers went."""
         return self._profile.rate(self._profile.vector(filter) & self._bits.single)
 
-    def card(self, filter: Filter, metric: Metric, enough: Enough) -> ReportCard | None:
-        """A filter's report card: with as few subscribers as are enough, and no more than the acceptor can bear."""
-        after = self._estimates(filter)
-        counts = range(1, len(self._held[filter]) + 1)
+    def card(self, filter: Filter, metric: Metric, enough: Enough, most: int | None = None) -> ReportCard | None:
+        """A filter's report card: with as few subscribers as are enough, and no more than the acceptor can bear.
+
+        With ``most``, no more than so many of them, even if that is not enough.
+        """
+        after, every = self._estimates(filter), len(self._held[filter])
+        counts = range(1, (every if most is None else most) + 1)
         wanted = min(bisect_left(counts, True, key=lambda count: enough(*after(count))) + 1, len(counts))
-        borne = bisect_left(counts, True, key=lambda count: self._overloads(after(count)[1]))
+        borne = bisect_left(counts, True, key=lambda count: self._is_too_much(metric, *after(count)))
         subscribers = min(wanted, borne)
-        if not subscribers:
-            return None
         own, other = after(subscribers)
-        reduced = self.reducible(filter) if subscribers == len(counts) else 0.0
+        if not subscribers or self._upsets(metric, own, other):
+            return None
+        reduced = self.reducible(filter) if subscribers == every else 0.0
         return ReportCard(
             filter,
             subscribers,
@@ -168,8 +182,20 @@ class Exchange:
 
         return after
 
-    def _overloads(self, load: BrokerLoad) -> bool:
-        return self.tuning.exceeds_lower(load.ratios)
+    def _is_too_much(self, metric: Metric, own: BrokerLoad, other: BrokerLoad) -> bool:
+        return self.tuning.exceeds_lower(other.ratios) or self._upsets(metric, own, other)
+
+    def _upsets(self, levelled: Metric, own: BrokerLoad, other: BrokerLoad) -> bool:
+        """Whether the acceptor gets so much more of another metric that it would have to send somebody back for it."""
+        if self._bound is None:
+            return False
+        gained = abs(self._difference(*self._before, levelled)) - abs(self._difference(own, other, levelled))
+        for metric in Metric:
+            turned = -self._difference(own, other, metric)
+            grown = turned - max(0.0, -self._difference(*self._before, metric))
+            if metric is not levelled and turned > self._bound.of(metric) and grown > self.tuning.upset * gained:
+                return True
+        return False
 
     def _difference(self, own: BrokerLoad, other: BrokerLoad, metric: Metric) -> float:
         return own.metrics.difference(metric, other.metrics, self.tuning.normal_delay)

@@ -6,7 +6,7 @@ from math import inf
 
 from tocsin.overlay.detection import Availability, Neighbour, OffloadAction, Stabilisation, availability, detect
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.links import Links, addressed
+from tocsin.overlay.links import Links, address_filter
 from tocsin.overlay.load import Metrics, Resource, average
 from tocsin.overlay.messages import ClusterLoad, LocalLoad
 from tocsin.overlay.post import Post
@@ -26,7 +26,7 @@ class Federation:
         self._clusters: dict[str, tuple[float, ClusterLoad]] = {}
         self._report = self._detect = inf
         self.busy = False
-        links.want_control(addressed("load", name))
+        links.want_control(address_filter("load", name))
 
     def edges(self, cluster: str) -> list[LocalLoad]:
         """What the edges of a cluster said last, those that are silent aside."""

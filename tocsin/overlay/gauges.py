@@ -19,18 +19,30 @@ class Gauges:
         self._incoming: Meter | None = None
         self._outgoing: Meter | None = None
         self.measured: Gauged | None = None
+        self._at = 0.0
 
     def measure(self, now: float, measured: Gauged) -> None:
         """The driver says what it has measured."""
-        self.measured = measured
         if self._incoming is None:
             self._incoming, self._outgoing = Meter(self._span, now), Meter(self._span, now)
+        elif measured.arrived is not None:
+            self._incoming.add(now, measured.arrived, now - self._at)
+        self.measured, self._at = measured, now
 
     def count(self, now: float, sent: int) -> None:
         """A publication came, and so many bytes are sent for it."""
-        if self._incoming and self._outgoing:
-            self._incoming.add(now, 1.0)
+        if self.measured and self._incoming and self._outgoing:
+            if self.measured.arrived is None:
+                self._incoming.add(now, 1.0)
             self._outgoing.add(now, sent)
+
+    def arrivals(self, now: float, seconds: float) -> float | None:
+        """Publications per second that come, if those that were matched in the last seconds do not tell: they had
+        waited for longer than that."""
+        measured = self.measured
+        if not (measured and self._incoming) or measured.arrived is None or measured.input_seconds <= seconds:
+            return None
+        return self._incoming.rate(now)
 
     def load(self, now: float, subscriptions: int) -> BrokerLoad | None:
         """All of it, with so many subscriptions."""

@@ -8,13 +8,13 @@ from typing import Final
 from tocsin.content.values import check_publication
 from tocsin.errors import InvalidError
 from tocsin.overlay import events
-from tocsin.overlay.actions import Action, AppendLog
+from tocsin.overlay.actions import Action, AppendLog, CloseClient
 from tocsin.overlay.alliance import Alliance
 from tocsin.overlay.dialogue import Introduce, Known, Publish, Refused, Stored
 from tocsin.overlay.federation import Federation
 from tocsin.overlay.interests import OWN
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.links import Links, addressed, read
+from tocsin.overlay.links import Links, address_filter, read
 from tocsin.overlay.messages import (
     HEADS,
     Body,
@@ -37,6 +37,9 @@ from tocsin.overlay.replay import KeptLog, ReplayLog
 from tocsin.overlay.tuning import Tuning
 
 _STRANGER: Final = "say first which publisher this is"
+MOST_SKIPPED: Final = 1_000_000
+"""Numbers that a publisher may leave out at once: else a single one could leave none for those that follow."""
+_SKIPPED: Final = f"a publisher's numbers rise one by one; more than {MOST_SKIPPED:,} were left out"
 
 
 class Head:
@@ -45,7 +48,7 @@ class Head:
     Args:
         name: its own and its cluster's, which no other broker of the overlay has.
         incarnation: what it has not been started under before.
-        kept: its log, as it was stored.
+        kept: its log, as it was stored when it had begun under this incarnation; a new one by default.
 
     What can go wrong: a neighbour is lost. Whoever lies on the other side of this head is told of which heads nothing
     comes any more, and again when there is a way; what was missed is fetched by edges, from the heads it was published
@@ -64,8 +67,8 @@ class Head:
         self.name, self._limits = name, limits or OverlayLimits()
         self._post = Post()
         self._links = Links(name, self._post)
-        self._links.want_control(addressed("to", HEADS))
-        self._log = ReplayLog(name, kept or KeptLog(), self._limits.replay_publications)
+        self._links.want_control(address_filter("to", HEADS))
+        self._log = ReplayLog(name, kept or _new_log(incarnation), self._limits.replay_publications)
         self._federation = Federation(name, self._post, self._links, tuning or Tuning(), self._limits)
         self._alliance = Alliance(name, incarnation, self._post, self._links, self._federation, self._limits)
         # From which neighbour the publications of another head come.
@@ -116,19 +119,35 @@ class Head:
                 self._heard(broker, message)
             case events.LogStored(offset):
                 self._stored(offset)
-            case events.ClientSaid(session, Introduce(publisher)):
-                self._publishers[session], self._sessions[publisher] = publisher, session
-                self._post.reply(session, Known(self._log.sequence(publisher)))
+            case events.ClientSaid(session, Introduce() as introduce):
+                self._introduced(session, introduce)
             case events.ClientSaid(session, Publish() as publish):
                 self._publish(session, publish)
+            case events.RowFound(publisher, sequence, content):
+                if publication := self._log.append(publisher, sequence, content):
+                    self._post.add(AppendLog(publication))
             case events.ClientLost(session):
-                publisher = self._publishers.pop(session, "")
-                if self._sessions.get(publisher) == session:
-                    del self._sessions[publisher]
+                self._forget_publisher(session)
             case events.LinkOpened(broker, is_head):
                 self._links.opened(broker, is_head)
             case events.LinkLost(broker):
                 self._lost(broker)
+
+    def _introduced(self, session: int, introduce: Introduce) -> None:
+        self._forget_publisher(session)
+        log, publisher = self._log, introduce.publisher
+        if (before := self._sessions.get(publisher)) is not None:
+            # Whoever has the name now is told what is stored: the other one would wait for ever.
+            self._forget_publisher(before)
+            self._post.add(CloseClient(before, "the publisher has come again"))
+        self._publishers[session], self._sessions[publisher] = publisher, session
+        known = Known(log.sequence(publisher), log.incarnation, log.continues(introduce.incarnation))
+        self._post.reply(session, known)
+
+    def _forget_publisher(self, session: int) -> None:
+        publisher = self._publishers.pop(session, "")
+        if self._sessions.get(publisher) == session:
+            del self._sessions[publisher]
 
     def _heard(self, link: str, message: FromLink) -> None:
         match message:
@@ -195,9 +214,12 @@ class Head:
         log = self._log
         if self.name in fetch.settled:
             return
-        cursor = fetch.cursors.get(self.name, log.last)
-        publications = log.after(cursor, [read(text) for text in fetch.filters])
-        found = Found(fetch.id, self.name, log.oldest, log.last, publications)
+        shared = {known: log.shared(known) for known in fetch.cursors.get(self.name, {})}
+        asked = [min(offset, shared[known]) for known, offset in fetch.cursors.get(self.name, {}).items()]
+        filters = [read(text) for text in fetch.filters]
+        limits, cursor = self._limits, min(asked, default=log.last)
+        publications, upto = log.piece(cursor, filters, limits.fetch_publications, limits.fetch_bytes)
+        found = Found(fetch.id, self.name, log.incarnation, shared, log.oldest, upto, log.last, publications)
         self._links.route(Control({"to": edge}, self.name, found))
 
     def _publish(self, session: int, publish: Publish) -> None:
@@ -209,6 +231,9 @@ class Head:
             content = check_publication(publish.content)
         except InvalidError as error:
             self._post.reply(session, Refused(str(error), publish.sequence))
+            return
+        if publish.sequence > self._log.taken(publisher) + MOST_SKIPPED:
+            self._post.reply(session, Refused(_SKIPPED, publish.sequence))
             return
         if publication := self._log.append(publisher, publish.sequence, content):
             self._post.add(AppendLog(publication))
@@ -226,3 +251,9 @@ class Head:
     def _mark(self) -> None:
         self._next_mark, self._marked = inf, self._log.last
         self._pass_on(Mark(self.name, self._log.last), OWN)
+
+
+def _new_log(incarnation: str) -> KeptLog:
+    kept = KeptLog()
+    kept.begin(incarnation)
+    return kept

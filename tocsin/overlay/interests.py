@@ -102,7 +102,7 @@ class Interests:
 
     def route(self, content: Publication, sender: str) -> list[str]:
         """The links, and perhaps OWN, that want a publication, but for the one it came from."""
-        return [link for link, wanted in self._wanted.items() if link != sender and wanted.matching(content)]
+        return [link for link, wanted in self._wanted.items() if link != sender and wanted.matches_any(content)]
 
     def _settle(self, link: str, more: list[Filter], less: list[Filter]) -> dict[str, Difference]:
         changes = {}

@@ -14,6 +14,12 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How often a head says how far its publications go, if there are new ones."""
     cursor_lag: int = 1000
     """By how many publications a subscriber's cursor may be behind before it is told, if nothing matches."""
+    fetch_publications: int = 1000
+    """How many publications a head looks through for a piece of what somebody has missed."""
+    fetch_bytes: int = 262_144
+    """How many bytes of publications such a piece has at most, if it has more than one."""
+    gather_seconds: float = 0.02
+    """How long whoever is ready for the next piece waits for others who are about as far."""
     refetch_seconds: float = 20.0
     """When heads are asked again that are known, and have not answered."""
     rate_seconds: float = 30.0
@@ -28,6 +34,11 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a broker waits for the answer to a request for a session."""
     migration_seconds: float = 0.5
     """How long a migration may take for each subscriber."""
+    migrating: int = 2000
+    """For how many subscribers at most an acceptor waits, for it is they who say how many there are."""
+    leaving_seconds: float = 5.0
+    """How long a subscriber that migrates waits at most for what is queued at the broker it leaves. What comes later
+    has been sent by the other one: it began where the subscriber was."""
     grace_seconds: float = 5.0
     """What is added to every time that another broker has, for the messages in between."""
     global_seconds: float = 3600.0

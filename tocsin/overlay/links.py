@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from weakref import WeakValueDictionary
 
 from tocsin.content.filter import Filter, quote
-from tocsin.content.language import parse
+from tocsin.content.language import MOST_CANONICAL_TEXT, parse
 from tocsin.overlay.interests import OWN, Difference, Interests
 from tocsin.overlay.messages import Change, Control, Sync
 from tocsin.overlay.post import Post
 
-read = lru_cache(maxsize=100_000)(parse)
-"""A filter as it came over a link."""
+# Those that somebody holds: what nobody wants any more takes no memory, whatever was asked for before.
+_known: WeakValueDictionary[str, Filter] = WeakValueDictionary()
 
 
-def addressed(key: str, value: str) -> Filter:
+def read(text: str) -> Filter:
+    """A filter as it came over a link: as ``str`` writes it. What is none is a :class:`FilterError`."""
+    filter = _known.get(text)
+    if filter is None:
+        filter = _known[text] = parse(text, MOST_CANONICAL_TEXT)
+    return filter
+
+
+def address_filter(key: str, value: str) -> Filter:
     """The control messages with this value of an attribute: to whom they go, or of which cluster's load they tell."""
     return read(f"`{key}` = {quote(value)}")
 
@@ -30,7 +38,7 @@ class Links:
         self.publications, self.control = Interests(), Interests()
         self._name, self._post = name, post
         self._is_head: dict[str, bool] = {}
-        self.want_control(addressed("to", name))
+        self.want_control(address_filter("to", name))
 
     @property
     def open(self) -> list[str]:

@@ -7,6 +7,7 @@ from math import inf
 
 from tocsin.content.filter import Filter
 from tocsin.content.values import Publication
+from tocsin.overlay.catchup import HeldSubscription
 from tocsin.overlay.detection import Availability, OffloadAction
 from tocsin.overlay.dialogue import Move, Settle
 from tocsin.overlay.exchange import Exchange
@@ -23,12 +24,24 @@ from tocsin.overlay.messages import (
     SessionReject,
     SessionRequest,
 )
-from tocsin.overlay.offload import offload
+from tocsin.overlay.offload import METRICS, offload
 from tocsin.overlay.post import Post
 from tocsin.overlay.profile import Profile
-from tocsin.overlay.subscriptions import HeldSubscription, Subscriptions
+from tocsin.overlay.subscriptions import Subscriptions
 from tocsin.overlay.surroundings import Surroundings
 from tocsin.overlay.tuning import Tuning
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an offloader has chosen in a session, and what it expects both brokers to be like afterwards."""
+
+    id: str
+    acceptor: str
+    action: OffloadAction
+    subscribers: int
+    own: BrokerLoad
+    other: BrokerLoad
 
 
 @dataclass
@@ -82,6 +95,8 @@ class Mediation:
     What can go wrong: any message is lost, or the other broker dies. Every step has a time after which the session
     goes on without what it waited for, so nobody is BUSY for ever; who has been sent to the acceptor is told to settle
     in any case, and leaves only if it is served there. An answer that comes too late is answered with an end.
+
+    ``estimate`` is of the last session in which this one has sent subscribers away.
     """
 
     def __init__(
@@ -101,8 +116,18 @@ class Mediation:
         self._surroundings, self._gauges, self._tuning, self._limits = surroundings, gauges, tuning, limits
         self._session: _Asking | _Sampling | _Migrating | _Accepting | None = None
         self._sessions = 0
+        self.estimate: Estimate | None = None
+        # Who was told to settle last, and by when they have left, or stay.
+        self._leaving: set[str] = set()
+        self._left = -inf
         # Who came in the session that this one accepts, and is not served yet.
         self._coming: set[str] = set()
+
+    @property
+    def stage(self) -> str:
+        """What is done in a session: asking, sampling, migrating or accepting; empty without one."""
+        stages = {_Asking: "asking", _Sampling: "sampling", _Migrating: "migrating", _Accepting: "accepting"}
+        return stages[type(self._session)] if self._session else ""
 
     def begin(self, actions: list[OffloadAction]) -> None:
         """Tries what the detection has found, in turn."""
@@ -122,8 +147,10 @@ class Mediation:
             case SessionDone(id):
                 if isinstance(self._session, _Migrating) and self._session.id == id:
                     self._settle(self._session)
-            case SessionEnd(id):
+            case SessionEnd(id, vain):
                 if isinstance(self._session, _Accepting) and self._session.id == id:
+                    if vain:
+                        self._surroundings.get_nobody(sender)
                     self._finish()
 
     def record(self, content: Publication, matched: list[Filter], size: int) -> None:
@@ -139,8 +166,8 @@ class Mediation:
         session = self._session
         if isinstance(session, _Accepting) and session.id == id:
             if not session.migrating:
-                session.migrating = migrating
-                session.ends = self._post.now + migrating * self._limits.migration_seconds
+                session.migrating = min(max(migrating, 1), self._limits.migrating)
+                session.ends = self._post.now + session.migrating * self._limits.migration_seconds
             self._coming.add(subscriber)
 
     def served(self, held: HeldSubscription) -> None:
@@ -208,18 +235,40 @@ class Mediation:
 
     def _choose(self, session: _Sampling) -> None:
         """Chooses who is to go, by the first action that has anybody go."""
-        session.profile.finish(self._post.now)
-        own = self._surroundings.load()
-        for action in session.actions if own else []:
-            assert own, "there is a load, or nothing is tried"
-            held, order = self._subscriptions.by_filter, self._links.publications.own
-            exchange = Exchange(held, order, session.profile, own, session.other, self._tuning)
+        profile, now = session.profile, self._post.now
+        profile.finish(now)
+        arrivals = self._gauges.arrivals(now, profile.seconds(now))
+        if arrivals is not None:
+            profile.incoming = arrivals
+        for action in session.actions:
+            exchange = self._exchange(session, action.overloaded)
+            if exchange is None:
+                break
             offload(action.algorithm, exchange, action.overloaded)
-            if exchange.chosen:
-                self._migrate(session, [name for _, subscribers in exchange.chosen for name in subscribers])
+            if exchange.chosen and (action.overloaded or exchange.improves(METRICS[action.algorithm])):
+                going = [name for _, subscribers in exchange.chosen for name in subscribers]
+                self.estimate = Estimate(session.id, session.acceptor, action, len(going), exchange.own, exchange.other)
+                self._migrate(session, going)
                 return
-        self._tell(session.acceptor, SessionEnd(session.id))
+        self._surroundings.send_nobody(session.acceptor)
+        self._tell(session.acceptor, SessionEnd(session.id, vain=True))
         self._finish()
+
+    def _exchange(self, session: _Sampling, overloaded: bool) -> Exchange | None:
+        """What can be chosen. Those who are about to leave are here no more.
+
+        Unless this broker is overloaded, nobody goes for whom the acceptor would have to send others back.
+        """
+        own, held = self._surroundings.load(), self._subscriptions.by_filter
+        if own is None:
+            return None
+        if self._leaving and self._post.now < self._left:
+            here = {filter: [name for name in names if name not in self._leaving] for filter, names in held.items()}
+            gone = sum(map(len, held.values())) - sum(map(len, here.values()))
+            own, held = own.change(0.0, 0.0, -gone), {filter: names for filter, names in here.items() if names}
+        tuning = self._tuning
+        bound = None if overloaded else tuning.local.times(tuning.upset)
+        return Exchange(held, self._links.publications.own, session.profile, own, session.other, tuning, bound)
 
     def _migrate(self, session: _Sampling, subscribers: list[str]) -> None:
         seconds = len(subscribers) * self._limits.migration_seconds + 2 * self._limits.grace_seconds
@@ -231,9 +280,11 @@ class Mediation:
 
     def _settle(self, session: _Migrating) -> None:
         """Whoever is served by the acceptor leaves, when what is queued here has been sent."""
+        seconds = min(self._gauges.queued_seconds, self._limits.leaving_seconds)
         for subscriber in session.subscribers:
             if held := self._subscriptions.get(subscriber):
-                self._post.reply(held.session, Settle(session.id, self._gauges.queued_seconds))
+                self._post.reply(held.session, Settle(session.id, seconds))
+        self._leaving, self._left = set(session.subscribers), self._post.now + seconds + 2 * self._limits.grace_seconds
         self._finish()
 
     def _done(self, session: _Accepting) -> None:

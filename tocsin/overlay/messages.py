@@ -61,27 +61,36 @@ class Restored(LinkMessage, frozen=True):
 
 
 class Fetch(msgspec.Struct, frozen=True, tag=True):
-    """An edge asks all heads for what it has missed.
+    """An edge asks all heads, or one, for what it has missed; they answer with Found.
 
     Args:
         id: what the answers are known by; it is not used again, also if the edge dies.
         filters: what must match.
-        cursors: after which offset, by head; a head that is not named says where it is.
+        cursors: after which offset, by head and by the incarnation under which it counts, the lowest of each; a head
+            that is not named says where it is.
         settled: heads that need not answer.
     """
 
     id: str
     filters: list[str]
-    cursors: dict[str, int]
+    cursors: dict[str, dict[str, int]]
     settled: list[str]
 
 
 class Found(msgspec.Struct, frozen=True, tag=True):
-    """A head's answer: all that matches, up to its present offset ``last``; nothing before ``oldest`` is kept."""
+    """A head's answer: all that matches up to ``upto``. There is more to be fetched, unless that is its present offset,
+    ``last``. Nothing before ``oldest`` is kept.
+
+    ``shared`` says up to which offset its log is the same under each incarnation that was asked for as under the
+    present one: -1 if they have nothing in common.
+    """
 
     id: str
     head: str
+    incarnation: str
+    shared: dict[str, int]
     oldest: int
+    upto: int
     last: int
     publications: list[Routed]
 
@@ -137,9 +146,10 @@ class SessionDone(msgspec.Struct, frozen=True, tag=True):
 
 
 class SessionEnd(msgspec.Struct, frozen=True, tag=True):
-    """Nobody migrates in this session, or no more: it is over."""
+    """Nobody migrates in this session, or no more: it is over. ``vain``, if the offloader has found nobody to send."""
 
     id: str
+    vain: bool = False
 
 
 class ClusterAccept(msgspec.Struct, frozen=True, tag=True):

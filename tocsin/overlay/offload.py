@@ -7,12 +7,20 @@ nothing is left that makes the difference smaller, and never overload the accept
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from tocsin.content.filter import Filter
 from tocsin.overlay.detection import Algorithm
 from tocsin.overlay.exchange import Enough, Exchange, ReportCard
 from tocsin.overlay.load import BrokerLoad, Metric, Resource
 from tocsin.overlay.tuning import Tuning
+
+METRICS: Final = {
+    Algorithm.INPUT: Metric.INPUT,
+    Algorithm.MATCH: Metric.DELAY,
+    Algorithm.OUTPUT: Metric.OUTPUT,
+}
+"""What each algorithm makes even."""
 
 _RELIEVED = (Resource.CPU, Resource.INPUT, Resource.MEMORY)
 
@@ -50,6 +58,9 @@ def offload_match(exchange: Exchange, overloaded: bool = False) -> None:
         if enough(exchange.own, exchange.other):
             return
         card = exchange.card(filter, Metric.DELAY, enough)
+        if card and not overloaded and not _closer(exchange, card, Metric.DELAY):
+            # So many would be too many. One fewer are not enough, and still better than nobody.
+            card = exchange.card(filter, Metric.DELAY, enough, most=card.subscribers - 1)
         if card and (overloaded or _closer(exchange, card, Metric.DELAY)):
             exchange.take(card)
 

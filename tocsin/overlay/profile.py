@@ -60,7 +60,11 @@ class Profile:
 
     def finish(self, now: float) -> None:
         """Sampling is over, or has come so far: i_r is over the time since it began."""
-        self.incoming = self.taken / (now - self._begun) if now > self._begun else 0.0
+        self.incoming = self.taken / self.seconds(now) if now > self._begun else 0.0
+
+    def seconds(self, now: float) -> float:
+        """Since sampling began."""
+        return now - self._begun
 
     def vector(self, filter: Filter) -> int:
         """Which samples a filter matched."""

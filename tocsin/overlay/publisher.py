@@ -57,11 +57,13 @@ PublisherEvent = PublishContent | HeadOpened | HeadLost | HeadSaid | Tick
 PublisherAction = OpenHead | SendHead | Reject
 
 
-class Publisher:
+class OverlayPublisher:
     """Publications of one name, which belongs to one head.
 
     What can go wrong: the head is not there, or dies. Then everything that it has not stored is sent again, in order.
     The program dies: what was not stored is lost with it; the next one goes on with the numbers that the head knows.
+    The head has lost its log, or has another one: what was not stored gets new numbers, since those that the head knows
+    are of other publications.
     """
 
     def __init__(self, name: str) -> None:
@@ -70,6 +72,7 @@ class Publisher:
         self._waiting: deque[dict[str, Value]] = deque()
         # The number before the first that waits; not known before the head has said it.
         self._stored: int | None = None
+        self._incarnation = ""
         self._ready = False
         self._retry = -inf
 
@@ -86,7 +89,7 @@ class Publisher:
             case HeadSaid(message):
                 self._said(message)
             case HeadOpened():
-                self._do(SendHead(Introduce(self.name)))
+                self._do(SendHead(Introduce(self.name, self._incarnation)))
             case HeadLost():
                 self._ready, self._retry = False, now + RETRY_SECONDS
         if self._retry <= now:
@@ -111,9 +114,11 @@ class Publisher:
 
     def _said(self, message: ToPublisher) -> None:
         match message:
-            case Known(sequence):
+            case Known(sequence, incarnation, continued):
+                if not continued:
+                    self._stored = sequence
                 self._confirm(sequence)
-                self._ready = True
+                self._ready, self._incarnation = True, incarnation
                 for number, content in enumerate(self._waiting, (self._stored or 0) + 1):
                     self._send(number, content)
             case Stored(sequence):
@@ -121,9 +126,7 @@ class Publisher:
 
     def _confirm(self, sequence: int) -> None:
         """Everything up to a number is stored."""
-        if self._stored is None:
-            self._stored = sequence
-        while self._stored < sequence and self._waiting:
+        while self._stored is not None and self._stored < sequence and self._waiting:
             self._waiting.popleft()
             self._stored += 1
 

@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import msgspec
 
 from tocsin.content.filter import Filter
 from tocsin.content.poset import Poset
-from tocsin.content.values import Value
+from tocsin.content.values import Publication, Value
+from tocsin.model.histories import DROPPED, NEWEST, Era, common_execution, incarnation, knows
 from tocsin.overlay.messages import Routed
 
 
 class KeptLog(msgspec.Struct):
-    """What is stored of a log: the latest publications, the last offset, and the last number of each publisher."""
+    """What is stored of a log: the latest publications, the last offset, and the last number of each publisher.
+
+    ``history`` has the incarnations under which the head has logged, the present one last: see
+    :mod:`tocsin.model.histories`.
+    """
 
     publications: list[Routed] = []
     last: int = 0
     sequences: dict[str, int] = {}
+    history: list[Era] = []
+
+    def begin(self, incarnation: str) -> None:
+        """A head goes on with the log, under an incarnation that there was never before."""
+        self.history = [*self.history, Era(incarnation, self.last)][-NEWEST:]
 
 
 class ReplayLog:
     """Publications by offset, from 1 on. What was appended is there when it is stored.
 
+    Offsets come again when a head has lost its disk, or an older copy takes its place. So they count under an
+    incarnation, and the log's history tells which are still the same.
+
     Args:
         head: whose log it is.
-        kept: what was stored before.
+        kept: what was stored before, and has begun under the present incarnation.
         most: how many publications are kept.
     """
 
@@ -34,7 +49,8 @@ class ReplayLog:
         self._head, self._most = head, most
         self._publications = kept.publications[-most:]
         self._taken, self._stored = dict(kept.sequences), dict(kept.sequences)
-        self.last = kept.last
+        self.last, self._history = kept.last, kept.history
+        self._owners = Counter(map(owner, kept.sequences))
         self._waiting: list[Routed] = []
 
     @property
@@ -47,14 +63,44 @@ class ReplayLog:
         """How many publishers it knows a number of."""
         return len(self._taken)
 
+    def publishers_of(self, owner: str) -> int:
+        """How many of them are somebody's."""
+        return self._owners[owner]
+
+    @property
+    def incarnation(self) -> str:
+        """Under which its offsets count at present."""
+        return incarnation(self._history)
+
+    def continues(self, known: str) -> bool:
+        """Whether it goes on from what it was under another incarnation."""
+        return knows(self._history, known)
+
+    def shared(self, known: str) -> int:
+        """Up to which offset it is the same as under another incarnation; -1 if it has nothing of that."""
+        return common_execution(self._history, known) if not known or self.continues(known) else DROPPED
+
     def sequence(self, publisher: str) -> int:
         """The last number of a publisher that is stored."""
         return self._stored.get(publisher, 0)
 
+    def taken(self, publisher: str) -> int:
+        """The last number of a publisher that is stored, or will be."""
+        return self._taken.get(publisher, 0)
+
+    def find(self, publisher: str, sequence: int) -> Routed | None:
+        """A publication that is kept, or will be."""
+        for each in (*reversed(self._waiting), *reversed(self._publications)):
+            if (each.publisher, each.sequence) == (publisher, sequence):
+                return each
+        return None
+
     def append(self, publisher: str, sequence: int, content: dict[str, Value]) -> Routed | None:
         """A publication to be stored; None if one with that number, or a later one, is or will be."""
-        if sequence <= self._taken.get(publisher, 0):
+        if sequence <= self.taken(publisher):
             return None
+        if publisher not in self._taken:
+            self._owners[owner(publisher)] += 1
         self._taken[publisher] = sequence
         offset = self.last + len(self._waiting) + 1
         publication = Routed(self._head, offset, publisher, sequence, content)
@@ -73,12 +119,38 @@ class ReplayLog:
             del self._publications[: -self._most]
         return done
 
-    def after(self, cursor: int, filters: Sequence[Filter]) -> list[Routed]:
-        """What matches any filter after an offset, of what is kept."""
+    def piece(self, cursor: int, filters: Sequence[Filter], most: int, most_bytes: int) -> tuple[list[Routed], int]:
+        """What matches any filter after an offset, of what is kept, and up to which offset that is all.
+
+        So many publications are looked through at most, and what matches has so many bytes, if it is more than one.
+        """
         begin = bisect_right(self._publications, cursor, key=lambda each: each.offset)
-        if len(filters) == 1:
-            return [each for each in self._publications[begin:] if filters[0].matches(each.content)]
-        wanted = Poset()
-        for filter in filters:
-            wanted.insert(filter)
-        return [each for each in self._publications[begin:] if wanted.matching(each.content)]
+        matches, found, size = _matcher(tuple(filters)), list[Routed](), 0
+        for publication in self._publications[begin : begin + most]:
+            if not matches(publication.content):
+                continue
+            size += len(_encode(publication))
+            if found and size > most_bytes:
+                return found, publication.offset - 1
+            found.append(publication)
+        looked = min(begin + most, len(self._publications))
+        return found, max(cursor, self.oldest - 1 + looked)
+
+
+def owner(name: str) -> str:
+    """Whose a name is: what comes before the first ``+``."""
+    return name.partition("+")[0]
+
+
+@lru_cache(maxsize=4)
+def _matcher(filters: tuple[Filter, ...]) -> Callable[[Publication], bool]:
+    """Whether any of them matches; who fetches piece after piece has the same again."""
+    if len(filters) == 1:
+        return filters[0].matches
+    wanted = Poset()
+    for filter in filters:
+        wanted.insert(filter)
+    return wanted.matches_any
+
+
+_encode = msgspec.json.Encoder().encode

@@ -1,7 +1,7 @@
 """A subscriber: comes to an edge with what it wants and how far it is, and drops what it has had.
 
 Without sockets and clock: connections are numbered here and opened by the driver. What the application must keep for
-another day is in :attr:`Subscriber.cursors`.
+another day is in :attr:`OverlaySubscriber.cursors`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 from tocsin.overlay.dialogue import (
     Began,
     Gap,
+    HeadCursor,
     Move,
     Note,
     Passed,
@@ -30,6 +31,8 @@ from tocsin.overlay.events import Tick
 
 FIRST_WAIT: Final = 0.2
 LONGEST_WAIT: Final = 5.0
+SERVED_SECONDS: Final = 5.0
+"""How long whoever may leave an edge waits to hear from the other one: they are not heard on the same connection."""
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -100,20 +103,24 @@ SubscriberAction = OpenEdge | SendEdge | CloseEdge | Give | Miss | GiveUp
 class _Connection:
     """To one edge. A session's id, and how many migrate in it, if it moves there.
 
-    ``since`` has the heads that this edge serves it from, with the offset after which it gives everything.
+    ``since`` has the heads that this edge serves it from, each with where it gives everything after.
     """
 
     def __init__(self, number: int, edge: str, session: str = "", migrating: int = 0) -> None:
         self.number, self.edge, self.session, self.migrating = number, edge, session, migrating
-        self.since: dict[str, int] = {}
+        self.since: dict[str, HeadCursor] = {}
 
 
-class Subscriber:
+class OverlaySubscriber:
     """One subscription of a program, from its start to its end.
 
     Whoever sends it something has sent everything before it, from a cursor that it had itself. So what is not beyond
     its cursor is a duplicate, and two edges may serve it at once while it moves. An edge that begins beyond its cursor,
     as the one it moves to may with a head that it had not heard of when it came, is not believed but asked again.
+
+    A head that has lost its log, or has an older copy of it, numbers under another incarnation. The edge says how far
+    both are the same: whoever was beyond that is told of a gap without an end, and begins anew there. An edge that was
+    told of a cursor of yet another incarnation is asked again, too.
 
     Args:
         where: the filter.
@@ -125,7 +132,7 @@ class Subscriber:
     """
 
     def __init__(
-        self, name: str, where: str, edges: Sequence[str], random: Random, cursors: dict[str, int] | None = None
+        self, name: str, where: str, edges: Sequence[str], random: Random, cursors: dict[str, HeadCursor] | None = None
     ) -> None:
         self.name, self.where = name, where
         self.cursors = dict(cursors or {})
@@ -135,7 +142,9 @@ class Subscriber:
         self._failures = 0
         self._home: _Connection | None = None
         self._next: _Connection | None = None
-        self._retry = self._leave = inf
+        # When it may leave its edge, and until when it waits for the other one to serve it.
+        self._leave = self._stay = inf
+        self._retry = inf
 
     @property
     def edge(self) -> str | None:
@@ -161,7 +170,7 @@ class Subscriber:
 
     def wake(self) -> float | None:
         """When it wants a Tick, at the latest."""
-        wake = min(self._retry, self._leave)
+        wake = min(self._retry, self._leave if self._is_served_there else self._stay)
         return wake if wake < inf else None
 
     def _said(self, now: float, connection: _Connection, message: ToSubscriber) -> None:
@@ -171,12 +180,12 @@ class Subscriber:
                     self._do(Give(message))
             case Passed(head, offset):
                 self._goes_on(connection, head, offset)
-            case Began(head, offset):
-                self._began(connection, head, offset)
-            case Gap(head, first, last):
-                first = max(first, self.cursors.get(head, 0) + 1)
-                if self._goes_on(connection, head, last):
-                    self._do(Miss(Gap(head, first, last)))
+            case Began():
+                self._began(connection, message)
+            case Gap(head, first, int(last)):
+                before = self.cursors.get(head)
+                if before and self._goes_on(connection, head, last):
+                    self._do(Miss(Gap(head, max(first, before.offset + 1), last)))
             case Move(edge, session, migrating):
                 if connection is self._home and self._next is None:
                     self._next = self._open(edge, session, migrating)
@@ -185,23 +194,38 @@ class Subscriber:
             case Refused(reason):
                 self._give_up(reason)
 
-    def _began(self, connection: _Connection, head: str, offset: int) -> None:
+    def _began(self, connection: _Connection, began: Began) -> None:
         self._failures = 0
-        self.cursors.setdefault(head, offset)
-        connection.since[head] = offset
-        if offset > self.cursors[head]:
+        since = connection.since[began.head] = HeadCursor(began.offset, began.incarnation)
+        cursor = self.cursors.setdefault(began.head, since)
+        if cursor.incarnation == began.known != began.incarnation:
+            self._begin_anew(began, cursor)
+        if not self._follows(since, self.cursors[began.head]):
             self._subscribe(connection)
+
+    def _begin_anew(self, began: Began, cursor: HeadCursor) -> None:
+        """The head's log has another incarnation than the cursor."""
+        if cursor.offset > began.shared:
+            self._do(Miss(Gap(began.head, cursor.offset + 1, None)))
+        self.cursors[began.head] = HeadCursor(max(0, min(cursor.offset, began.shared)), began.incarnation)
 
     def _goes_on(self, connection: _Connection, head: str, offset: int) -> bool:
         """Whether this is beyond the cursor, which then is here."""
-        cursor = self.cursors.get(head)
-        if cursor is None or offset <= cursor or connection.since.get(head, inf) > cursor:
+        cursor, since = self.cursors.get(head), connection.since.get(head)
+        if cursor is None or since is None or offset <= cursor.offset or not self._follows(since, cursor):
             return False
-        self.cursors[head] = offset
+        self.cursors[head] = HeadCursor(offset, cursor.incarnation)
         return True
 
+    @staticmethod
+    def _follows(since: HeadCursor, cursor: HeadCursor) -> bool:
+        """Whether who gives everything after ``since`` leaves out nothing after the cursor."""
+        return since.incarnation == cursor.incarnation and since.offset <= cursor.offset
+
     def _connection(self, number: int) -> _Connection | None:
-        return next((each for each in (self._home, self._next) if each and each.number == number), None)
+        if self._home and self._home.number == number:
+            return self._home
+        return self._next if self._next and self._next.number == number else None
 
     def _open(self, edge: str, session: str = "", migrating: int = 0) -> _Connection:
         self._connections += 1
@@ -218,42 +242,44 @@ class Subscriber:
 
     def _lost(self, now: float, number: int) -> None:
         if self._next and self._next.number == number:
-            self._next, self._leave = None, inf
+            self._next, self._leave, self._stay = None, inf, inf
         elif self._home and self._home.number == number:
-            self._home, self._next, self._leave = self._next, None, inf
+            self._home, self._next, self._leave, self._stay = self._next, None, inf, inf
             if self._home is None:
                 self._failures += 1
                 self._retry = now + self._wait()
 
     def _settle(self, now: float, session: str, seconds: float) -> None:
-        if self._next is None or self._next.session != session:
-            return
-        if self._next.since:
+        if self._next and self._next.session == session:
             self._leave = now + seconds
-        else:
-            self._do(CloseEdge(self._next.number))
-            self._next = None
+            self._stay = max(self._leave, now + SERVED_SECONDS)
+
+    @property
+    def _is_served_there(self) -> bool:
+        return bool(self._next and self._next.since)
 
     def _due(self, now: float) -> None:
         if self._retry <= now:
             self._retry = inf
             self._go_home()
-        if self._leave <= now:
-            self._leave = inf
-            self._move()
-
-    def _move(self) -> None:
         if self._home and self._next:
-            self._do(SendEdge(self._home.number, Unsubscribe()))
-            self._do(CloseEdge(self._home.number))
-            self._home, self._next = self._next, None
+            if self._leave <= now and self._is_served_there:
+                self._move(self._home, self._next)
+            elif self._stay <= now:
+                self._do(CloseEdge(self._next.number))
+                self._next, self._leave, self._stay = None, inf, inf
+
+    def _move(self, home: _Connection, to: _Connection) -> None:
+        self._do(SendEdge(home.number, Unsubscribe()))
+        self._do(CloseEdge(home.number))
+        self._home, self._next, self._leave, self._stay = to, None, inf, inf
 
     def _give_up(self, reason: str) -> None:
         for connection in (self._home, self._next):
             if connection:
                 self._do(CloseEdge(connection.number))
         self._home = self._next = None
-        self._retry = self._leave = inf
+        self._retry = self._leave = self._stay = inf
         self._do(GiveUp(reason))
 
     def _wait(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from tocsin.overlay.detection import (
+    Attempts,
     Availability,
     Neighbour,
     OffloadAction,
@@ -15,7 +16,7 @@ from tocsin.overlay.detection import (
 )
 from tocsin.overlay.gauges import Gauges
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.links import Links, addressed
+from tocsin.overlay.links import Links, address_filter
 from tocsin.overlay.load import BrokerLoad
 from tocsin.overlay.messages import ClusterView, Control, LocalLoad
 from tocsin.overlay.post import Post
@@ -47,14 +48,14 @@ class Surroundings:
         self._name, self._cluster, self._url = name, cluster, url
         self._post, self._links, self._subscriptions, self._gauges = post, links, subscriptions, gauges
         self._tuning, self._limits = tuning, limits
-        self._stabilisation = Stabilisation(tuning)
+        self._stabilisation, self._attempts = Stabilisation(tuning), Attempts(tuning)
         self._heard: dict[str, tuple[float, LocalLoad]] = {}
         self._joined: list[str] = []
         self._viewed = -inf
         self._report = self._detect = inf
         self.busy = False
-        links.want_control(addressed("load", cluster))
-        links.want_control(addressed("edges", cluster))
+        links.want_control(address_filter("load", cluster))
+        links.want_control(address_filter("edges", cluster))
 
     @property
     def joined(self) -> list[str]:
@@ -80,6 +81,16 @@ class Surroundings:
     def stabilise(self) -> None:
         """A session is over."""
         self._stabilisation.begin(self._post.now)
+
+    def send_nobody(self, edge: str) -> None:
+        """Nobody is to go to another edge."""
+        if (load := self.load()) and (other := self._neighbour(edge)):
+            self._attempts.send_nobody(load.metrics, other)
+
+    def get_nobody(self, edge: str) -> None:
+        """Nobody is to come from another edge, which has more."""
+        if (load := self.load()) and (other := self._neighbour(edge)):
+            self._attempts.get_nobody(load.metrics, other)
 
     def hear(self, load: LocalLoad) -> None:
         """Another edge says how it is."""
@@ -115,10 +126,10 @@ class Surroundings:
     def _join(self, clusters: list[str]) -> None:
         for cluster in clusters:
             if cluster not in self._joined:
-                self._links.want_control(addressed("load", cluster))
+                self._links.want_control(address_filter("load", cluster))
         for cluster in self._joined:
             if cluster not in clusters:
-                self._links.give_up_control(addressed("load", cluster))
+                self._links.give_up_control(address_filter("load", cluster))
                 self._heard = {name: each for name, each in self._heard.items() if each[1].cluster != cluster}
         self._joined = list(clusters)
 
@@ -127,11 +138,14 @@ class Surroundings:
         fresh = [load for heard, load in self._heard.values() if heard > since]
         return [Neighbour(load.broker, Availability(load.state), load.metrics) for load in fresh]
 
+    def _neighbour(self, edge: str) -> Neighbour | None:
+        return next((each for each in self._neighbours() if each.name == edge), None)
+
     def _publish(self) -> None:
         load = self.load()
         if load is None:
             return
-        even = balanced_with(load.metrics, self._neighbours(), self._tuning, self._tuning.local)
+        even = balanced_with(load.metrics, self._neighbours(), self._tuning, self._tuning.local, self._attempts)
         message = LocalLoad(self._name, self._cluster, load.metrics, self.state().value, even, self._url)
         self._links.route(Control({"load": self._cluster}, self._name, message))
 
@@ -140,5 +154,7 @@ class Surroundings:
         if load is None:
             return []
         self._stabilisation.observe(now, load.metrics)
-        tuning = self._tuning
-        return detect(load.metrics, load.ratios, self.state(), self._neighbours(), tuning, tuning.local)
+        tuning, metrics, neighbours = self._tuning, load.metrics, self._neighbours()
+        if not tuning.overloaded(load.ratios):
+            neighbours = [each for each in neighbours if not self._attempts.sent_nobody(metrics, each)]
+        return detect(metrics, load.ratios, self.state(), neighbours, tuning, tuning.local)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.content.traffic import SAMPLES
-from tocsin.overlay.load import Resource
+from tocsin.overlay.load import Metric, Resource
 
 
 class Band(msgspec.Struct, frozen=True):
@@ -21,6 +21,14 @@ class Trigger(msgspec.Struct, frozen=True):
 
     ratio: float
     delay: float
+
+    def of(self, metric: Metric) -> float:
+        """The one for a metric."""
+        return self.delay if metric is Metric.DELAY else self.ratio
+
+    def times(self, factor: float) -> Trigger:
+        """So many times as much."""
+        return Trigger(factor * self.ratio, factor * self.delay)
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +48,9 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     """How long a broker takes no part in balancing after a session, at least."""
     stabilize_difference: float = 0.05
     """By how much no metric may have changed between two runs of the detection, for a broker to be stable."""
+    upset: float = 0.5
+    """How far a session that makes one metric even may turn another one round: in parts of the trigger, or of by how
+    much the first has become more even."""
     balanced: float = 0.005
     """Two brokers whose metrics differ by no more than this need exchange nothing further."""
     samples: int = SAMPLES

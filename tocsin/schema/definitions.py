@@ -45,13 +45,36 @@ class Dataset(msgspec.Struct, frozen=True):
 
 
 class Feed(msgspec.Struct, frozen=True):
-    """The durable, sliced log through which publishers fill ``dataset``. Unless its terms say so, no subscriber may."""
+    """The durable, sliced log through which publishers fill ``dataset``. Unless its terms say so, no subscriber may.
+
+    With a ``topic`` it is filled by those who produce to that topic of Kafka, and by nobody else. ``sliced_by`` has the
+    columns, with commas between them, that say which slice a record goes to, and ``using`` the assignment by which they
+    do (:mod:`tocsin.slices.assignment`). What it brings goes through the function ``processed_by``, if there is one.
+    """
 
     name: str
     dataset: str
     sliced_by: str
     slices: int = 16
     terms: Terms = Terms(groups=())
+    topic: str = ""
+    using: str = "hash"
+    processed_by: str = ""
+
+    @property
+    def slicing(self) -> tuple[str, ...]:
+        """The columns that it is sliced by; none where chance decides."""
+        return slicing_columns(self.sliced_by)
+
+    def same_log(self, other: Self) -> bool:
+        """Whether what was published to the one lies as the other would have it."""
+        ours, theirs = ((feed.sliced_by, feed.using, feed.slices, feed.topic) for feed in (self, other))
+        return ours == theirs
+
+
+def slicing_columns(sliced_by: str) -> tuple[str, ...]:
+    """The names in a list with commas."""
+    return tuple(sliced_by.split(", ")) if sliced_by else ()
 
 
 class ChannelKind(StrEnum):

@@ -35,7 +35,7 @@ def utc(value: datetime) -> datetime:
         raise ValueError("outside the years 1 to 9999 in UTC") from None
 
 
-def quantised(value: Decimal, precision: int, scale: int) -> Decimal:
+def quantise(value: Decimal, precision: int, scale: int) -> Decimal:
     """The same number with ``scale`` digits after the point, and at most ``precision`` digits in all."""
     try:
         fitted = value.quantize(Decimal(1).scaleb(-scale), context=Context(prec=precision))
@@ -75,7 +75,7 @@ def normaliser(type_: ColumnType) -> Normaliser | None:
             return utc
         case Kind.DECIMAL:
             precision, scale = type_.precision, type_.scale
-            return lambda value: quantised(value, precision, scale)
+            return lambda value: quantise(value, precision, scale)
         case Kind.ARRAY | Kind.MAP:
             return _each(normaliser(type_.inner), type_.kind)
         case Kind.STRUCT:

@@ -22,7 +22,7 @@ def canonical(parameters: Sequence[Column], values: Mapping[str, object]) -> tup
     known = {parameter.name for parameter in parameters}
     for name in values:
         if name not in known:
-            hint = names.suggestion(name, known) or _listed(parameters)
+            hint = names.suggestion(name, known) or _list(parameters)
             raise InvalidError(f"unknown parameter {shown(name)}{hint}")
     return tuple(_value(parameter, values.get(parameter.name)) for parameter in parameters)
 
@@ -38,7 +38,7 @@ def from_key(parameters: Sequence[Column], text: str) -> tuple[object, ...]:
         values = msgspec.json.decode(text, type=list[object])
         named = {parameter.name: value for parameter, value in zip(parameters, values, strict=True)}
     except ValueError as error:
-        raise InvalidError(f"{shown(text)} do not fit the parameters{_listed(parameters)} ({error})") from None
+        raise InvalidError(f"{shown(text)} do not fit the parameters{_list(parameters)} ({error})") from None
     return canonical(parameters, named)
 
 
@@ -51,7 +51,7 @@ def _value(parameter: Column, value: object) -> object:
         raise InvalidError(f"parameter '{parameter.name}': {error}") from None
 
 
-def _listed(parameters: Sequence[Column]) -> str:
+def _list(parameters: Sequence[Column]) -> str:
     if not parameters:
         return "; no parameters are expected"
     return "; expected are " + ", ".join(f"{column.name} {column.type.ddl}" for column in parameters)

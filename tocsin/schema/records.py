@@ -18,7 +18,7 @@ from tocsin.errors import InvalidError
 from tocsin.model import names
 from tocsin.model.messages import LISTED, Refusal
 from tocsin.model.terms import foreign
-from tocsin.schema.definitions import Dataset
+from tocsin.schema.definitions import Dataset, slicing_columns
 from tocsin.schema.json_types import attribute, record_type
 from tocsin.schema.losses import lossy
 from tocsin.schema.normal import normaliser
@@ -34,8 +34,8 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 class Batch(msgspec.Struct, frozen=True):
     """What one request brought: for each accepted record its canonical JSON ``lines[i]``, without a newline, the
-    value of the slicing column ``slicing[i]`` and of the primary key ``keys[i]`` (None where there is none). Of the
-    refusals the first are listed, and the others counted."""
+    value of the slicing column ``slicing[i]``, a tuple where there are several, and of the primary key ``keys[i]``
+    (None where there is none). Of the refusals the first are listed, and the others counted."""
 
     lines: list[bytes]
     slicing: list[Any]
@@ -95,7 +95,7 @@ class Binding:
 
 
 class RecordDecoder:
-    """Decodes publications for one dataset, sliced by one of its columns (by default the primary key).
+    """Decodes publications for one dataset, sliced by columns of it, with commas between (by default the primary key).
 
     The columns ``bound`` are the name of whoever publishes: where a record leaves them out they are filled in, and
     one with another name is refused. Who publishes for others says them all.
@@ -110,9 +110,10 @@ class RecordDecoder:
         max_record_bytes: int = MAX_RECORD_BYTES,
     ) -> None:
         self._columns = [(column.name, column.type) for column in dataset.columns]
-        self._slicing = self._position(dataset, sliced_by or dataset.primary_key)
-        self._key = self._position(dataset, dataset.primary_key)
-        needed = {self._columns[n][0] for n in (self._slicing, self._key) if n is not None}
+        keys = [dataset.primary_key] if dataset.primary_key else []
+        self._slicing = [self._position(dataset, name) for name in slicing_columns(sliced_by or "") or keys]
+        self._key = [self._position(dataset, name) for name in keys]
+        needed = {self._columns[n][0] for n in (*self._slicing, *self._key)}
         self._bound = Binding([name for name, _ in self._columns], bound, needed)
         self._required = needed.difference(bound)
         self._max_record_bytes = max_record_bytes
@@ -137,7 +138,7 @@ class RecordDecoder:
 
     def decode_flawless(self, records: Sequence[Raw], publishers: Sequence[str]) -> Batch | None:
         """The same of records of several, each with its own publisher; None unless all of them are good."""
-        body = joined(records)
+        body = join_records(records)
         decoded = None if self._lossy and self._lossy(body) else self._all_at_once(body, lined=False)
         batch = self._batch(self._bound.apply(decoded, publishers.__getitem__)) if decoded else None
         return None if batch is None or batch.refusals else batch
@@ -217,15 +218,13 @@ class RecordDecoder:
         return decoded.without([said.format(len(line), limit) if len(line) > limit else None for line in lines])
 
     @staticmethod
-    def _values(decoded: Decoded, position: int | None) -> list[Any]:
-        if position is None:
+    def _values(decoded: Decoded, positions: Sequence[int]) -> list[Any]:
+        if not positions:
             return [None] * len(decoded.records)
-        return list(map(attrgetter(attribute(position)), decoded.records))
+        return list(map(attrgetter(*map(attribute, positions)), decoded.records))
 
     @staticmethod
-    def _position(dataset: Dataset, name: str | None) -> int | None:
-        if name is None:
-            return None
+    def _position(dataset: Dataset, name: str) -> int:
         column = dataset.column(name)
         if column is None:
             hint = names.suggestion(name, [known.name for known in dataset.columns])
@@ -233,7 +232,7 @@ class RecordDecoder:
         return dataset.columns.index(column)
 
 
-def joined(records: Iterable[Raw]) -> bytes:
+def join_records(records: Iterable[Raw]) -> bytes:
     """The body of a request with these records."""
     return b"[" + b",".join(map(bytes, records)) + b"]"
 

@@ -64,13 +64,13 @@ def undecodable(error: Exception, what: str) -> InvalidError:
 def _reason(record: bytes | Raw, columns: Fields, required: Collection[str]) -> str:
     members = _parts(record, dict[str, Raw])
     if members is None:
-        return f"expected an object, got {_shown(record)}"
+        return f"expected an object, got {_show(record)}"
     missing = (name for name, _ in columns if name in required and _is_null(members.get(name, b"null")))
     return (
         _unknown("", members, columns)
         or _first(f"field '{name}': must be present and not null" for name in missing)
         or _wrong("", members, columns)
-        or f"not a record: {_shown(record)}"
+        or f"not a record: {_show(record)}"
     )
 
 
@@ -99,7 +99,7 @@ def _problem(path: str, type_: ColumnType, value: Raw) -> str | None:
         return _unknown(f"{path}.", members, fields) or _wrong(f"{path}.", members, fields)
     if type_.scalar and _fits(type_, value):
         return None
-    return f"field '{shorten(path)}': {mismatch(type_, _shown(value))}"
+    return f"field '{shorten(path)}': {mismatch(type_, _show(value))}"
 
 
 def _first(problems: Iterable[str | None]) -> str | None:
@@ -144,5 +144,5 @@ def _is_null(value: bytes | Raw) -> bool:
     return bytes(memoryview(value)[:4]) == b"null"
 
 
-def _shown(value: bytes | Raw) -> str:
+def _show(value: bytes | Raw) -> str:
     return shorten(bytes(memoryview(value)[:200]).decode("utf-8", "replace"))

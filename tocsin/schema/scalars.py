@@ -104,7 +104,7 @@ def _float(type_: ColumnType, value: object) -> float:
 def _decimal(type_: ColumnType, value: object) -> Decimal:
     if not isinstance(value, Decimal | str):
         value = _digits(_number(value))
-    return normal.quantised(Decimal(value), type_.precision, type_.scale)
+    return normal.quantise(Decimal(value), type_.precision, type_.scale)
 
 
 def _digits(number: int | float) -> Decimal:

@@ -39,7 +39,14 @@ class BrokerSettings(Section, frozen=True, kw_only=True):
     ] = ""
     coordinator: Annotated[str, Meta(min_length=1, description="The coordinator's URL.")] = "http://127.0.0.1:8700"
     token: Annotated[str, Meta(description="The broker's token for the coordinator: `tocsin token sign`.")] = ""
-    data: Annotated[str, Meta(min_length=1, description="The data cluster's URL.")] = "http://127.0.0.1:8800"
+    data: Annotated[
+        str,
+        Meta(
+            pattern=r"^\s*[^\s,]",
+            examples=["http://127.0.0.1:8800", "http://data-1:8800,http://data-2:8800"],
+            description="The data cluster's URL; several, with commas between them, where others stand by.",
+        ),
+    ] = "http://127.0.0.1:8800"
     data_token: Annotated[str, Meta(description="The broker's token for the data cluster: `tocsin token add`.")] = ""
     capacity: Annotated[
         float, Meta(gt=0, le=1_000_000, description="How much it can carry, relative to other brokers.")

@@ -47,7 +47,7 @@ class SettingKey(msgspec.Struct, frozen=True):
     @property
     def allowed(self) -> str:
         """What its value may be, in words that complete "it must be"."""
-        return _allowed(self.kind, self.examples)
+        return _describe_allowed(self.kind, self.examples)
 
     def parse(self, text: str) -> object:
         """The value that ``text`` stands for: texts and paths as they are, all else written as in the settings file."""
@@ -70,7 +70,7 @@ def _path(_: type, value: object) -> Path:
     return Path(value).expanduser()
 
 
-def _allowed(kind: inspect.Type, examples: tuple[str, ...]) -> str:
+def _describe_allowed(kind: inspect.Type, examples: tuple[str, ...]) -> str:
     match kind:
         case inspect.LiteralType():
             return "one of " + ", ".join(f'"{example}"' for example in examples)

@@ -12,7 +12,7 @@ import msgspec
 
 from tocsin.errors import SettingsError
 from tocsin.settings.keys import KEYS, SECTIONS, SettingKey, closest, find
-from tocsin.settings.secrets import shown
+from tocsin.settings.secrets import show_value
 from tocsin.settings.sections import Settings
 
 FILE = "tocsin.toml"
@@ -131,7 +131,7 @@ def _accept(given: Given) -> Iterator[Given]:
     try:
         converted = key.convert(value)
     except msgspec.ValidationError:
-        raise SettingsError(f"{_shown(given)} is not allowed: it must be {key.allowed}") from None
+        raise SettingsError(f"{_show(given)} is not allowed: it must be {key.allowed}") from None
     if isinstance(converted, dict):
         yield from (Given(f"{key.dotted}.{name}", text, given.origin) for name, text in converted.items())
     else:
@@ -151,17 +151,17 @@ def _unknown(given: Given) -> SettingsError:
     section = given.dotted.partition(".")[0]
     probable = closest(given.dotted)
     hint = f"did you mean {probable.dotted}? " if probable else ""
-    return SettingsError(f"{_shown(given)} is not a setting: {hint}{_known(section)}")
+    return SettingsError(f"{_show(given)} is not a setting: {hint}{_list_known(section)}")
 
 
-def _known(section: str) -> str:
+def _list_known(section: str) -> str:
     if section in SECTIONS:
         return f"the keys of [{section}] are {', '.join(key.name for key in KEYS.values() if key.section == section)}"
     return f"the sections are {', '.join(SECTIONS)}"
 
 
-def _shown(given: Given) -> str:
-    return f"{given.dotted} = {shown(given.dotted, given.value)} (from {given.origin})"
+def _show(given: Given) -> str:
+    return f"{given.dotted} = {show_value(given.dotted, given.value)} (from {given.origin})"
 
 
 def _assemble(settled: Mapping[str, Given]) -> Settings:
@@ -195,6 +195,6 @@ def _check_together(resolved: Resolved) -> None:
 
 def _smaller(resolved: Resolved, smaller: str, larger: str) -> SettingsError:
     small, large = (
-        _shown(Given(dotted, resolved.value(dotted), resolved.origin(dotted))) for dotted in (smaller, larger)
+        _show(Given(dotted, resolved.value(dotted), resolved.origin(dotted))) for dotted in (smaller, larger)
     )
     return SettingsError(f"{small} is not allowed: it must be at least {large}")

@@ -64,6 +64,17 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     client_token: Annotated[
         str, Meta(description="What publishers and subscribers must show; empty lets everybody in.")
     ] = ""
+    public_keys: Annotated[
+        list[Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+:[A-Za-z0-9_-]{43}\Z")]],
+        Meta(
+            examples=["6n2mPq0w:Xr3uJwA0cZ0m1kqk2F3bX6jz5vV8m0b2nq9s7d4f1gA"],
+            description=(
+                "Keys of a coordinator, as 'tocsin token keys' prints them. If there are any, publishers and "
+                "subscribers show tokens that were signed with one of them, in place of the clients' token, and have "
+                "the names that these say."
+            ),
+        ),
+    ] = msgspec.field(default_factory=list)
     directory: Annotated[
         Path, Meta(description="Where a head keeps its replay log; created when missing. Each head has its own.")
     ] = Path("tocsin-overlay")
@@ -95,6 +106,19 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     replay_publications: Annotated[
         _Count, Meta(description="How many publications a head keeps for those who come back.")
     ] = _LIMITS.replay_publications
+    fetch_publications: Annotated[
+        _Count,
+        Meta(description="How many publications a head looks through for a piece of what somebody has missed."),
+    ] = _LIMITS.fetch_publications
+    fetch_bytes: Annotated[
+        Size,
+        Meta(
+            description=(
+                "How many bytes such a piece has at most, if it is more than one publication; leave it well below "
+                "overlay.waiting_bytes."
+            )
+        ),
+    ] = _LIMITS.fetch_bytes
     bandwidth: Annotated[
         float, Meta(gt=0, le=1e15, description="Bytes per second that an edge can send: its O_r is a part of this.")
     ] = 12_500_000.0
@@ -130,14 +154,14 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     @property
     def limits(self) -> OverlayLimits:
         """The cores' limits; what is no setting has its default."""
-        return OverlayLimits(**_given(self, OverlayLimits))
+        return OverlayLimits(**_given_values(self, OverlayLimits))
 
     @property
     def tuning(self) -> Tuning:
         """The balancer's parameters; what is no setting has its default."""
-        return Tuning(**_given(self, Tuning))
+        return Tuning(**_given_values(self, Tuning))
 
 
-def _given(section: OverlaySettings, kind: type[msgspec.Struct]) -> dict[str, Any]:
+def _given_values(section: OverlaySettings, kind: type[msgspec.Struct]) -> dict[str, Any]:
     settings = msgspec.structs.asdict(section)
     return {name: settings[name] for name in kind.__struct_fields__ if name in settings}

@@ -7,7 +7,7 @@ from tocsin.settings.keys import literal
 from tocsin.settings.sections import Settings
 
 
-def shown(dotted: str, value: object) -> str:
+def show_value(dotted: str, value: object) -> str:
     """A value as the settings file has it, without what is secret: this ends up in logs and screenshots."""
     if isinstance(value, dict):
         return literal({name: HIDDEN if is_secret(name) and entry else entry for name, entry in value.items()})
@@ -19,7 +19,7 @@ def shown(dotted: str, value: object) -> str:
 def secrets(settings: Settings) -> set[str]:
     """The secrets that a process was given by its settings."""
     extra = {value for name, value in settings.spark.extra.items() if is_secret(name)}
-    urls = (settings.coordinator.store, settings.broker.coordinator, settings.broker.data)
+    urls = (settings.data.state, settings.coordinator.store, settings.broker.coordinator, settings.broker.data)
     overlay = (settings.overlay.token, settings.overlay.client_token)
-    found = {settings.broker.token, settings.broker.data_token, *overlay, *extra, *map(password, urls)}
-    return found - {""}
+    tokens = (settings.broker.token, settings.broker.data_token, settings.worker.token, *overlay)
+    return {*tokens, *extra, *map(password, urls)} - {""}

@@ -1,7 +1,7 @@
 """Every section of the settings: the types, defaults and limits of its keys, and what they mean.
 
-Those of broker, coordinator and overlay have modules of their own beside this one. The commented example file and
-``docs/settings.md`` are made from the sections, so a new setting is a field with a description, and nothing else.
+Those of broker, coordinator, nodes and overlay have modules of their own beside this one. The commented example file
+and ``docs/settings.md`` are made from the sections, so a new setting is a field with a description, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec import Meta
 from tocsin.model.bounds import PARAMETER_BYTES
 from tocsin.settings.broker import BrokerSettings
 from tocsin.settings.coordinator import CoordinatorSettings
+from tocsin.settings.nodes import NodesSettings, WorkerSettings
 from tocsin.settings.overlay import OverlaySettings
 from tocsin.settings.section import GIB, MIB, Connections, Origins, Seconds, Section, Size, TlsCertificate, TlsKey
 
@@ -28,6 +29,21 @@ class DataSettings(Section, frozen=True, kw_only=True):
     directory: Annotated[
         Path, Meta(description="Where feeds, datasets, results and subscriptions are kept; created when missing.")
     ] = Path("tocsin-data")
+    state: Annotated[
+        str,
+        Meta(
+            examples=["", "postgresql://tocsin@db.example.org/tocsin"],
+            description="A PostgreSQL database for definitions, subscriptions and tokens; empty for a SQLite file in "
+            "the directory.",
+        ),
+    ] = ""
+    takeover_seconds: Annotated[
+        Seconds,
+        Meta(
+            description="With state in a database: one that stands by (`tocsin data --standby`) takes over from a data "
+            "cluster that has given no sign of life for so long."
+        ),
+    ] = 6.0
     host: Annotated[str, Meta(min_length=1, description="The address to listen on; 0.0.0.0 for all of them.")] = (
         "127.0.0.1"
     )
@@ -68,7 +84,17 @@ class SparkSettings(Section, frozen=True, kw_only=True):
 
 
 class FeedsSettings(Section, frozen=True, kw_only=True):
-    """The feed logs: what publishers may send, and how much waits for its dataset."""
+    """The feed logs: where they are, what publishers may send, and how much waits for its dataset."""
+
+    log: Annotated[
+        str,
+        Meta(
+            pattern=r"^(embedded|kafka://[^/]+(/[A-Za-z0-9._-]+)?)$",
+            examples=["embedded", "kafka://kafka-1:9092,kafka-2:9092/tocsin"],
+            description="Where publications are kept until their dataset has them: in the data directory, or in Kafka, "
+            "a topic for each feed, whose name begins with what follows the slash.",
+        ),
+    ] = "embedded"
 
     slices: Annotated[
         int, Meta(ge=1, le=4096, description="Slices of a feed whose CREATE FEED does not say INTO n SLICES.")
@@ -79,6 +105,15 @@ class FeedsSettings(Section, frozen=True, kw_only=True):
         Meta(description="With more than this not yet in its dataset, a feed answers publishers with status 429."),
     ] = GIB
     max_batch_bytes: Annotated[Size, Meta(description="Most of a feed's log that one micro-batch takes.")] = 16 * MIB
+    streaming: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether embedded logs, too, are read by Structured Streaming queries, as those in Kafka are, instead "
+                "of as soon as something is published."
+            )
+        ),
+    ] = False
     group_commit_ms: Annotated[
         float,
         Meta(
@@ -95,7 +130,7 @@ class FeedsSettings(Section, frozen=True, kw_only=True):
                 "from the channels that wait for them, so that results may even come later."
             ),
         ),
-    ] = 200.0
+    ] = 100.0
     keyed_commit_ms: Annotated[
         float,
         Meta(
@@ -108,12 +143,44 @@ class FeedsSettings(Section, frozen=True, kw_only=True):
         ),
     ] = 500.0
     retry_after_seconds: Annotated[Seconds, Meta(description="The Retry-After of a 429 answer.")] = 1.0
+    functions: Annotated[
+        list[str],
+        Meta(
+            examples=["sensors.cleaning"],
+            description="The Python modules whose functions CREATE FEED may name, after USING and PROCESSED BY. They "
+            "are code that runs in the data cluster with all its rights.",
+        ),
+    ] = msgspec.field(default_factory=list)
+    function_seconds: Annotated[
+        Seconds,
+        Meta(
+            description="A function after PROCESSED BY that takes longer for up to 1,000 records is ended; which of "
+            "them are at fault is found out in about six times as long, and these become dead letters."
+        ),
+    ] = 10.0
+    function_bytes: Annotated[
+        int,
+        Meta(
+            ge=256 * MIB,
+            description="Memory that the process of a function after PROCESSED BY may have, Python and Arrow included.",
+        ),
+    ] = 2 * GIB
 
 
 class ChannelsSettings(Section, frozen=True, kw_only=True):
     """How channels are executed."""
 
     workers: Annotated[int, Meta(ge=1, le=256, description="Executions of different channels at the same time.")] = 2
+    arriving_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description=(
+                "Of a micro-batch that brings at most so many bytes, continuous channels whose body allows it are "
+                "matched with the records while these are being stored; of a larger one, or with 0, after that."
+            ),
+        ),
+    ] = 4 * MIB
     slow_seconds: Annotated[
         Seconds,
         Meta(
@@ -149,6 +216,18 @@ class ChannelsSettings(Section, frozen=True, kw_only=True):
             ),
         ),
     ] = 200
+    trial_queries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_000,
+            description=(
+                "Queries of one execution to find out who fails of those that are tried by themselves first, since "
+                "they have subscribed while others failed, or have failed before; if they do not suffice, the rest of "
+                "these does without the execution."
+            ),
+        ),
+    ] = 16
     set_aside_seconds: Annotated[
         Seconds,
         Meta(description="How long a subscription with which its channel cannot be executed is left out of it."),
@@ -170,8 +249,27 @@ class ResultsSettings(Section, frozen=True, kw_only=True):
 
 
 class LakeSettings(Section, frozen=True, kw_only=True):
-    """Upkeep of the Delta tables."""
+    """The Delta tables: where they are, and their upkeep."""
 
+    location: Annotated[
+        str,
+        Meta(
+            pattern=r"^(s3://[a-z0-9][a-z0-9.-]+(/[A-Za-z0-9._/-]*)?|(?![A-Za-z0-9]+://).*)$",
+            examples=["", "/srv/lake", "s3://bucket/prefix"],
+            description="Where datasets, results and dead letters are kept: a directory, which may be a shared one, or "
+            "a part of an S3 bucket; empty for the data directory.",
+        ),
+    ] = ""
+    endpoint: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https?://[^\s/]+/?)?$",
+            examples=["", "https://s3.example.org"],
+            description="The S3 server of lake.location; empty for AWS_ENDPOINT_URL, or AWS itself. Credentials are "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or those of the machine's role.",
+        ),
+    ] = ""
+    region: Annotated[str, Meta(description="The region of the S3 bucket; empty for AWS_REGION, or us-east-1.")] = ""
     maintenance_seconds: Annotated[Seconds, Meta(description="How often tables are looked after.")] = 60.0
     vacuum_after_seconds: Annotated[
         Seconds, Meta(description="How long a file no longer in a table stays on disk, for those still reading it.")
@@ -234,6 +332,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     results: ResultsSettings = ResultsSettings()
     lake: LakeSettings = LakeSettings()
     rates: RatesSettings = RatesSettings()
+    nodes: NodesSettings = NodesSettings()
+    worker: WorkerSettings = WorkerSettings()
     coordinator: CoordinatorSettings = CoordinatorSettings()
     broker: BrokerSettings = BrokerSettings()
     overlay: OverlaySettings = OverlaySettings()

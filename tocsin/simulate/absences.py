@@ -45,25 +45,27 @@ class Absences:
         for be, subscription in stay.subscriptions.items():
             if subscription.live or be not in given:
                 continue
-            missed = self._found(be, given[be], subscription.backend.level)
+            missed = self._executions_found(be, given[be], subscription.backend.level)
             outgoing, deliveries = outgoing + self._weight(be, missed), deliveries + len(missed)
             cursor = self._cursor(subscription, given[be])
             if cursor < subscription.backend.level and not kept.has(be, cursor):
                 lost.setdefault(subscription.backend.channel.name, []).append((subscription, cursor))
-        incoming = sum(self._pulled(each[:1]) + self._pulled(each[1:]) for each in lost.values())
+        incoming = sum(self._pulled_bytes(each[:1]) + self._pulled_bytes(each[1:]) for each in lost.values())
         return Delivered(incoming, outgoing, deliveries)
 
     def _cursor(self, subscription: FrontendSubscription, given: int) -> int:
         """The last that it has had, which is earlier than what it was given when nothing was found for a while."""
-        had = self._found(subscription.backend.be, subscription.acknowledged, given)
+        had = self._executions_found(subscription.backend.be, subscription.acknowledged, given)
         return had[-1] if had else subscription.acknowledged
 
-    def _pulled(self, lost: list[tuple[FrontendSubscription, int]]) -> int:
+    def _pulled_bytes(self, lost: list[tuple[FrontendSubscription, int]]) -> int:
         first = min((cursor for _, cursor in lost), default=0)
         backends = [subscription.backend for subscription, _ in lost]
-        return sum(self._weight(backend.be, self._found(backend.be, first, backend.level)) for backend in backends)
+        return sum(
+            self._weight(backend.be, self._executions_found(backend.be, first, backend.level)) for backend in backends
+        )
 
-    def _found(self, be: int, after: int, last: int) -> list[int]:
+    def _executions_found(self, be: int, after: int, last: int) -> list[int]:
         """The executions that found something."""
         found = self._cluster.found[be]
         return found[bisect_right(found, after) : bisect_right(found, last)]

@@ -30,6 +30,11 @@ class VirtualClock:
         """Has something called after a while."""
         heappush(self._calls, (self.now + seconds, next(self._numbers), call, arguments))
 
+    @property
+    def due(self) -> float | None:
+        """When the next call is due; None if there is none."""
+        return self._calls[0][0] if self._calls else None
+
     def run(self, until: float) -> None:
         """Lets time pass up to a moment."""
         calls, at_once = self._calls, 0

@@ -24,6 +24,7 @@ from tocsin.model.messages import ProblemDetails, Pulled, Result
 from tocsin.model.terms import Asker, Terms, admit, fill_in
 from tocsin.model.weight import weight
 
+_encode = msgspec.json.Encoder(order="deterministic").encode
 _STORED: Final = ("execution", "bes", "channels", "attached", "found", "lines", "histories", "absent")
 
 
@@ -223,14 +224,15 @@ class DataClusterModel:
     def be(self, channel: str, parameters: dict[str, Any]) -> int:
         """The BE subscription of a channel with these parameters."""
         channel = self.spelling_of(channel)
-        key = (channel, msgspec.json.encode(parameters, order="deterministic"))
-        if key not in self.bes:
+        key = (channel, _encode(parameters))
+        be = self.bes.get(key)
+        if be is None:
             self.given += 1
             be = self.bes[key] = self.given
             self.words[be], self.ever[be] = key, set()
             self.channels[be], self.attached[be], self.found[be] = channel, set(), []
             self.lines.setdefault(channel, []).append(be)
-        return self.bes[key]
+        return be
 
     def results(self, channel: str, first: int, last: int, wanted: list[int]) -> list[Result]:
         """What executions ``first`` to ``last`` found, as far as it is kept."""

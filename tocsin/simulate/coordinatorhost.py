@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from typing import Any
+
+from msgspec.structs import replace
 
 from tocsin.coordinator import actions, answers, events
 from tocsin.coordinator.core import CoordinatorCore

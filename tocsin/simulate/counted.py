@@ -82,10 +82,8 @@ class CountedBroker(BrokerCore):
 
     def add(self, stay: Stay, backend: BackendSubscription, live: bool) -> Held:
         """Makes an FE subscription that begins now."""
-        self._attachments.claim(backend)
         subscription = self._requests.add(stay, backend, live, backend.channel.seen)
         self._catchup.start(subscription)
-        self._attachments.release(backend)
         self._audiences.pop(backend.channel.name, None)
         return subscription.held
 

@@ -103,7 +103,9 @@ class DataHost:
     def fail(self, channel: str) -> None:
         """A channel cannot be executed, which the brokers are told that hold something of it."""
         bes = self._cluster.lines.get(channel, [])
-        self._notice(lambda broker: control.Failing(channel, held, "no") if (held := self._held(broker, bes)) else None)
+        self._notice(
+            lambda broker: control.Failing(channel, held, "no") if (held := self._held_by(broker, bes)) else None
+        )
 
     def crash(self) -> None:
         """Ends at once; the state stays."""
@@ -192,14 +194,14 @@ class DataHost:
         number, found = untold.popleft()
 
         def notice(broker: str) -> Notice | None:
-            held = self._held(broker, found)
+            held = self._held_by(broker, found)
             return self._cluster.notice(channel, number, held) if held else None
 
         self._notice(notice)
         if untold:
             self._later(self._tell_holders, channel)
 
-    def _held(self, broker: str, bes: list[int]) -> list[int]:
+    def _held_by(self, broker: str, bes: list[int]) -> list[int]:
         return [be for be in bes if broker in self._cluster.attached.get(be, ())]
 
     def _notice(self, notice: Callable[[str], Notice | None]) -> None:

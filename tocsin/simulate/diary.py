@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from tocsin.model.histories import DROPPED, History, common_execution, knows
 from tocsin.simulate.cluster import DataClusterModel
@@ -17,26 +18,24 @@ class LostExecutions(NamedTuple):
     incarnation: str
 
 
-@dataclass(slots=True)
-class SubscriptionSpan:
-    """A subscription from when it was confirmed till it ended: ``had`` are the executions delivered, in order, and
-    ``under`` the incarnation of each; ``missed`` those of which it was told that nothing is kept any more, first and
-    last, with the incarnation under which that was said."""
+class SubscriptionSpan(Struct):
+    """A subscription from when it was confirmed till it ended: ``had`` are the executions delivered, in order, each
+    with its incarnation; ``missed`` those of which it was told that nothing is kept any more, first and last, with the
+    incarnation under which that was said."""
 
     be: int
     since: int
     live: bool
     incarnation: str = ""
-    had: list[int] = field(default_factory=list)
-    under: list[str] = field(default_factory=list)
-    missed: list[LostExecutions] = field(default_factory=list)
+    had: list[tuple[str, int]] = []
+    missed: list[LostExecutions] = []
     ended: bool = False
     renumbered: bool = False
 
     @property
     def reached(self) -> int:
         """The application has had everything up to here, or knows that it is gone."""
-        return max(self.had[-1] if self.had else self.since, self.missed[-1].last if self.missed else 0)
+        return max(self.had[-1][1] if self.had else self.since, self.missed[-1].last if self.missed else 0)
 
     def told_of(self, execution: int, history: History) -> bool:
         """Whether it knows that what an execution of the present history found is gone."""
@@ -69,16 +68,16 @@ class Diary:
 
     def begun(self, be: int, since: int, live: bool, incarnation: str = "") -> None:
         """A subscription is confirmed, or was resumed; said again it means nothing new, but may be live from now on."""
-        if be in self._open:
-            self._open[be].live = self._open[be].live or live
+        if known := self._open.get(be):
+            known.live = known.live or live
             return
         # A program that has crashed goes on from what it had acknowledged: never from later than what it has had.
         later = since > self._reached.get(be, since) and be not in self._dropped
         if later and not live:
             self._stray.append(f"{self.name} resumes {be} after {since}, but has had only up to {self._reached[be]}")
         self._dropped.discard(be)
-        self._open[be] = SubscriptionSpan(be, since, live, incarnation)
-        self.spans.append(self._open[be])
+        span = self._open[be] = SubscriptionSpan(be, since, live, incarnation)
+        self.spans.append(span)
 
     def ended(self, be: int) -> None:
         """Nothing more is expected of a subscription."""
@@ -116,8 +115,7 @@ class Diary:
     def had(self, be: int, execution: int, incarnation: str = "") -> None:
         """The application was given a note."""
         if be in self._open:
-            self._open[be].had.append(execution)
-            self._open[be].under.append(incarnation)
+            self._open[be].had.append((incarnation, execution))
         else:
             self._stray.append(f"{self.name} was given execution {execution} of {be}, which it does not hold")
 
@@ -161,28 +159,27 @@ class Diary:
     def _judge(self, span: SubscriptionSpan, cluster: DataClusterModel) -> str | None:
         """What counts in the present history must be there once and in order; what was had of one that counts no more
         was had once, too."""
-        dues = [_due(span, cluster, since) for since in _begun(span, cluster)]
-        all_had = list(zip(span.under, span.had, strict=True))
-        found = set(_found(cluster, span.be))
-        had = [each for each in all_had if each in found]
-        strange = [each for each in all_had if each not in found and each not in cluster.ever[span.be]]
+        dues = [_due(span, cluster, since) for since in _possible_beginnings(span, cluster)]
+        found = set(_executions_found(cluster, span.be))
+        had = [each for each in span.had if each in found]
+        strange = [each for each in span.had if each not in found and each not in cluster.ever[span.be]]
         fits = any(_fits(span, had, due) for due in dues)
-        if fits and len(set(all_had)) == len(all_had) and (not strange or span.renumbered):
+        if fits and len(set(span.had)) == len(span.had) and (not strange or span.renumbered):
             return None
         missing = [each for each in dues[0] if each not in had]
         what = f"lost {missing[:5]}" if missing and not span.ended else "out of order or twice"
         what += f", strange {strange[:5]}" if strange else ""
-        return f"{self.name} of subscription {span.be} after {span.since}: {what}; had {all_had[-10:]}"
+        return f"{self.name} of subscription {span.be} after {span.since}: {what}; had {span.had[-10:]}"
 
 
-def _found(cluster: DataClusterModel, be: int) -> list[tuple[str, int]]:
+def _executions_found(cluster: DataClusterModel, be: int) -> list[tuple[str, int]]:
     """What was found for a BE subscription, as the present history has it: incarnation and execution."""
     present = cluster.present(be)
     channel = cluster.words[be][0]
     return [(cluster.under(channel, execution), execution) for execution in cluster.found.get(present, [])]
 
 
-def _begun(span: SubscriptionSpan, cluster: DataClusterModel) -> list[int]:
+def _possible_beginnings(span: SubscriptionSpan, cluster: DataClusterModel) -> list[int]:
     """Where a subscription may have begun, in the present history.
 
     The copy that was restored need not know what it was counted under. A broker that has seen both goes on from the
@@ -192,14 +189,14 @@ def _begun(span: SubscriptionSpan, cluster: DataClusterModel) -> list[int]:
     history, before = cluster.histories.get(channel, []), cluster.eras.get((channel, span.incarnation), [])
     known = common_execution(history, span.incarnation, before)
     begun = {min(span.since, each) for each in (known, common_execution(history, span.incarnation))}
-    if not all(knows(history, under) for under in span.under):
+    if not all(knows(history, under) for under, _ in span.had):
         begun.add(0)
     return sorted(begun - {DROPPED}, reverse=True) or [DROPPED]
 
 
 def _due(span: SubscriptionSpan, cluster: DataClusterModel, since: int) -> list[tuple[str, int]]:
     """What of that is for a subscription which began after ``since``, and not said to be gone."""
-    found, history = _found(cluster, span.be), cluster.histories.get(cluster.words[span.be][0], [])
+    found, history = _executions_found(cluster, span.be), cluster.histories.get(cluster.words[span.be][0], [])
     due = [each for each in found if each[1] > since and not span.told_of(each[1], history)]
     return due if since != DROPPED else []
 

@@ -9,7 +9,7 @@ under way on it is lost, and its two ends learn of it at different times: till t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from random import Random
@@ -63,9 +63,14 @@ class Conditions:
     breaks: float = 0.0
     notice: float = 5.0
 
+    @property
+    def steady(self) -> bool:
+        """Whether every message takes the same time, and none is lost."""
+        return not (self.spread or self.loss or self.breaks) and self.bandwidth == inf
+
 
 class SimulatedNetwork:
-    """Hosts by name, and the connections between them."""
+    """Hosts by name, and the connections between them. ``watch`` is told of each message, and on how many it goes."""
 
     def __init__(self, clock: VirtualClock, random: Random, conditions: Conditions | None = None) -> None:
         self.clock, self.random = clock, random
@@ -74,6 +79,7 @@ class SimulatedNetwork:
         self._links: dict[str, dict[SimulatedConnection, None]] = {}
         self._cuts: dict[frozenset[str], int] = {}
         self._count = 0
+        self.watch: Callable[[Any, int], None] = _overlook
 
     def listen(self, host: str, listener: Listener) -> None:
         """A process on a host takes connections from now on."""
@@ -133,6 +139,20 @@ class SimulatedNetwork:
         while conditions.loss and self.random.random() < conditions.loss:
             seconds += conditions.resend
         return seconds
+
+    def send_each(self, links: Sequence[SimulatedConnection], end: int, message: Any) -> None:
+        """Sends a message on each of these connections: at once, where everything takes the same time."""
+        if self.conditions.steady:
+            standing = [link for link in links if link.stands(end)]
+            self.watch(message, len(standing))
+            self.clock.after(self.conditions.latency, self._hand_over, standing, end, message)
+            return
+        for link in links:
+            link.send(end, message)
+
+    def _hand_over(self, links: Sequence[SimulatedConnection], end: int, message: Any) -> None:
+        for link in links:
+            link.hand_over(end, message)
 
     def forget(self, link: SimulatedConnection) -> None:
         """A connection is over at both ends."""
@@ -197,10 +217,24 @@ class SimulatedConnection:
     def send(self, end: int, message: Any) -> None:
         """Sends a message; nobody says whether it arrives."""
         if self._open[end]:
+            self._network.watch(message, 1)
             self._send(end, message, self._size(message))
             breaks = self._network.conditions.breaks
             if breaks and self._network.random.random() < breaks:
                 self.sever()
+
+    def hand_over(self, end: int, message: Any) -> None:
+        """Gives the other end what is not queued here, as it has been under way elsewhere."""
+        if self._stalled[end] or self._network.severed(*self.hosts):
+            self._queues[end].append(message)
+            self._stalled[end] = True
+            return
+        peer = self._peers[1 - end]
+        if peer and self._open[1 - end] and not self._broken:
+            peer.received(self, message)
+        sender = self._peers[end]
+        if sender and self._open[end] and not self._queues[end]:
+            sender.drained(self)
 
     def close(self, end: int, code: int = 1000) -> None:
         """Ends it, after what was sent."""
@@ -295,3 +329,7 @@ class SimulatedConnection:
 @dataclass(frozen=True)
 class _Closing:
     code: int
+
+
+def _overlook(message: Any, connections: int) -> None:
+    """Nobody counts messages."""

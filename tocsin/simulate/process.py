@@ -71,6 +71,12 @@ class CoreProcess:
             self.world.clock.at(wake, self._wake, wake)
 
     def _wake(self, armed: float) -> None:
-        if armed == self._armed:
-            self._armed = inf
+        """Tells the time, if the core still wants to know by now: what it was to wait for may have come."""
+        if armed != self._armed or not self.alive:
+            return
+        self._armed = inf
+        wake = self.core.wake()
+        if wake is not None and wake <= self.world.clock.now:
             self.tell(self._tick)
+        else:
+            self._arm()

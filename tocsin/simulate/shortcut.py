@@ -25,31 +25,31 @@ class Shortcut:
 
     def subscribe(self, person: ClientHost, call: Subscribe) -> bool:
         """Makes a subscription; False if that takes the long way."""
-        found = self._found(person, call)
+        coordinator = self._coordinator()
+        found = self._find(coordinator, person, call)
         if found is None:
             return False
         broker, stay, backend = found
         held = broker.add(stay, backend, call.live)
-        self._coordinator().core.hold(person.host, held)
+        coordinator.core.hold(person.host, held)
         person.core.confirm(call, held)
         person.diary.begun(held.subscription, held.cursor, held.live)
         person.world.trace.event(person.world.clock.now, person.host, call, b"%d" % held.subscription)
         return True
 
-    def _found(self, person: ClientHost, call: Subscribe) -> tuple[CountedBroker, Stay, BackendSubscription] | None:
+    def _find(
+        self, coordinator: CoordinatorHost, person: ClientHost, call: Subscribe
+    ) -> tuple[CountedBroker, Stay, BackendSubscription] | None:
         """Whose BE subscription it would be; None if anything is in the way."""
-        coordinator, name = self._coordinator(), person.host
+        name = person.host
         if not (person.alive and coordinator.alive and person.core.is_settled):
             return None
         known = coordinator.core.view
         assigned = known.assignment(name)
         host = self._brokers.get(assigned.broker) if assigned.broker and not known.is_moving(name) else None
-        if host is None or not (host.alive and host.linked) or not isinstance(host.core, CountedBroker):
+        if host is None or not (host.alive and host.linked) or not isinstance(core := host.core, CountedBroker):
             return None
-        stay, backend = (
-            host.core.holdings.stays.get(name),
-            host.core.holdings.keys.get(key(call.channel, call.parameters)),
-        )
-        if stay is None or backend is None or stay.number != assigned.stay or not host.core.takes(stay, backend):
+        stay, backend = core.holdings.stays.get(name), core.holdings.keys.get(key(call.channel, call.parameters))
+        if stay is None or backend is None or stay.number != assigned.stay or not core.takes(stay, backend):
             return None
-        return host.core, stay, backend
+        return core, stay, backend

@@ -65,6 +65,7 @@ class Simulation:
         names = [broker.name for broker in scenario.brokers]
         self._record = SimulationRecord(scenario.name, self._policy.name, seed, names)
         self._places = list(zip(scenario.subscribers.x, scenario.subscribers.y, strict=True))
+        self._names = [f"s{number}" for number in range(len(self._places))]
 
     def run(self) -> SimulationRecord:
         """Plays the scenario from its beginning to its end."""
@@ -97,38 +98,39 @@ class Simulation:
             _rows(4, self._stage.rate, s.rates.at, s.rates.line, s.rates.bytes),
             _rows(5, self._logout, s.logouts.at, s.logouts.subscriber),
             # Between executions, whose periods are whole seconds.
-            _every(7, self._sample, INTERVAL, s.seconds, -0.5),
+            _every(7, 0, self._sample, INTERVAL, s.seconds, -0.5),
         ]
         tables += [
-            _every(6, self._stage.execute, channel.period, s.seconds, channel.phase, number)
+            _every(6, number, self._stage.execute, channel.period, s.seconds, channel.phase, number)
             for number, channel in enumerate(s.channels)
         ]
-        for at, _, _, act, arguments in merge(*tables, key=lambda row: row[:3]):
+        for at, _, _, _, act, arguments in merge(*tables):
             yield at, act, arguments
 
     def _login(self, subscriber: int) -> None:
-        name = f"s{subscriber}"
+        name = self._names[subscriber]
         if name in self.system.people:
             self.system.people[name].start()
         else:
             self.system.join(name, self._places[subscriber])
 
     def _logout(self, subscriber: int) -> None:
-        self.system.people[f"s{subscriber}"].tell(Stop())
+        self.system.people[self._names[subscriber]].tell(Stop())
 
     def _move(self, subscriber: int, x: float, y: float) -> None:
         self._places[subscriber] = (x, y)
-        if person := self.system.people.get(f"s{subscriber}"):
+        if person := self.system.people.get(self._names[subscriber]):
             person.place = (x, y)
 
     def _subscribe(self, subscriber: int, line: int) -> None:
         channel = self._scenario.channels[self._scenario.lines.channel[line]].name
-        self.system.subscribe(f"s{subscriber}", channel, line=line)
+        self.system.subscribe(self._names[subscriber], channel, line=line)
 
     def _unsubscribe(self, subscriber: int, line: int) -> None:
-        wishes = self.system.wishes[f"s{subscriber}"]
+        name = self._names[subscriber]
+        wishes = self.system.wishes[name]
         ref = next(ref for ref, wish in wishes.items() if wish.parameters["line"] == line)
-        self.system.unsubscribe(f"s{subscriber}", ref)
+        self.system.unsubscribe(name, ref)
 
     def _decided(self, decided: Decided) -> None:
         decision, at = decided.decision, self.system.clock.now - START
@@ -165,22 +167,23 @@ class Simulation:
         return record
 
 
-Row = tuple[float, int, int, Callable[..., None], tuple[Any, ...]]
+Row = tuple[float, int, int, int, Callable[..., None], tuple[Any, ...]]
+"""When, the rank of its table, its number there, and, of several tables of a rank, which: no two have all of these."""
 
 
 def _rows(rank: int, act: Callable[..., None], at: list[float], *columns: list[Any]) -> Iterator[Row]:
     """A table in the order of time; of what happens at the same time, tables of a lower rank come first."""
     for number in sorted(range(len(at)), key=at.__getitem__):
-        yield at[number], rank, number, act, tuple([column[number] for column in columns])
+        yield at[number], rank, number, 0, act, tuple([column[number] for column in columns])
 
 
 def _every(
-    rank: int, act: Callable[..., None], period: float, until: float, phase: float = 0.0, *arguments: Any
+    rank: int, table: int, act: Callable[..., None], period: float, until: float, phase: float = 0.0, *arguments: Any
 ) -> Iterator[Row]:
     """The same again and again."""
     number = 1
     while (at := phase + number * period) <= until:
-        yield at, rank, number, act, arguments
+        yield at, rank, number, table, act, arguments
         number += 1
 
 

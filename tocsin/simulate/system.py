@@ -9,6 +9,8 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from msgspec import Struct
+
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.placement.placement import Placement
 from tocsin.balance.policies import placement, planner
@@ -64,8 +66,7 @@ class Setup:
     decide_seconds: float = 0.5
 
 
-@dataclass(slots=True)
-class DesiredSubscription:
+class DesiredSubscription(Struct):
     """What a subscriber's application wants, whatever happens to its program."""
 
     channel: str
@@ -184,10 +185,10 @@ class System:
 
     def subscribe(self, name: str, channel: str, live: bool = False, **parameters: Any) -> int:
         """A subscriber wants something, and calls it by the number returned."""
-        ref = next(self._refs)
+        ref, person = next(self._refs), self.people[name]
         self.wishes[name][ref] = DesiredSubscription(channel, parameters, live)
-        self.diaries[name].wanted(self.cluster.be(channel, parameters))
-        person, wish = self.people[name], wishes.Subscribe(ref, channel, parameters, live)
+        person.diary.wanted(self.cluster.be(channel, parameters))
+        wish = wishes.Subscribe(ref, channel, parameters, live)
         if not (self.at_once and self.at_once(person, wish)):
             person.tell(wish)
         return ref

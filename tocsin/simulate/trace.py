@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import blake2b
-from struct import pack
+from struct import Struct
 
 from tocsin.simulate.clock import START
 
 _BLOCK = 1 << 16
+_pack = Struct("<d").pack
 
 
 class Trace:
@@ -23,9 +24,7 @@ class Trace:
         """A node is told something."""
         self.events += 1
         block, text = self._block, data if isinstance(data, bytes) else data.encode()
-        block += pack("<d", now)
-        block += f"{node} {type(event).__name__}".encode()
-        block += text
+        block += b"%b%b %b%b" % (_pack(now), node.encode(), type(event).__name__.encode(), text)
         if len(block) > _BLOCK:
             self._digest()
         if self._show:

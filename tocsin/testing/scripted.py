@@ -25,17 +25,21 @@ class ScriptedData(DataClusterModel):
 
     def find_rows(self, channel: str, find: Callable[[Parameters], Rows]) -> dict[str, control.Executed]:
         """Runs a channel once: ``find`` says which rows it finds for each set of parameters; what brokers are told."""
+        return self.execute(self.spelling_of(channel), self.prepare(channel, find))
+
+    def prepare(self, channel: str, find: Callable[[Parameters], Rows]) -> Callable[[int], bool]:
+        """Has the next execution of a channel find those rows; tells for which BE subscriptions there are any."""
         channel = self.spelling_of(channel)
         number = self.execution.get(channel, 0) + 1
         found = {be: rows for be in self.lines.get(channel, []) if (rows := find(self._parameters(be)))}
         self._rows |= {(be, number): rows for be, rows in found.items()}
-        return self.execute(channel, found.__contains__)
+        return found.__contains__
 
     def results(self, channel: str, first: int, last: int, wanted: list[int]) -> list[Result]:
         """What executions ``first`` to ``last`` found, as far as it is kept."""
-        return [self._scripted(one) for one in super().results(channel, first, last, wanted)]
+        return [self._apply_script(one) for one in super().results(channel, first, last, wanted)]
 
-    def _scripted(self, one: Result) -> Result:
+    def _apply_script(self, one: Result) -> Result:
         rows = self._rows.get((one.be, one.execution))
         if rows is None:
             return one

@@ -169,9 +169,9 @@ class Wires:
                 self._coordinator_did(action)
             if self._timer:
                 self._timer.cancel()
-            wake, loop = self._core.wake(), asyncio.get_running_loop()
-            wait = max(0.0, wake - time.time()) if wake is not None else 0.0
-            self._timer = loop.call_later(min(wait, 3600.0), self._tell_coordinator, events.Tick()) if wake else None
+            wait = max(0.0, self._core.wake() - time.time())
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(min(wait, 3600.0), self._tell_coordinator, events.Tick())
 
         self._do(handle)
 

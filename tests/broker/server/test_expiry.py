@@ -9,7 +9,7 @@ import pytest
 
 from tests.broker.server.world import World
 from tests.waiting import until_async
-from tocsin.broker.server.expiry import NOTICE, Expiry
+from tocsin.broker.server.access import NOTICE, Expiry
 from tocsin.coordinator.tokens import Claims, SigningKey
 
 ENDS = 1_800_000_000.0

@@ -49,6 +49,25 @@ async def test_a_data_cluster_that_comes_late_and_goes_is_dialled_again(tmp_path
                 assert (await again.receive())["notes"] == [{"s": be, "e": 1, "payload": [1]}]
 
 
+async def test_of_several_data_clusters_whichever_answers_is_dialled(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.cluster.apply(STATEMENTS, None)
+    async with AsyncExitStack() as stack:
+        world.calls = await stack.enter_async_context(
+            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS)
+        )
+        world.coordinator = await stack.enter_async_context(world.running_coordinator())
+        async with world.running_data() as first, world.running_data() as second:
+            world.data = f"{first}, {second}"
+        world.broker = await stack.enter_async_context(world.running_broker())
+        for url in (second, first, second):
+            await world.linked(data=False)
+            async with world.running_data(port(url)):
+                await world.linked()
+                async with world.member("ann") as ann:
+                    await world.subscription(ann, "flood")
+
+
 async def test_subscribers_are_served_while_the_coordinator_is_away(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.cluster.apply(STATEMENTS, None)

@@ -7,10 +7,9 @@ started first.
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from tests.data.server.memory import MemoryCluster, MemoryTokens
+from tests.running import running
 from tests.waiting import until_async
 from tocsin.broker.server import serve as broker
 from tocsin.coordinator.server import serve as coordinator
@@ -38,24 +38,6 @@ CREATE FEED places INTO Places WITH userId FROM SUBSCRIBER FOR SUBSCRIBERS;
 CREATE FEED alarms INTO Places;
 CREATE CONTINUOUS CHANNEL Of(event STRING) AS SELECT * FROM Places;
 """
-Start = Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]
-
-
-@asynccontextmanager
-async def process(start: Start) -> AsyncIterator[str]:
-    """A server until the end of the block, as its URL."""
-    listens: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(start(listens.set_result))
-    either: list[asyncio.Future[Any]] = [task, listens]
-    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
-        task.result()
-    try:
-        yield listens.result()
-    finally:
-        if not task.done():
-            signal.raise_signal(signal.SIGTERM)
-        await task
 
 
 class Client:
@@ -128,11 +110,11 @@ class World:
     def running_coordinator(self, port: int = 0) -> Any:
         given = {"directory": self.directory / "coordinator", "placement": "round-robin", **self.files}
         section = CoordinatorSettings(port=port, **given)
-        return process(lambda say: coordinator.run(section, demo=True, listening=say, store=self.store))
+        return running(lambda say: coordinator.run(section, demo=True, listening=say, store=self.store))
 
     def running_data(self, port: int = 0) -> Any:
         settings = Settings(data=DataSettings(directory=self.directory / "data", port=port, **self.files))
-        return process(lambda say: data.run(self.cluster, MemoryTokens(), settings, listening=say))
+        return running(lambda say: data.run(self.cluster, MemoryTokens(), settings, listening=say))
 
     def running_broker(self) -> Any:
         given = {"port": 0, "token": "demo", "data_token": "admin", "name": "north"}
@@ -142,7 +124,7 @@ class World:
         listener = broker.bind(section)
         # So that what is not read soon waits in the broker, and not in the kernel.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
-        return process(lambda say: broker.run(section, ca=self.ca, listener=listener, listening=say))
+        return running(lambda say: broker.run(section, ca=self.ca, listener=listener, listening=say))
 
     async def linked(self, **wanted: Any) -> None:
         """Until the broker says that its links are so."""

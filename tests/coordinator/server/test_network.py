@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.broker.world import DataClusterModel
-from tests.coordinator.postgresql import PostgresqlServer
 from tests.coordinator.server.live import LiveBroker
 from tests.coordinator.server.running import Running, running, settings
+from tests.postgresql import PostgresqlServer
 from tests.waiting import until_async
 from tocsin.errors import ConflictError
 from tocsin.model import subscriber

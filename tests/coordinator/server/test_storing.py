@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.coordinator.postgresql import PostgresqlServer
 from tests.coordinator.server.live import wire
 from tests.coordinator.server.running import WAIT_SECONDS, Running, running, settings
+from tests.postgresql import PostgresqlServer
 from tests.waiting import until_async
 from tocsin.coordinator.actions import StoreBatch as Batch
 from tocsin.coordinator.server.writer import BatchWriter

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.data.channels.blame import UnclearError, Verdict, culprits, judge
+from tocsin.data.channels.blame import UnclearError, Verdict, culprits, judge, try_out
 
 Pair = tuple[int, int]
 
@@ -100,3 +100,46 @@ def test_a_hostile_crowd_cannot_make_it_try_for_ever() -> None:
     assert world.trials <= 100
     assert unclear.value.found, "some are found each time, so that the next attempt has fewer to look for"
     assert all(s % 2 == 0 for s in unclear.value.found)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 30), st.data())
+def test_whoever_is_tried_out_is_served_or_left_out_but_never_served_what_fails(
+    subscriptions: int, records: int, most: int, data: st.DataObject
+) -> None:
+    hopeless = data.draw(st.sets(st.integers(0, subscriptions - 1), max_size=5))
+    pair = st.tuples(st.integers(0, subscriptions - 1), st.integers(0, records - 1))
+    pairs = data.draw(st.sets(pair, min_size=0 if hopeless else 1, max_size=10))
+    world = World(hopeless, pairs)
+    failing = hopeless | {s for s, _ in pairs}
+    verdict = try_out(subscriptions, records, world, most)
+    assert world.trials <= max(most, subscriptions.bit_length() + 1)
+    assert not verdict.poison
+    assert failing <= verdict.set_apart
+    assert verdict.hopeless <= (failing if verdict.untried else hopeless)
+    for subscription, left_out in verdict.without.items():
+        assert not {r for s, r in pairs if s == subscription} - left_out
+    # Whoever is blamed has failed, and somebody always is.
+    assert set() < verdict.set_apart - verdict.untried <= failing
+
+
+def test_very_many_who_are_tried_out_and_fail_are_out_of_the_way_after_a_while() -> None:
+    left, rounds = 1000, 0
+    while left:
+        verdict = try_out(left, 10, World(set(range(left)), set()), 16)
+        assert verdict.hopeless or verdict.unclear
+        left, rounds = len(verdict.untried), rounds + 1
+    assert rounds < 300
+
+
+def test_who_is_tried_out_and_fails_with_everything_costs_few_trials() -> None:
+    world = World(set(), {(0, record) for record in range(1000)})
+    assert try_out(1, 1000, world, 16) == Verdict(unclear={0})
+    assert world.trials <= 16
+
+
+def test_with_enough_trials_who_is_tried_out_loses_no_more_than_what_fails() -> None:
+    assert try_out(8, 8, World({1}, {(5, 3)}), 30) == Verdict(hopeless={1}, without={5: frozenset({3})})
+
+
+def test_those_who_fail_only_together_are_left_out_together() -> None:
+    assert try_out(4, 0, lambda some, _: len(some) < 4, 60) == Verdict(untried={0, 1, 2, 3})

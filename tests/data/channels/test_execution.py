@@ -191,7 +191,7 @@ def test_a_round_sees_one_moment_though_the_datasets_go_on(world: World, spark: 
     world.apply("CREATE DATASET Meanwhile (id STRING)")
     for view in (moment.whole("Reports"), moment.fresh("Reports", 0)):
         assert [row.id for row in spark.table(view).collect()] == ["r0"]
-    assert moment.snapshot("Reports").version == 1
+    assert moment.version("Reports") == 1
     views = [moment.whole("Reports"), moment.fresh("Reports", 0)]
     moment.close()
     assert not any(spark.catalog.tableExists(view) for view in views)

@@ -12,7 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.data.world import DATASETS, World, reports
 from tests.waiting import until
 from tocsin.data.channels.apart import Apart
+from tocsin.data.channels.letters import DeadLetters
+from tocsin.data.channels.strikes import Strikes
 from tocsin.data.results import ChannelResults
+from tocsin.data.store import SetAside
 from tocsin.errors import StorageError
 
 pytestmark = pytest.mark.spark
@@ -155,9 +158,10 @@ def test_a_bad_record_that_is_known_is_left_out_from_the_beginning_until_it_is_a
     [other] = world.attach("Friends", {"least": 2})
     world.put("Reports", *reports("fire", first=2))
     world.wait_for("Friends", 6)
+    world.idle()
     assert apart
     assert friends(world)[3:] == [(one, "r2", "ann"), (one, "r2", "bob"), (other, "r2", "bob")]
-    assert len(letters(world, "Friends")) == 3
+    assert [be for be, _ in letters(world, "Friends")] == [one, other]
 
 
 def test_a_bad_record_among_too_many_to_look_at_stops_the_channel_and_everybody_is_told(
@@ -249,3 +253,119 @@ def test_what_fails_for_all_says_so_in_the_words_of_the_query(world: World) -> N
     [one] = world.attach("Shares", {"event": "fire", "part": 1})
     world.wait_for("Shares", 1)
     assert ids(world, "Shares") == [(one, "r0")]
+
+
+ABOVE = """
+CREATE CONTINUOUS CHANNEL Above(floor STRING) AS
+SELECT r.id FROM Reports r WHERE r.severity >= CAST(floor AS INT) AND is_new(r);
+"""
+
+
+class Judged:
+    """Whose executions were taken apart, and how often one failed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.apart: list[list[int]] = []
+        self.failures = 0
+        begin, fail = Apart.__init__, Strikes.failed
+
+        def begun(apart: Apart, spark: SparkSession, compiled: Any, views: Any, ids: Any) -> None:
+            self.apart.append(ids.tolist())
+            begin(apart, spark, compiled, views, ids)
+
+        def failed(strikes: Strikes, channel: str) -> bool:
+            self.failures += 1
+            return fail(strikes, channel)
+
+        monkeypatch.setattr(Apart, "__init__", begun)
+        monkeypatch.setattr(Strikes, "failed", failed)
+
+
+def test_ever_new_parameters_that_fail_make_nobody_else_s_executions_fail(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.apply(ABOVE)
+    good, first = world.attach("Above", {"floor": "0"}, {"floor": "x"})
+    world.put("Reports", *reports("fire"))
+    world.wait_for("Above", 1)
+    world.idle()
+    judged, bad = Judged(monkeypatch), []
+    for number in range(1, 4):
+        bad += world.attach("Above", {"floor": f"x{number}"})
+        world.put("Reports", *reports("fire", first=number))
+        world.wait_for("Above", number + 1)
+        world.idle()
+    assert ids(world, "Above") == [(good, f"r{number}") for number in range(4)]
+    assert judged.failures == 0
+    assert judged.apart
+    assert not any(good in some for some in judged.apart)
+    assert all(be in execution.failing for be, execution in zip([first, *bad], world.executions, strict=True))
+    assert not any(good in execution.failing for execution in world.executions)
+    assert all("CAST_INVALID_INPUT" in why for execution in world.executions for why in execution.failing.values())
+    # Whoever comes meanwhile and does not fail gets what is theirs, with everybody else.
+    [other] = world.attach("Above", {"floor": "-1"})
+    world.put("Reports", *reports("fire", first=4))
+    world.wait_for("Above", 6)
+    assert ids(world, "Above")[4:] == [(good, "r4"), (other, "r4")]
+    assert judged.failures == 0
+
+
+def test_what_cannot_be_noted_of_who_fails_on_trial_does_not_keep_the_execution_from_being_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.apply(ABOVE)
+    good, _ = world.attach("Above", {"floor": "0"}, {"floor": "x"})
+    world.put("Reports", *reports("fire"))
+    world.wait_for("Above", 1)
+    world.idle()
+
+    def full(*_: Any) -> None:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeadLetters, "write", full)
+        patched.setattr(SetAside, "put", full)
+        world.attach("Above", {"floor": "y"})
+        world.put("Reports", *reports("fire", first=1))
+        until(lambda: len(world.executions) == 2)
+    assert world.executions[1].failing == {}
+    world.put("Reports", *reports("fire", first=2))
+    world.wait_for("Above", 3)
+    assert ids(world, "Above") == [(good, f"r{number}") for number in range(3)]
+
+
+def test_of_very_many_who_come_and_fail_some_wait_and_nobody_else_does(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(spark, tmp_path / "other", channels={"retry_seconds": 0.05, "trial_queries": 6}).start()
+    try:
+        world.apply(DATASETS + SHARES)
+        good, _ = world.attach("Shares", {"event": "fire", "part": 1}, {"event": "flood", "part": 0})
+        world.put("Reports", *reports("fire", "flood"))
+        world.wait_for("Shares", 1)
+        world.idle()
+        judged = Judged(monkeypatch)
+        many = world.attach("Shares", *({"event": event, "part": 0} for event in ("fire", "a", "b", "c", "d")))
+        world.put("Reports", *reports("fire", "a", "b", "c", "d", first=2))
+        world.wait_for("Shares", 2)
+        world.idle()
+        assert ids(world, "Shares") == [(good, "r0"), (good, "r2")]
+        assert judged.failures == 0
+        [execution] = world.executions[1:]
+        assert sorted(execution.failing) == sorted(many)
+    finally:
+        world.close()
+
+
+def test_a_record_that_fails_for_all_is_found_though_some_are_on_trial(world: World) -> None:
+    [low] = world.attach("Numbers", {"least": 0})
+    world.put("Reports", *reports("1", "x"))
+    world.wait_for("Numbers", 1)
+    world.idle()
+    [high] = world.attach("Numbers", {"least": 1})
+    world.put("Reports", *reports("1", "y", "2", "3", first=2))
+    world.wait_for("Numbers", 6)
+    world.idle()
+    assert ids(world, "Numbers") == sorted(
+        [(low, "r0"), (low, "r2"), (low, "r4"), (low, "r5"), (high, "r4"), (high, "r5")]
+    )

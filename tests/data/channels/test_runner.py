@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, cast
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.waiting import until
+from tocsin.data.channels.arrival import Arrival, OvertakenError
 from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import ExecutionRound
 from tocsin.data.channels.runner import Runner
@@ -23,6 +28,7 @@ from tocsin.schema.definitions import Channel, ChannelKind
 from tocsin.settings import ChannelsSettings
 
 SECONDS = 30
+ROWS = pa.table({"id": ["a"]})
 
 
 class Executions:
@@ -38,6 +44,7 @@ class Executions:
         self.lost: set[str] = set()
         self.forgotten: list[str] = []
         self.cancelled: list[str] = []
+        self.matched: list[tuple[str, int, bool]] = []
 
     def gate(self, name: str) -> threading.Event:
         """Keeps the runs of a channel from ending until it is set."""
@@ -47,9 +54,16 @@ class Executions:
         return []
 
     def has_work(self, compiled: Compiled, results: ChannelResults) -> bool:
-        if compiled.channel.name in self.lost:
-            raise NotFoundError("there is no such channel any more")
+        self._look_for(compiled.channel.name)
         return compiled.channel.name not in self.without_work
+
+    def can_match(self, compiled: Compiled, results: ChannelResults, arrival: Arrival) -> bool:
+        self._look_for(compiled.channel.name)
+        return not arrival._stored.done()
+
+    def _look_for(self, name: str) -> None:
+        if name in self.lost:
+            raise NotFoundError("there is no such channel any more")
 
     def run(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> Execution:
         name = compiled.channel.name
@@ -63,10 +77,20 @@ class Executions:
                 raise RuntimeError("cancelled")
             if self.failures.get(name):
                 raise self.failures[name].popleft()
+            if moment.arrival is not None:
+                self._await(name, moment.arrival)
         finally:
             self.running.discard(name)
         self.numbers[name] = self.numbers.get(name, 0) + 1
         return Execution(name, self.numbers[name], np.array([1]), np.array([10]), 0.5)
+
+    def _await(self, name: str, arrival: Arrival) -> None:
+        try:
+            arrival.wait()
+        except OvertakenError:
+            self.matched.append((name, arrival.version, False))
+            raise
+        self.matched.append((name, arrival.version, True))
 
     def cancel(self, channel: str) -> None:
         self.cancelled.append(channel)
@@ -297,17 +321,19 @@ def test_an_execution_that_takes_too_long_is_cancelled_reported_and_tried_again(
 
 
 def test_who_waited_for_one_that_took_too_long_has_its_time_anew(executions: Executions, told: Told) -> None:
-    settings = msgspec.convert({"workers": 2, "retry_seconds": 60, "execution_seconds": 0.3}, ChannelsSettings)
+    settings = msgspec.convert({"workers": 2, "retry_seconds": 60, "execution_seconds": 3}, ChannelsSettings)
     runner = Runner({}, settings, told)
     runner.start(cast(Any, None), cast(Executor, executions))
     executions.gate("endless")
     starved = executions.gate("starved")
     add(runner, "endless")
     until(lambda: executions.running == {"endless"})
+    # Long enough after it that nobody takes them for overdue together, however late they look.
+    until(lambda: time.monotonic() - runner._running["endless"].since > 1.5)
     add(runner, "starved")
     until(lambda: runner.status("endless").error)
     with runner._changed:
-        assert runner._running["starved"].ends_at - runner._running["starved"].since > 0.3
+        assert runner._running["starved"].ends_at - runner._running["starved"].since > 3
     starved.set()
     until(lambda: ("starved", 1) in told.executions)
     assert executions.cancelled == ["endless"]
@@ -360,6 +386,130 @@ def test_stopping_cancels_what_is_at_hand_and_leaves_the_rest(executions: Execut
     assert (executions.runs, told.executions) == (["c0"], [])
     assert "c0" in executions.cancelled
     assert not runner._thread.is_alive()
+
+
+class Dataset:
+    """In the place of a table: a version that moves on, or is refused."""
+
+    def __init__(self) -> None:
+        self.version, self.snapshot = 0, None
+
+
+@pytest.fixture
+def reports() -> Dataset:
+    return Dataset()
+
+
+@pytest.fixture
+def matching(executions: Executions, told: Told, reports: Dataset) -> Iterator[Runner]:
+    """One that runs a channel at a time, on a dataset."""
+    wanted = {"workers": 1, "retry_seconds": 0.01, "max_retry_seconds": 0.05, "slow_seconds": 600}
+    runner = Runner(cast(Any, {"Reports": reports}), msgspec.convert(wanted, ChannelsSettings), told)
+    runner.start(cast(Any, None), cast(Executor, executions))
+    yield runner
+    for gate in executions.gates.values():
+        gate.set()
+    runner.stop()
+
+
+def add_parallel(runner: Runner, executions: Executions, name: str = "c") -> None:
+    """Adds a channel that can be matched on arrival, and has seen all there is."""
+    executions.without_work.add(name)
+    parallel = msgspec.structs.replace(compiled(name), parallel=True)
+    runner.add(parallel, cast(ChannelResults, None))
+    until(lambda: is_idle(runner, name))
+
+
+def is_idle(runner: Runner, name: str = "c") -> bool:
+    with runner._changed:
+        return runner._timetable[name].ready and math.isinf(runner._timetable[name].due)
+
+
+def store(runner: Runner, reports: Dataset, meanwhile: Callable[[], object] = lambda: None) -> None:
+    with runner.arriving("Reports", ROWS):
+        meanwhile()
+        reports.version += 1
+    runner.committed("Reports")
+
+
+def test_a_channel_that_is_idle_is_matched_while_records_are_stored(
+    matching: Runner, executions: Executions, told: Told, reports: Dataset
+) -> None:
+    add_parallel(matching, executions)
+    store(matching, reports, lambda: until(lambda: executions.runs == ["c"]))
+    until(lambda: told.executions == [("c", 1)])
+    until(lambda: is_idle(matching))
+    assert executions.matched == [("c", 1, True)]
+    store(matching, reports, lambda: until(lambda: executions.runs == ["c", "c"]))
+    until(lambda: told.executions == [("c", 1), ("c", 2)])
+    until(lambda: is_idle(matching))
+    assert executions.runs == ["c", "c"], "what was matched on arrival is not looked at again"
+
+
+def test_records_that_are_not_stored_are_matched_for_nothing(
+    matching: Runner, executions: Executions, told: Told, reports: Dataset
+) -> None:
+    add_parallel(matching, executions)
+
+    def refuse() -> None:
+        until(lambda: executions.runs == ["c"])
+        raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        store(matching, reports, refuse)
+    until(lambda: executions.matched == [("c", 1, False)])
+    until(lambda: is_idle(matching))
+    assert (told.executions, matching.status("c").error) == ([], "")
+
+
+def test_one_that_fails_on_arrival_is_executed_when_the_records_are_stored(
+    matching: Runner, executions: Executions, told: Told, reports: Dataset
+) -> None:
+    add_parallel(matching, executions)
+    executions.failures["c"] = deque([ValueError("on arrival")])
+    store(matching, reports, lambda: until(lambda: executions.runs == ["c"] and is_idle(matching)))
+    executions.without_work.clear()
+    matching.committed("Reports")
+    until(lambda: told.executions == [("c", 1)])
+    assert executions.runs == ["c", "c"]
+    assert told.failures == []
+
+
+@pytest.mark.parametrize("why", ["held", "busy", "slow", "no room"])
+def test_one_that_has_something_else_to_do_or_is_slow_is_executed_when_the_records_are_stored(
+    why: str, matching: Runner, executions: Executions, told: Told, reports: Dataset
+) -> None:
+    add_parallel(matching, executions)
+    busy = {"busy": "c", "no room": "other"}.get(why)
+    if busy is not None:
+        gate = executions.gate(busy)
+        executions.without_work.discard(busy)
+        matching.committed("Reports") if busy == "c" else add(matching, busy)
+        until(lambda: executions.running == {busy})
+    if why == "slow":
+        matching._turns.slowed("c")
+    with matching.held("c") if why == "held" else nullcontext():
+        store(matching, reports)
+        assert executions.matched == []
+        executions.without_work.clear()
+    if busy is not None:
+        gate.set()
+    matching.committed("Reports")
+    until(lambda: ("c", 1) in told.executions)
+    assert executions.matched == []
+
+
+def test_one_that_cannot_say_whether_it_can_be_matched_does_not_keep_records_from_being_stored(
+    matching: Runner, executions: Executions, told: Told, reports: Dataset
+) -> None:
+    add_parallel(matching, executions)
+    executions.lost.add("c")
+    store(matching, reports)
+    assert reports.version == 1
+    until(lambda: "no such channel" in matching.status("c").error)
+    executions.lost.clear()
+    executions.without_work.clear()
+    until(lambda: told.executions)
 
 
 def test_a_runner_that_was_never_started_can_be_stopped(executions: Executions, told: Told) -> None:

@@ -160,7 +160,7 @@ def test_every_function_that_may_be_called_is_one_of_spark_or_ours(session: Spar
 
 def test_nothing_is_carried_out_while_a_body_is_looked_at(session: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "written"
-    plan = plans.parsed(session, f"INSERT OVERWRITE DIRECTORY '{target}' USING json SELECT 1 AS one")
-    plans.analysed(session, plan)
+    plan = plans.parse(session, f"INSERT OVERWRITE DIRECTORY '{target}' USING json SELECT 1 AS one")
+    plans.analyse(session, plan)
     assert not target.exists()
     assert "InsertIntoDir" not in meaning._OPERATORS

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.data.compiler.conftest import Channels
 from tocsin.data.compiler import query
 from tocsin.data.compiler.check import check
-from tocsin.data.compiler.plans import prepared
+from tocsin.data.compiler.plans import prepare
 from tocsin.data.compiler.rewrite import BE, SUBSCRIPTIONS, Rewriter, parameter
 from tocsin.schema.definitions import Dataset
 
@@ -70,7 +70,7 @@ def test_it_runs_without_a_nested_loop(
     compiled = check(session, channel(*NO_LOOPS[what]), datasets)
     columns = [f"CAST(id AS {p.type.ddl}) AS {parameter(i)}" for i, p in enumerate(compiled.channel.parameters)]
     session.sql(f"SELECT {', '.join([f'id AS {BE}', *columns])} FROM range(1000)").createOrReplaceTempView("plans_subs")
-    plan = prepared(session.sql(query.bound(compiled.statement, {**views, SUBSCRIPTIONS: "plans_subs"})))
+    plan = prepare(session.sql(query.bound(compiled.statement, {**views, SUBSCRIPTIONS: "plans_subs"})))
     assert "NestedLoop" not in plan
     assert "CartesianProduct" not in plan
     assert "HashJoin" in plan

@@ -124,6 +124,6 @@ def test_a_patched_text_knows_where_its_characters_were(edits: list[tuple[int, i
     patch = Patch(body)
     for first, length in edits:
         patch.replace(Span(first, min(first + length, len(body.words))), "##")
-    rendered = patch.rendered(body.whole)
+    rendered = patch.render_places(body.whole)
     at = min(offset, len(rendered.text) - 1)
     assert rendered.text[at] == "#" or rendered.text[at] == body.text[rendered.origin(at)]

@@ -13,7 +13,7 @@ from tests.data.compiler.conftest import Channels
 from tests.data.compiler.zoo import REFUSED, VALUES, ZOO
 from tocsin.data.compiler import query
 from tocsin.data.compiler.check import Compiled, check
-from tocsin.data.compiler.rewrite import BE, SUBSCRIPTIONS, Rewriter, parameter
+from tocsin.data.compiler.rewrite import BE, SUBSCRIPTIONS, Rewriter, fresh, parameter
 from tocsin.errors import StatementError
 from tocsin.schema.definitions import Channel, Dataset
 
@@ -38,6 +38,8 @@ def test_one_execution_finds_what_one_query_per_subscription_finds(
     assert any(found.values()), "nothing is found: this animal shows nothing"
     if compiled.fresh and not compiled.quiet:
         _compared(session, quiet_views, datasets, compiled)
+    if compiled.parallel:
+        assert _settled(_in_halves(session, views, compiled)) == _settled(found)
 
 
 @pytest.mark.parametrize("animal", REFUSED)
@@ -63,6 +65,19 @@ def _compared(
     else:
         assert _settled(together) == _settled(_apart(session, views, queries))
     return together
+
+
+def _in_halves(session: SparkSession, views: Mapping[str, str], compiled: Compiled) -> Found:
+    """What is found in one half of the new records and in the other, put together."""
+    [dataset] = compiled.fresh
+    subscriptions, new, found = _subscriptions(compiled.channel), views[fresh(dataset)], Found()
+    for half in range(2):
+        rows = f"SELECT * FROM {new} WHERE pmod(xxhash64(to_json(struct(*))), 2) = {half}"
+        session.sql(rows).createOrReplaceTempView("zoo_half")
+        part = _together(session, {**views, fresh(dataset): "zoo_half"}, compiled, subscriptions)
+        for be, texts in part.items():
+            found.setdefault(be, []).extend(texts)
+    return found
 
 
 def _subscriptions(channel: Channel) -> list[Values]:

@@ -37,8 +37,8 @@ def make(spark: SparkSession, tmp_path: Path) -> Iterator[Make]:
     """Makes feeds with a dataset of their own, of reports unless told otherwise; closes them in the end."""
     with ExitStack() as stack:
 
-        def make(statement: str = APPEND, **options: Any) -> Ingesting:
-            made = Ingesting(spark, tmp_path, statement, **options)
+        def make(statement: str = APPEND, directory: str = "", **options: Any) -> Ingesting:
+            made = Ingesting(spark, tmp_path / directory, statement, **options)
             stack.callback(made.close)
             return made
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tests.waiting import until
-from tocsin.data.feeds.assignment import hashed
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
 from tocsin.data.feeds.log import FeedLog
@@ -21,6 +20,7 @@ from tocsin.data.language.parser import CreateDataset, parse
 from tocsin.schema.arrow import arrow_type
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import FeedsSettings
+from tocsin.slices.assignment import hashed
 
 APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
 UNKEYED = "CREATE DATASET Reports (id STRING, value BIGINT)"
@@ -32,14 +32,24 @@ class Ingesting:
 
     Args:
         statement: the CREATE DATASET statement.
+        processed_by: the feed's function.
         settings: of the feeds, where they are not quick enough for a test.
     """
 
-    def __init__(self, spark: SparkSession, directory: Path, statement: str, slices: int = 3, **settings: Any) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        directory: Path,
+        statement: str,
+        slices: int = 3,
+        processed_by: str = "",
+        **settings: Any,
+    ) -> None:
         (parsed,) = parse(statement)
         assert isinstance(parsed, CreateDataset)
         self.dataset: Dataset = parsed.definition
-        self.feed = Feed("reports", self.dataset.name, self.dataset.columns[0].name, slices)
+        first = self.dataset.columns[0].name
+        self.feed = Feed("reports", self.dataset.name, first, slices, processed_by=processed_by)
         self.commits = 0
         self._spark, self._directory = spark, directory
         quick = {"retry_after_seconds": 0.05, "append_commit_ms": 0, "keyed_commit_ms": 0, **settings}
@@ -58,7 +68,7 @@ class Ingesting:
             self.dataset,
             self.table,
             self.dead_letters,
-            log_path=self.log.path,
+            feed_log=self.log,
             scratch=self._directory,
             seen=SeenIds(self._directory / "ids") if unique else None,
             settings=self._settings,

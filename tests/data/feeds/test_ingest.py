@@ -7,20 +7,19 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame
 
 from tests.data.feeds.ingesting import KEYED, UNKEYED, Make, numbered
 from tests.waiting import until
-from tocsin.data.feeds import ingest
-from tocsin.data.feeds.ingest import Ingestion, marker, positions
+from tocsin.data.feeds.ingest import marker, positions
 from tocsin.data.lake.table import Table
 from tocsin.schema.records import RecordDecoder
 
 pytestmark = pytest.mark.spark
 
 
-def test_every_record_is_stored_once_before_and_after_a_restart(make: Make) -> None:
-    feed = make()
+@pytest.mark.parametrize("streaming", [False, True], ids=["followed", "streamed"])
+def test_every_record_is_stored_once_before_and_after_a_restart(make: Make, streaming: bool) -> None:
+    feed = make(streaming=streaming)
     feed.publish(*numbered(range(50)))
     feed.start()
     feed.drain()
@@ -44,6 +43,28 @@ def test_a_backlog_of_many_micro_batches_is_stored_in_their_order(make: Make) ->
     stored = feed.table.read(columns=["value", "_v"]).to_pylist()
     assert [row["value"] for row in sorted(stored, key=lambda row: int(row["_v"]))] == list(range(40))
     assert feed.commits > 3
+
+
+def test_a_batch_that_several_tasks_read_is_stored_in_its_order(make: Make) -> None:
+    feed = make(UNKEYED, slices=2)
+    records = [{"id": f"{number % 5}" + "x" * 1000, "value": number} for number in range(3000)]
+    feed.publish(*records)
+    feed.start()
+    feed.drain()
+    assert feed.commits == 1
+    stored = feed.table.read(columns=["id", "value"]).to_pylist()
+    for name in {record["id"] for record in records}:
+        assert [row["value"] for row in stored if row["id"] == name] == [r["value"] for r in records if r["id"] == name]
+    assert len(stored) == 3000
+
+
+def test_a_log_that_is_empty_is_waited_for_and_stopping_ends_the_waiting(make: Make) -> None:
+    feed = make()
+    feed.start()
+    feed.publish(*numbered(range(2)))
+    feed.drain()
+    feed.stop()
+    assert feed.rows() == numbered(range(2))
 
 
 def test_a_record_sent_again_is_stored_once(make: Make) -> None:
@@ -97,18 +118,15 @@ def test_a_batch_below_the_markers_is_dropped(make: Make, monkeypatch: pytest.Mo
     feed.drain()
     version = feed.table.version
     feed.reopen()
-    real = Ingestion._stream
-
-    def from_the_start(self: Ingestion) -> DataFrame:
-        with monkeypatch.context() as patch:
-            patch.setattr(ingest, "positions", lambda table, feed: [0] * feed.slices)
-            return real(self)
-
-    monkeypatch.setattr(Ingestion, "_stream", from_the_start)
+    batch = feed.log.batch
+    monkeypatch.setattr(feed.log, "batch", lambda spark, starts, ends: batch(spark, [0] * len(starts), ends))
+    feed.publish({"id": "r10", "value": 10})
     feed.commits = 0
     feed.start()
     until(lambda: feed.commits)
-    assert (feed.rows(), feed.table.version) == (numbered(range(10)), version)
+    feed.drain()
+    assert sorted(row["value"] for row in feed.rows()) == list(range(11))
+    assert feed.table.version == version + 1
 
 
 def test_every_type_arrives_as_it_was_accepted(make: Make) -> None:

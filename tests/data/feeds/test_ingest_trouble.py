@@ -114,7 +114,7 @@ def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes
     assert str(kept) in letter["reason"]
 
 
-def test_a_query_that_spark_ends_is_started_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ingestion_that_ends_by_an_error_is_begun_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     feed = make()
     real, uses = Ingestion._parsed, iter(range(2))
 
@@ -158,7 +158,7 @@ def test_stopping_waits_for_the_commit_at_hand_and_nothing_is_committed_afterwar
     version = feed.table.version
     feed.publish(*numbered(range(5, 10)))
     assert (feed.rows(), feed.table.version) == (numbered(range(5)), version)
-    assert not ingestion._query.isActive  # type: ignore[union-attr]
+    assert ingestion._following.ended(1)  # type: ignore[union-attr]
     assert not ingestion._watcher.is_alive()
 
 

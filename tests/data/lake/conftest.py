@@ -1,4 +1,4 @@
-"""A table in a directory of its own, and its rows in an order to compare."""
+"""A table in a folder of its own, in a directory or in S3, and its rows in an order to compare."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.s3 import S3Server
+from tocsin.data.lake.directory import DirectoryFolder
+from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Table
 
 SCHEMA = pa.schema([("key", pa.string()), ("value", pa.int64())])
+directory_only = pytest.mark.parametrize("folder", ["directory"], indirect=True)
+
+
+@pytest.fixture(params=["directory", "s3"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+    """What the table is in."""
+    if request.param == "directory":
+        return DirectoryFolder(tmp_path / "table")
+    server: S3Server = request.getfixturevalue("s3")
+    return server.folder()
 
 
 @pytest.fixture
-def reopen(tmp_path: Path) -> Callable[[], Table]:
+def reopen(folder: Folder) -> Callable[[], Table]:
     """Opens the table, as another process would find it."""
-    return lambda: Table(tmp_path / "table", SCHEMA)
+    return lambda: Table(folder, SCHEMA)
 
 
 @pytest.fixture
@@ -25,9 +38,15 @@ def table(reopen: Callable[[], Table]) -> Table:
 
 
 @pytest.fixture
-def remembering(tmp_path: Path) -> Table:
+def remembering(folder: Folder) -> Table:
     """A table that keeps what it got last in memory."""
-    return Table(tmp_path / "remembering", SCHEMA, recent_bytes=10_000)
+    return Table(folder, SCHEMA, recent_bytes=10_000)
+
+
+@pytest.fixture
+def parquet_files() -> Callable[[Table], set[str]]:
+    """The Parquet files that are there, whether the table has them or not."""
+    return lambda table: {table.folder.path(name) for name in table.folder.files() if name.endswith(".parquet")}
 
 
 @pytest.fixture

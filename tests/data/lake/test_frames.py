@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.s3 import S3Server
 from tocsin.data.lake import frames
+from tocsin.data.lake.directory import DirectoryFolder
+from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Table
 from tocsin.errors import StorageError
 
@@ -21,6 +25,11 @@ Append = Callable[[Table, DataFrame, dict[str, int], list[str]], pa.Table]
 
 def keys(frame: DataFrame) -> list[str]:
     return sorted(row.key for row in frame.collect())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return DirectoryFolder(tmp_path / "table")
 
 
 @pytest.fixture(params=["here", "executors"])
@@ -126,3 +135,13 @@ def test_rows_that_come_through_here_are_shown_once_they_are_committed(spark: Sp
         table, computed(spark, 3), {}, ["key"], passing=lambda rows: seen.append((rows.num_rows, table.version))
     )
     assert seen == [(3, 1)]
+
+
+def test_executors_write_to_s3_themselves_and_only_names_come_to_the_commit(spark: SparkSession, s3: S3Server) -> None:
+    table = Table(s3.folder(), pa.schema([("key", pa.string()), ("value", pa.int64())]))
+    summary = frames.append_from_executors(table, computed(spark, 100), {"seen-Reports": 7}, ["key"])
+    assert sorted(summary["key"].to_pylist()) == sorted(f"k{n}" for n in range(100))
+    again = Table(table.folder, table.schema.remove(2))
+    assert (again.version, again.marker("seen-Reports")) == (1, 7)
+    assert sorted(again.read()["key"].to_pylist()) == sorted(f"k{n}" for n in range(100))
+    assert len(again.snapshot.files) == 3

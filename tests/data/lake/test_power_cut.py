@@ -12,7 +12,10 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from tests.data.lake.offering import offered
+from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.entries import checkpoints
+from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Table
 from tocsin.errors import StorageError
 
@@ -22,20 +25,31 @@ Reopen = Callable[[], Table]
 
 
 @pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return DirectoryFolder(tmp_path / "table")
+
+
+@pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Which file was synced or put in place, in order."""
     noted: list[tuple[str, str]] = []
-    fsync, replace = os.fsync, Path.replace
+    fsync, replace, link = os.fsync, Path.replace, Path.hardlink_to
 
     def noting_sync(descriptor: int) -> None:
         fsync(descriptor)
-        noted.append(("sync", Path(os.readlink(f"/proc/self/fd/{descriptor}")).name))
+        name = Path(os.readlink(f"/proc/self/fd/{descriptor}")).name
+        noted.append(("sync", "_draft" if name.startswith("_draft-") else name))
 
     def noting_replace(draft: Path, target: Path) -> Path:
         noted.append(("place", target.name))
         return replace(draft, target)
 
+    def noting_link(entry: Path, draft: Path) -> None:
+        noted.append(("place", entry.name))
+        link(entry, draft)
+
     monkeypatch.setattr(os, "fsync", noting_sync)
+    monkeypatch.setattr(Path, "hardlink_to", noting_link)
     monkeypatch.setattr(Path, "replace", noting_replace)
     return noted
 
@@ -46,6 +60,9 @@ CHANGES: dict[str, Callable[[Table, Rows], object]] = {
     "a compaction": lambda table, rows: table.compact(),
     "a deletion": lambda table, rows: table.delete(pc.field("value") == 1),
     "an overwriting": lambda table, rows: table.overwrite(rows(z=0), {}),
+    "files of nodes": lambda table, rows: table.adopt_unstamped(
+        [offered(table, rows(c=3)), offered(table, rows(d=4))], {}
+    ),
 }
 
 
@@ -94,13 +111,14 @@ def test_what_a_checkpoint_replaces_is_removed_after_the_disk_has_it(
         steps.clear()
         if table.checkpoint(100):
             name = f"{number:020d}.checkpoint.parquet"
-            assert steps[2:] == [
+            assert steps == [
+                ("sync", "_draft"),
                 ("place", name),
                 ("sync", "_delta_log"),
+                ("sync", "_draft"),
                 ("place", "_last_checkpoint"),
                 ("sync", "_delta_log"),
             ]
-            assert set(steps[:2]) == {("sync", name), ("sync", "_last_checkpoint")}
     # The checkpoint before the newest stays, with all that came after it.
     assert {int(file.name[:20]) for file in log.glob("0*")} == set(range(200, 301))
     table.append(rows(a=1), {})
@@ -115,7 +133,8 @@ def test_a_checkpoint_that_cannot_be_read_is_not_needed(
     for number in range(2, 301):
         table.mark({"slice-0": number})
         table.checkpoint(100)
-    newest = max(checkpoints(table.path / "_delta_log").values())
+    log = table.path / "_delta_log"
+    newest = log / max(checkpoints(path.name for path in log.iterdir()).values())
     newest.write_bytes(newest.read_bytes()[:100])
     again = reopen()
     assert (again.version, again.marker("slice-0"), content(again)) == (300, 300, {"a": 1})

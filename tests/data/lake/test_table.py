@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from tests.data.lake.conftest import directory_only
+from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import VERSION, Table
 from tocsin.errors import StorageError
 
 Rows = Callable[..., pa.Table]
 Content = Callable[[Table], dict[str, int]]
 Reopen = Callable[[], Table]
+Files = Callable[[Table], set[str]]
 
 
 def new_since(table: Table, version: int) -> set[str]:
@@ -43,6 +46,7 @@ def test_marking_is_a_commit_without_data(table: Table, rows: Rows, content: Con
     assert (content(table), new_since(table, 1)) == ({"a": 1}, set())
 
 
+@directory_only
 def test_a_table_knows_when_it_was_last_committed_to_also_when_it_is_opened_anew(
     table: Table, rows: Rows, reopen: Reopen
 ) -> None:
@@ -114,10 +118,10 @@ def test_files_with_nothing_new_are_not_read(table: Table, rows: Rows) -> None:
     assert [len(table.snapshot.paths(since)) for since in range(5)] == [4, 3, 2, 1, 0]
 
 
-def test_other_columns_than_declared_are_refused_by_name(tmp_path: Path, table: Table) -> None:
+def test_other_columns_than_declared_are_refused_by_name(folder: Folder, table: Table) -> None:
     changed = pa.schema([("key", pa.string()), ("value", pa.string()), ("more", pa.int64())])
     with pytest.raises(StorageError) as refused:
-        Table(tmp_path / "table", changed)
+        Table(folder, changed)
     assert "value is int64, declared string" in str(refused.value)
     assert "more is missing, declared int64" in str(refused.value)
 
@@ -129,20 +133,21 @@ def test_files_written_for_another_version_are_not_adopted(table: Table, rows: R
     assert (table.version, table.marker("slice-0"), content(table)) == (1, 0, {"a": 1})
 
 
-def test_rows_that_do_not_fit_leave_no_trace(table: Table, rows: Rows, content: Content, tmp_path: Path) -> None:
+def test_rows_that_do_not_fit_leave_no_trace(table: Table, rows: Rows, content: Content, parquet_files: Files) -> None:
     table.append(rows(a=1), {"slice-0": 1})
-    before = sorted(tmp_path.rglob("*.parquet"))
+    before = parquet_files(table)
     with pytest.raises(Exception, match=r"(?i)schema|cast|field"):
         table.append(pa.table({"other": [1]}), {"slice-0": 2})
     assert (table.version, table.marker("slice-0"), content(table)) == (1, 1, {"a": 1})
-    assert sorted(tmp_path.rglob("*.parquet")) == before
+    assert parquet_files(table) == before
 
 
 def refused(*_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize("step", ["write_bytes", "replace"])
+@directory_only
+@pytest.mark.parametrize("step", ["write_bytes", "hardlink_to"])
 def test_what_a_failed_commit_wrote_is_removed(
     table: Table, rows: Rows, content: Content, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

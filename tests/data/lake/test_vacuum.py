@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from tocsin.data.lake import table as module
 from tocsin.data.lake.table import Snapshot, Table
-from tocsin.data.lake.writer import parts
+from tocsin.data.lake.writer import parts, source
 
 Rows = Callable[..., pa.Table]
+Files = Callable[[Table], set[str]]
 
 
 class Clock:
@@ -32,12 +32,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def values(snapshot: Snapshot) -> list[int]:
-    return sorted(value for path in snapshot.paths() for value in pq.read_table(path)["value"].to_pylist())
-
-
-def files(table: Table) -> set[str]:
-    return {str(file) for file in table.path.glob("*.parquet")}
+def values(table: Table, snapshot: Snapshot) -> list[int]:
+    return sorted(table.read(of=snapshot)["value"].to_pylist())
 
 
 CHANGES: dict[str, Callable[[Table, Rows], object]] = {
@@ -50,7 +46,7 @@ CHANGES: dict[str, Callable[[Table, Rows], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_held_snapshot_can_be_read_however_long_it_is_held(
-    table: Table, rows: Rows, clock: Clock, change: Callable[[Table, Rows], object]
+    table: Table, rows: Rows, clock: Clock, parquet_files: Files, change: Callable[[Table, Rows], object]
 ) -> None:
     table.append(rows(a=1), {})
     table.append(rows(b=2), {})
@@ -58,44 +54,44 @@ def test_a_held_snapshot_can_be_read_however_long_it_is_held(
     change(table, rows)
     clock.now += 1000
     table.vacuum(60)
-    assert values(held) == [1, 2]
+    assert values(table, held) == [1, 2]
     del held
     assert table.vacuum(60) > 0
-    assert files(table) == set(table.snapshot.paths())
+    assert parquet_files(table) == set(table.snapshot.paths())
 
 
 def test_paths_taken_from_a_snapshot_can_be_read_within_the_grace_period(
-    table: Table, rows: Rows, clock: Clock
+    table: Table, rows: Rows, clock: Clock, parquet_files: Files
 ) -> None:
     table.append(rows(a=1), {})
-    paths = table.snapshot.paths()
+    before = table.snapshot.files
     table.overwrite(rows(b=2), {})
     clock.now += 59
     assert table.vacuum(60) == 0
-    assert [pq.read_table(path)["value"].to_pylist() for path in paths] == [[1]]
+    assert source(table.folder, before, table.schema).to_table()["value"].to_pylist() == [1]
     clock.now += 2
     assert table.vacuum(60) == 1
-    assert files(table) == set(table.snapshot.paths())
+    assert parquet_files(table) == set(table.snapshot.paths())
 
 
 def test_vacuuming_twice_finds_nothing_the_second_time(table: Table, rows: Rows) -> None:
     for number in range(5):
         table.merge(rows(a=number), "key", {})
     assert (table.vacuum(0), table.vacuum(0)) == (4, 0)
-    assert values(table.snapshot) == [4]
+    assert values(table, table.snapshot) == [4]
 
 
 def test_what_a_process_that_died_left_behind_goes_too(
-    table: Table, rows: Rows, reopen: Callable[[], Table], clock: Clock
+    table: Table, rows: Rows, reopen: Callable[[], Table], clock: Clock, parquet_files: Files
 ) -> None:
     table.append(rows(a=1), {})
     table.overwrite(rows(b=2), {})
-    (table.path / "part-orphan.parquet").write_bytes(b"never committed")
+    table.folder.write("part-orphan.parquet", b"never committed")
     again = reopen()
     clock.now += 61
     assert again.vacuum(60) == 2
-    assert files(again) == set(again.snapshot.paths())
-    assert values(again.snapshot) == [2]
+    assert parquet_files(again) == set(again.snapshot.paths())
+    assert values(again, again.snapshot) == [2]
 
 
 def test_rows_can_be_appended_while_files_are_compacted(
@@ -111,5 +107,5 @@ def test_rows_can_be_appended_while_files_are_compacted(
 
     monkeypatch.setattr(module, "parts", interrupted)
     table.compact()
-    assert (values(table.snapshot), table.version, table.marker("slice-0")) == ([0, 1, 2, 9], 4, 1)
+    assert (values(table, table.snapshot), table.version, table.marker("slice-0")) == ([0, 1, 2, 9], 4, 1)
     assert len(table.snapshot.files) == 2

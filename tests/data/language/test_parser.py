@@ -72,7 +72,12 @@ def test_a_definition_may_replace_or_give_way_to_an_existing_one() -> None:
     assert (yielding.or_replace, yielding.if_not_exists) == (False, True)
 
 
-REPORTS = Dataset("Reports", DatasetKind.APPEND, columns(id="STRING", Kind="STRING", tags="ARRAY<STRING>"), "id")
+REPORTS = Dataset(
+    "Reports",
+    DatasetKind.APPEND,
+    columns(id="STRING", Kind="STRING", tags="ARRAY<STRING>", number="INT", x="DOUBLE", price="DECIMAL(9, 2)"),
+    "id",
+)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,29 @@ REPORTS = Dataset("Reports", DatasetKind.APPEND, columns(id="STRING", Kind="STRI
         ("CREATE FEED f INTO Reports SLICED BY kind INTO 4 SLICES", Feed("f", "Reports", "Kind", 4)),
         ("create feed f into reports into 1 slice", Feed("f", "Reports", "id", 1)),
         ("CREATE FEED f INTO Reports SLICED BY id", Feed("f", "Reports", "id", 16)),
+        ("CREATE FEED f INTO Reports INTO 3 SLICES FROM KAFKA 'a-b.c'", Feed("f", "Reports", "id", 3, topic="a-b.c")),
         ("CREATE FEED f INTO Reports", Feed("f", "Reports", "id", 16)),
+        ("CREATE FEED f INTO Reports SLICED BY ID, kind", Feed("f", "Reports", "id, Kind", 16)),
+        ("CREATE FEED f INTO Reports SLICED BY id USING hash", Feed("f", "Reports", "id", 16)),
+        ("CREATE FEED f INTO Reports SLICED USING Random INTO 2 SLICES", Feed("f", "Reports", "", 2, using="random")),
+        ("CREATE FEED f INTO Reports SLICED BY kind USING random", Feed("f", "Reports", "", 16, using="random")),
+        (
+            "CREATE FEED f INTO Reports SLICED BY number USING modulo",
+            Feed("f", "Reports", "number", 16, using="modulo"),
+        ),
+        (
+            "CREATE FEED f INTO Reports SLICED BY x, number USING grid(0.50) INTO 64 SLICES",
+            Feed("f", "Reports", "x, number", 64, using="grid:0.5"),
+        ),
+        ("CREATE FEED f INTO Reports SLICED USING 'a.b:c'", Feed("f", "Reports", "id", 16, using="a.b:c")),
+        (
+            "CREATE FEED f INTO Reports INTO 2 SLICES PROCESSED BY 'a:b' FOR SUBSCRIBERS",
+            Feed("f", "Reports", "id", 2, Terms(), processed_by="a:b"),
+        ),
+        (
+            "CREATE FEED f INTO Reports FROM KAFKA 't' PROCESSED BY 'a:b'",
+            Feed("f", "Reports", "id", 16, topic="t", processed_by="a:b"),
+        ),
     ],
 )
 def test_a_feed_takes_from_its_dataset_what_it_does_not_say(text: str, feed: Feed) -> None:
@@ -105,6 +132,25 @@ def test_a_feed_that_does_not_fit_its_dataset_is_refused_at_its_place(text: str,
     with pytest.raises(StatementError, match=re.escape(said)) as caught:
         statement.feed(dataset, 16)
     assert (caught.value.line, caught.value.column) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("slicing", "said"),
+    [
+        ("SLICED USING modulo", "modulo goes by one column of whole numbers, not by id STRING"),
+        ("SLICED BY price USING modulo", "not by price DECIMAL(9, 2)"),
+        ("SLICED BY x USING modulo", "not by x DOUBLE"),
+        ("SLICED BY number, x USING modulo", "one column of whole numbers"),
+        ("SLICED BY x USING grid(500)", "grid goes by two columns of numbers, not by x DOUBLE"),
+        ("SLICED BY x, Kind USING grid(500)", "not by x DOUBLE, Kind STRING"),
+    ],
+)
+def test_an_assignment_that_does_not_suit_its_columns_is_refused_where_it_is_named(slicing: str, said: str) -> None:
+    statement = one(f"CREATE FEED f INTO Reports\n  {slicing}")
+    assert isinstance(statement, CreateFeed)
+    with pytest.raises(StatementError, match=re.escape(said)) as caught:
+        statement.feed(REPORTS, 16)
+    assert (caught.value.line, caught.value.column) == (2, 3 + slicing.index("USING") + len("USING "))
 
 
 @pytest.mark.parametrize(
@@ -200,9 +246,18 @@ def test_a_file_may_hold_no_statement(text: str) -> None:
         (
             "CREATE FEED f INTO d SLICE BY id",
             (1, 22),
-            "expected SLICED BY or INTO or WITH or FOR, found 'SLICE' (did you mean SLICED?)",
+            "expected SLICED BY or INTO or FROM KAFKA or PROCESSED BY or WITH or FOR, found 'SLICE' "
+            "(did you mean SLICED?)",
         ),
-        ("CREATE FEED f INTO d SLICED BY id SLICED BY id", (1, 35), "expected INTO or WITH or FOR, found 'SLICED'"),
+        (
+            "CREATE FEED f INTO d SLICED BY i SLICED",
+            (1, 34),
+            "expected USING or INTO or FROM KAFKA or PROCESSED BY or WITH or FOR, found 'SLICED'",
+        ),
+        ("CREATE FEED f INTO d FROM 'topic'", (1, 27), "expected KAFKA"),
+        ("CREATE FEED f INTO d FROM KAFKA topic", (1, 33), "expected a topic in quotes"),
+        ("CREATE FEED f INTO d FROM KAFKA 'a b'", (1, 33), "a topic's name has 1 to 249 letters"),
+        ("CREATE FEED f INTO d FROM KAFKA 't' FOR SUBSCRIBERS", (1, 52), "is for Kafka to say: leave out WITH and FOR"),
         ("CREATE FEED f INTO d FOR SUBSCRIBERS INTO 3 SLICES", (1, 38), "expected ';', found 'INTO'"),
         ("CREATE FEED f INTO d WITH u FROM PUBLISHER", (1, 34), "expected SUBSCRIBER, found 'PUBLISHER'"),
         ("CREATE FEED f INTO d FOR GROUPS ()", (1, 34), "expected the name of a group in quotes"),
@@ -213,6 +268,21 @@ def test_a_file_may_hold_no_statement(text: str) -> None:
         ("CREATE CONTINUOUS CHANNEL c() FOR PUBLISHERS AS SELECT 1", (1, 35), "expected SUBSCRIBERS or GROUPS"),
         ("CREATE CONTINUOUS CHANNEL c(a INT, a INT) AS SELECT 1", (1, 36), "parameter 'a' occurs twice"),
         ("CREATE CONTINUOUS CHANNEL c(a ARRAY<INT>) AS SELECT 1", (1, 28), "a parameter is a single value"),
+        ("CREATE FEED f INTO d SLICED", (1, 28), "expected BY or USING, found the end"),
+        ("CREATE FEED f INTO d SLICED BY a, A", (1, 35), "column 'A' occurs twice"),
+        ("CREATE FEED f INTO d SLICED BY a,", (1, 34), "expected the name of a column"),
+        ("CREATE FEED f INTO d SLICED BY a USING modula", (1, 40), "(did you mean MODULO?)"),
+        ("CREATE FEED f INTO d SLICED BY a USING grid", (1, 44), "expected '('"),
+        ("CREATE FEED f INTO d SLICED BY a USING grid()", (1, 45), "as in grid(500)"),
+        ("CREATE FEED f INTO d SLICED BY a USING grid(-1)", (1, 45), "as in grid(500)"),
+        ("CREATE FEED f INTO d SLICED BY a USING grid(0.0)", (1, 45), "longer than 0"),
+        ("CREATE FEED f INTO d SLICED BY a USING 'os.system'", (1, 40), "'package.module:function'"),
+        ("CREATE FEED f INTO d SLICED BY a USING 'a:b.c'", (1, 40), "'package.module:function'"),
+        ("CREATE FEED f INTO d SLICED BY a USING 'grid:f'", (1, 40), "cannot be told from the assignment"),
+        ("CREATE FEED f INTO d SLICED USING random FROM KAFKA 't'", (1, 56), "leave out USING"),
+        ("CREATE FEED f INTO d PROCESSED BY f", (1, 35), "expected a function in quotes"),
+        ("CREATE FEED f INTO d PROCESSED BY 'a b:c'", (1, 35), "'package.module:function'"),
+        ("CREATE FEED f INTO d PROCESSED BY 'a:b' FROM KAFKA 't'", (1, 41), "expected WITH or FOR"),
         ("CREATE CONTINUOUS CHANNEL c AS SELECT 1", (1, 29), "expected '(', found 'AS'"),
         ("CREATE CONTINUOUS CHANNEL c() AS ;", (1, 33), "expected a query"),
         ("CREATE CONTINUOUS CHANNEL c() PERIOD 1 SECOND AS SELECT 1", (1, 31), "has no PERIOD"),
@@ -276,16 +346,23 @@ def channels(draw: st.DrawFn) -> Channel:
     return msgspec.structs.replace(channel, terms=Terms(bound, draw(GROUPS.filter(lambda groups: groups != ()))))
 
 
+USING = st.sampled_from(["hash", "modulo", "random", "grid:2.5", "a.b:c"])
+
+
 @st.composite
 def feeds(draw: st.DrawFn) -> Feed:
     sliced_by, *bound = draw(st.lists(NAMES, min_size=1, max_size=3, unique_by=str.lower))
-    terms = Terms(tuple(sorted(bound)), draw(GROUPS))
-    return Feed(draw(NAMES), draw(NAMES), sliced_by, draw(st.integers(1, 1024)), terms)
+    terms = Terms(tuple(sorted(name for name in bound if name.lower() != f"{sliced_by}2".lower())), draw(GROUPS))
+    topic = "" if terms.bound or terms.groups != () else draw(st.sampled_from(["", "orders", "a-b.c"]))
+    using, processed_by = "hash" if topic else draw(USING), draw(st.sampled_from(["", "a.b:c"]))
+    columns = {"random": "", "grid:2.5": f"{sliced_by}, {sliced_by}2"}.get(using, sliced_by)
+    slices = draw(st.integers(1, 1024))
+    return Feed(draw(NAMES), draw(NAMES), columns, slices, terms, topic, using, processed_by)
 
 
 def defined(statement: Statement) -> Definition:
     if isinstance(statement, CreateFeed):
-        types = {statement.sliced_by or "": "INT", **dict.fromkeys(statement.terms.bound, "STRING")}
+        types = {**dict.fromkeys(statement.sliced_by, "INT"), **dict.fromkeys(statement.terms.bound, "STRING")}
         dataset = Dataset(statement.dataset, DatasetKind.APPEND, columns(**types))
         return statement.feed(dataset, 16)
     assert isinstance(statement, CreateDataset | CreateChannel)
@@ -299,7 +376,7 @@ def test_definitions_written_as_statements_are_read_back_the_same(definitions: l
 
 VOCABULARY = (
     "CREATE OR REPLACE KEYED DATASET FEED CHANNEL CONTINUOUS REPETITIVE PERIOD 1 SECONDS INTO SLICED BY PRIMARY KEY IF "
-    "NOT EXISTS FOR GROUPS SUBSCRIBERS SUBSCRIBER WITH "
+    "NOT EXISTS FOR GROUPS SUBSCRIBERS SUBSCRIBER WITH USING GRID MODULO PROCESSED "
     "LOAD FROM DROP SHOW x INT ( ) , < > ; AS SELECT 'a' ' \" ` /* */ -- \n DECIMAL( 1.5 - \\ 0x1 $$ {{ @"
 )
 WORDS = st.sampled_from(VOCABULARY.split(" "))

@@ -15,7 +15,9 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from tocsin.data.catalog import Catalog
+from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.reader import Chunk, read
+from tocsin.data.fence import put_up_fence
 from tocsin.data.pipeline import Pipeline
 from tocsin.data.store import Store
 from tocsin.settings import Settings
@@ -112,7 +114,9 @@ def opened(directory: Path, spark: Future[SparkSession], settings: dict[str, Any
     """What a data cluster opens when it starts, before Spark is there."""
     built = msgspec.convert({**settings, "data": {"directory": directory}}, Settings)
     with Store(directory) as store:
-        catalog = Catalog(built, store, spark, lambda _: None, lambda _, __: None)
+        store.claim()
+        fence = put_up_fence(directory, store)
+        catalog = Catalog(built, store, spark, lambda _: None, lambda _, __: None, fence=fence)
         try:
             yield catalog
         finally:
@@ -121,6 +125,7 @@ def opened(directory: Path, spark: Future[SparkSession], settings: dict[str, Any
 
 def _waiting(pipeline: Pipeline) -> Iterator[dict[str, Any]]:
     """The records in the log of a feed that its dataset does not have yet."""
+    assert isinstance(pipeline.log, FeedLog)
     for index, (start, end) in enumerate(zip(pipeline._read, pipeline.log.ends(), strict=True)):
         for entry in read(pipeline.log.path, index, start, end):
             assert isinstance(entry, Chunk), f"a part of the log cannot be read: {entry}"

@@ -17,6 +17,7 @@ from tocsin.data.language.forms import CreateChannel, CreateDataset, CreateFeed,
 from tocsin.data.language.parser import parse
 from tocsin.data.language.render import render
 from tocsin.data.server.cluster import Notices
+from tocsin.data.sharing.heads import Heads
 from tocsin.errors import InvalidError, NotFoundError, StorageError
 from tocsin.model.control import Executed, Notice
 from tocsin.model.histories import Cursor
@@ -31,22 +32,24 @@ from tocsin.model.messages import (
     Result,
     StatementOutcome,
 )
+from tocsin.model.slices import FeedSlices, SlicesStatus
 from tocsin.model.terms import Asker, Terms, admit, fill_in
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
 from tocsin.schema.records import RecordDecoder
 
 
 class MemoryTokens:
-    """Tokens called like the roles they give; that of a broker is north's, or of another after a hyphen."""
+    """Tokens called like the roles they give; that of a broker is north's, a node's n1's, or of another after a
+    hyphen."""
 
     def __init__(self) -> None:
         self.revoked: set[str] = set()
 
     def role_of(self, token: str) -> tuple[str, str] | None:
         role, _, name = token.partition("-")
-        if token in self.revoked or role not in ("admin", "publisher", "broker"):
+        if token in self.revoked or role not in ("admin", "publisher", "broker", "node"):
             return None
-        return name or ("north" if role == "broker" else f"{role}-holder"), role
+        return name or {"broker": "north", "node": "n1"}.get(role, f"{role}-holder"), role
 
 
 class MemoryCluster:
@@ -65,6 +68,9 @@ class MemoryCluster:
         self.part = 1000
         self.left = asyncio.Event()
         self.listeners: dict[str, asyncio.Queue[Notice]] = {}
+        self.heads: Heads | None = None
+        self.drained: dict[str, bool] = {}
+        self.shared: list[FeedSlices] = []
         self.status = Health("ok", channels=[ChannelHealth("Of", "waiting", 3)])
 
     async def apply(
@@ -121,6 +127,14 @@ class MemoryCluster:
             return StatementOutcome(title, "changed", "it differs")
         self.definitions[definition.name] = definition
         return StatementOutcome(title, "replaced" if before else "created")
+
+    async def slices(self) -> SlicesStatus:
+        self._fail()
+        return SlicesStatus(self.heads is not None, list(self.drained), self.shared)
+
+    async def drain_node(self, node: str, on: bool) -> None:
+        self._fail()
+        self.drained[node] = on
 
     async def load(self, dataset: str, path: Path) -> Loaded:
         self._fail()

@@ -114,6 +114,7 @@ with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_process_on_uvloop_ends_with_status_0_and_has_time_to_clean_up(
     tmp_path: Path, number: signal.Signals

@@ -17,8 +17,14 @@ from tocsin.schema.types import parse_type
 OpenStore = Callable[[], Store]
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str:
+    """Where the store of this test is: an empty one for a file, or that of a database of its own."""
+    return str(request.getfixturevalue("postgresql").database()) if request.param == "postgresql" else ""
+
+
 @pytest.fixture
-def open_store(tmp_path: Path) -> Iterator[OpenStore]:
+def open_store(url: str, tmp_path: Path) -> Iterator[OpenStore]:
     """Opens the store of this test, each time as another process would; its clock ticks once a look."""
     ticks = count()
 
@@ -26,7 +32,7 @@ def open_store(tmp_path: Path) -> Iterator[OpenStore]:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(ticks))
 
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(Store(tmp_path / "data", clock))
+        yield lambda: stack.enter_context(Store(tmp_path / "data", clock, url))
 
 
 @pytest.fixture

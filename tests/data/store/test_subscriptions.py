@@ -113,7 +113,7 @@ from pathlib import Path
 from tocsin.data.store import Store
 from tocsin.schema.definitions import Channel
 
-store = Store(Path(sys.argv[1]))
+store = Store(Path(sys.argv[1]), url=sys.argv[3])
 channel = store.definitions.find(Channel, "OfType")
 for batch in range(int(sys.argv[2]), 1_000_000):
     print(batch, flush=True)
@@ -124,11 +124,11 @@ for batch in range(int(sys.argv[2]), 1_000_000):
 
 @pytest.mark.process
 def test_a_batch_cut_short_by_a_kill_is_there_as_a_whole_or_not_at_all(
-    store: Store, channel: Channel, tmp_path: Path
+    store: Store, channel: Channel, tmp_path: Path, url: str
 ) -> None:
     first = 0
     for lines in (1, 2, 3, 6, 7, 8):
-        arguments = [sys.executable, "-c", ATTACHER, str(tmp_path / "data"), str(first)]
+        arguments = [sys.executable, "-c", ATTACHER, str(tmp_path / "data"), str(first), url]
         with subprocess.Popen(
             arguments, stdout=subprocess.PIPE, env={"PYTHONPATH": os.pathsep.join(sys.path)}
         ) as child:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -22,13 +21,6 @@ def test_a_token_gives_its_role_until_it_is_revoked(store: Store, open_store: Op
     assert store.tokens.revoke("ops")
     assert store.tokens.role_of(token) is None
     assert not store.tokens.revoke("ops")
-
-
-def test_a_token_is_nowhere_on_the_disk(store: Store, tmp_path: Path) -> None:
-    token = store.tokens.add("ops", "admin")
-    files = list((tmp_path / "data").iterdir())
-    assert files
-    assert not any(token.encode() in file.read_bytes() for file in files)
 
 
 def test_a_taken_name_is_refused_and_its_token_stays_good(store: Store) -> None:

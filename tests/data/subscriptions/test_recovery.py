@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.store import Store
 from tocsin.data.subscriptions import Segments, SubscriptionRegistry, registry
 from tocsin.data.subscriptions.base import Base
@@ -103,7 +104,8 @@ def test_a_base_that_lacks_what_it_should_have_is_not_trusted(
     filled.rebase("OfType")
     expected = rows(filled.segments("OfType"))
     path = tmp_path / "subscriptions" / "oftype-9.parquet"
-    Base.written(path, pq.read_table(filled.segments("OfType").base).slice(1), store.identity)
+    kept = pq.read_table(filled.segments("OfType").base)
+    Base.write(DirectoryFolder(path.parent), path.name, kept.slice(1), store.identity)
     assert rows(reopen().segments("OfType")) == expected
     assert not path.exists()
 
@@ -119,7 +121,7 @@ def test_of_several_bases_the_newest_counts_and_the_rest_is_swept(
     found = reopen().segments("OfType")
     assert rows(found) == rows(filled.segments("OfType"))
     assert found.base is not None
-    assert files(tmp_path) == [found.base.name]
+    assert files(tmp_path) == [Path(found.base).name]
 
 
 def test_a_base_stays_for_as_long_as_a_snapshot_needs_it(
@@ -228,3 +230,23 @@ def test_a_base_that_cannot_be_written_is_told_to_who_asked_and_keeps_nobody_fro
     (tmp_path / "subscriptions").mkdir()
     live.attach(channel, "a", events("one more"))
     assert live.segments("OfType").base_rows == 3_001
+
+
+def test_what_one_that_was_superseded_still_writes_or_removes_is_not_what_the_next_one_reads(
+    channel: Channel, live: SubscriptionRegistry, store: Store, rows: Rows, tmp_path: Path
+) -> None:
+    live.attach(channel, "a", events(*range(20)))
+    live.rebase("OfType")
+    base = live.segments("OfType").base
+    assert base is not None
+    (tmp_path / "copy").hardlink_to(base)
+    store.claim()
+    later = SubscriptionRegistry(store, tmp_path / "subscriptions")
+    expected = rows(later.segments("OfType"))
+    # It may have been held up just before it would write.
+    (tmp_path / "copy").rename(base)
+    live.attach(channel, "a", events("late"))
+    live.rebase("OfType")
+    gc.collect()
+    assert not Path(base).exists()
+    assert rows(later.segments("OfType")) == expected

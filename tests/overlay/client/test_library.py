@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.network.process import free_port
 from tests.overlay.server.running import edge, head
 from tests.waiting import SECONDS
 from tocsin.errors import InvalidError, UnauthorizedError, UnavailableError
-from tocsin.overlay.client import ContentSubscription, Gap, connect
+from tocsin.overlay.client import ContentSubscription, Gap, HeadCursor, connect
 
 
 async def highs(subscription: ContentSubscription, count: int) -> list[float]:
@@ -36,10 +39,12 @@ async def test_who_comes_to_another_edge_with_its_cursors_goes_on_where_it_was(t
             await publish(root, 41, 42, 43)
             # The third was asked for, so the second was had; the third itself was not.
             assert await highs(subscription, 3) == [41, 42, 43]
-            assert subscription.cursors == {"h": 2}
+            assert subscription.cursors["h"].offset == 2
         await publish(root, 44)
         async with connect(second) as me:
-            again = await me.subscribe("high > 40", cursors=subscription.cursors)
+            # As a program would keep them.
+            kept = json.loads(json.dumps(subscription.cursors))
+            again = await me.subscribe("high > 40", cursors=kept)
             assert await highs(again, 2) == [43, 44]
 
 
@@ -48,9 +53,29 @@ async def test_what_is_not_kept_any_more_is_handed_to_the_application(tmp_path: 
         await publish(root, 1, 2, 3, 4, 5)
     gaps: list[Gap] = []
     async with head(tmp_path, replay_publications=2) as root, edge(root) as url, connect(url) as me:
-        subscription = await me.subscribe("high > 0", cursors={"h": 1}, on_gap=gaps.append)
+        subscription = await me.subscribe("high > 0", cursors={"h": HeadCursor(0)}, on_gap=gaps.append)
         assert await highs(subscription, 2) == [4, 5]
-    assert gaps == [Gap("h", 2, 3)]
+    assert gaps == [Gap("h", 1, 3)]
+
+
+async def test_a_head_that_lost_its_disk_is_gone_on_with_and_the_gap_is_told(tmp_path: Path) -> None:
+    gaps: list[Gap] = []
+    port = free_port()
+    async with head(tmp_path, port=port) as root:
+        publisher = connect(root, name="p")
+        for number in (1, 2, 3):
+            await publisher.publish({"high": number})
+        async with edge(root) as url, connect(url) as me:
+            subscription = await me.subscribe("high > 0", cursors={"h": HeadCursor(0)})
+            assert await highs(subscription, 3) == [1, 2, 3]
+            kept = subscription.cursors
+    shutil.rmtree(tmp_path / "h")
+    async with publisher, head(tmp_path, port=port) as root, edge(root) as url, connect(url) as me:
+        await publisher.publish({"high": 4})
+        subscription = await me.subscribe("high > 0", cursors=kept, on_gap=gaps.append)
+        await publisher.publish({"high": 5})
+        assert await highs(subscription, 2) == [4, 5]
+    assert gaps == [Gap("h", 3, None)]
 
 
 async def test_one_connection_may_have_several_subscriptions(tmp_path: Path) -> None:
@@ -76,6 +101,8 @@ async def test_mistakes_are_told_as_sentences(tmp_path: Path) -> None:
                 await me.subscribe("high >")
             with pytest.raises(InvalidError, match="e is an edge, which serves subscribers: publish to a head"):
                 await me.publish({"high": 1})
+            with pytest.raises(InvalidError, match="these are no cursors of a subscription: Expected `array`"):
+                await me.subscribe("high > 1", cursors={"h": 5})  # type: ignore[dict-item]
         async with connect(root) as me:
             with pytest.raises(InvalidError, match="h is a head, which takes publications"):
                 await me.subscribe("high > 1")
@@ -97,7 +124,7 @@ async def test_without_the_clients_token_nobody_comes_in(tmp_path: Path) -> None
         async with connect(url) as me:
             with pytest.raises(UnauthorizedError, match="does not take this token"):
                 await me.subscribe("high > 1")
-        async with connect(root, token="secret") as publisher, connect(url, token="secret") as me:
+        async with connect(root, client_token="secret") as publisher, connect(url, client_token="secret") as me:
             subscription = await me.subscribe("high > 1")
             await publisher.publish({"high": 2})
             assert await highs(subscription, 1) == [2]

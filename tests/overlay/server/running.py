@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
+from tests.running import running
 from tests.waiting import SECONDS
 from tocsin.overlay.dialogue import ToEdge, ToHead, ToPublisher, ToSubscriber
 from tocsin.overlay.server.serve import run_edge, run_head
@@ -23,8 +23,8 @@ _TOLD: msgspec.json.Decoder[ToSubscriber | ToPublisher] = msgspec.json.Decoder(T
 @asynccontextmanager
 async def head(directory: Path, name: str = "h", **more: Any) -> AsyncIterator[str]:
     """A head's URL. What is begun last must end first, as a signal stops it."""
-    settings = OverlaySettings(name=name, port=0, directory=directory / name, mark_seconds=0.05, **more)
-    async with _running(lambda listening: run_head(settings, listening=listening)) as url:
+    settings = OverlaySettings(**{"name": name, "port": 0, "directory": directory / name, "mark_seconds": 0.05, **more})
+    async with running(lambda listening: run_head(settings, listening=listening)) as url:
         yield url
 
 
@@ -32,24 +32,8 @@ async def head(directory: Path, name: str = "h", **more: Any) -> AsyncIterator[s
 async def edge(head: str, name: str = "e", **more: Any) -> AsyncIterator[str]:
     """An edge's URL."""
     settings = OverlaySettings(name=name, port=0, head=head, **more)
-    async with _running(lambda listening: run_edge(settings, listening=listening)) as url:
+    async with running(lambda listening: run_edge(settings, listening=listening)) as url:
         yield url
-
-
-@asynccontextmanager
-async def _running(run: Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]) -> AsyncIterator[str]:
-    listens: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(run(listens.set_result))
-    either: list[asyncio.Future[Any]] = [task, listens]
-    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
-        task.result()
-    try:
-        yield listens.result()
-    finally:
-        if not task.done():
-            signal.raise_signal(signal.SIGTERM)
-        await task
 
 
 class Talk:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import httpx
@@ -13,6 +14,7 @@ from tocsin.errors import SettingsError
 from tocsin.overlay.dialogue import (
     Began,
     Gap,
+    HeadCursor,
     Introduce,
     Known,
     Note,
@@ -32,10 +34,28 @@ async def publish(url: str, *highs: float, known: int = 0) -> None:
     """One after the other, each stored before the next is sent."""
     async with talk(url) as publisher:
         await publisher.say(Introduce("p"))
-        assert await publisher.hear() == Known(known)
+        told = await publisher.hear()
+        assert isinstance(told, Known)
+        assert told.sequence == known
         for number, high in enumerate(highs, known + 1):
             await publisher.say(Publish(number, {"symbol": "YHOO", "high": high}))
             assert await publisher.hear() == Stored(number)
+
+
+async def begun(subscriber: Talk) -> Began:
+    """Where the next head begins."""
+    message = await subscriber.hear()
+    assert isinstance(message, Began)
+    return message
+
+
+async def known_history(root: str) -> str:
+    """The incarnation of a head's log."""
+    async with talk(root) as publisher:
+        await publisher.say(Introduce("looks"))
+        told = await publisher.hear()
+    assert isinstance(told, Known)
+    return told.incarnation
 
 
 async def heard(subscriber: Talk, count: int) -> list[float]:
@@ -53,7 +73,7 @@ async def heard(subscriber: Talk, count: int) -> list[float]:
 async def test_what_is_published_to_a_head_comes_to_who_wants_it_at_an_edge(tmp_path: Path) -> None:
     async with head(tmp_path) as root, edge(root) as url, talk(url) as me:
         await me.say(Subscribe("me", "symbol = 'YHOO' and high > 40"))
-        assert await me.hear() == Began("h", 0)
+        assert (await begun(me)).offset == 0
         await publish(root, 39, 41, 12, 50)
         assert await heard(me, 2) == [41, 50]
 
@@ -61,9 +81,10 @@ async def test_what_is_published_to_a_head_comes_to_who_wants_it_at_an_edge(tmp_
 async def test_a_head_that_starts_again_goes_on_from_its_log(tmp_path: Path) -> None:
     async with head(tmp_path) as root:
         await publish(root, 39, 41, 50)
+        before = await known_history(root)
     async with head(tmp_path) as root, edge(root) as url, talk(url) as me:
-        await me.say(Subscribe("me", "high > 40", {"h": 1}))
-        assert await me.hear() == Began("h", 1)
+        await me.say(Subscribe("me", "high > 40", {"h": HeadCursor(1, before)}))
+        assert await me.hear() == Began("h", 1, await known_history(root), before, 3)
         assert await heard(me, 2) == [41, 50]
         await publish(root, 60, known=3)
         assert await heard(me, 1) == [60]
@@ -72,18 +93,30 @@ async def test_a_head_that_starts_again_goes_on_from_its_log(tmp_path: Path) -> 
 async def test_what_the_log_does_not_have_any_more_is_told_as_a_gap(tmp_path: Path) -> None:
     async with head(tmp_path, replay_publications=2) as root:
         await publish(root, 1, 2, 3, 4, 5)
+        before = await known_history(root)
     async with head(tmp_path, replay_publications=2) as root, edge(root) as url, talk(url) as me:
-        await me.say(Subscribe("me", "high > 0", {"h": 1}))
-        assert await me.hear() == Began("h", 1)
+        await me.say(Subscribe("me", "high > 0", {"h": HeadCursor(1, before)}))
+        assert (await begun(me)).offset == 1
         assert await me.hear() == Gap("h", 2, 3)
         assert await heard(me, 2) == [4, 5]
+
+
+async def test_a_head_that_lost_its_disk_says_that_it_is_another_log(tmp_path: Path) -> None:
+    async with head(tmp_path) as root:
+        await publish(root, 39, 41, 50)
+        before = await known_history(root)
+    shutil.rmtree(tmp_path / "h")
+    async with head(tmp_path) as root, edge(root) as url, talk(url) as me:
+        await publish(root, 51)
+        await me.say(Subscribe("me", "high > 40", {"h": HeadCursor(3, before)}))
+        assert await me.hear() == Began("h", 0, await known_history(root), before, -1)
+        assert await heard(me, 1) == [51]
 
 
 async def test_publications_find_their_way_over_other_heads(tmp_path: Path) -> None:
     async with head(tmp_path) as root, head(tmp_path, "h2", head=root) as second, edge(second) as url, talk(url) as me:
         await me.say(Subscribe("me", "high > 40"))
-        began = {await me.hear(), await me.hear()}
-        assert began == {Began("h", 0), Began("h2", 0)}
+        assert {(await begun(me)).head, (await begun(me)).head} == {"h", "h2"}
         await publish(root, 41)
         assert await heard(me, 1) == [41]
         await publish(second, 42)
@@ -116,7 +149,11 @@ async def test_brokers_say_how_they_are(tmp_path: Path) -> None:
         ('{"type": "Sing"}', "the message does not fit: Invalid value 'Sing'"),
         ('{"type": "Subscribe", "subscriber": "me"}', "missing required field `where`"),
         ('{"type": "Subscribe", "subscriber": "", "where": "a = 1"}', "'' is no name"),
-        ('{"type": "Subscribe", "subscriber": "me", "where": "a = 1", "cursors": {"h": -1}}', "cursors are offsets"),
+        ('{"type": "Subscribe", "subscriber": "me", "where": "a = 1", "cursors": {"h": [-1]}}', "cursors are offsets"),
+        (
+            '{"type": "Subscribe", "subscriber": "me", "where": "a = 1", "cursors": {"h": [1, "%s"]}}' % ("x" * 65),
+            "no incarnation of a log has more than 64 letters",
+        ),
         ('{"type": "Subscribe", "subscriber": "me", "where": "a ="}', "a value is expected"),
         ('{"type": "Introduce", "publisher": "p"}', "e is an edge, which serves subscribers: publish to a head"),
         (b"\x00", "messages are JSON text"),
@@ -177,7 +214,7 @@ async def test_tokens_are_asked_for_where_they_are_set(tmp_path: Path) -> None:
         assert refused.value.response.status_code == 401
         async with talk(url, "of-clients") as me:
             await me.say(Subscribe("me", "a = 1"))
-            assert await me.hear() == Began("h", 0)
+            assert (await begun(me)).head == "h"
 
 
 @pytest.mark.parametrize("query", ["broker=h&role=edge", "broker=x", "role=edge", "broker=`&role=edge"])

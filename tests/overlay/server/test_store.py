@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tocsin.errors import ConflictError, SettingsError, StorageError
+from tocsin.model.histories import Era
 from tocsin.overlay.messages import Routed
 from tocsin.overlay.server.store import FILE, ReplayStore
 
@@ -28,6 +29,14 @@ def test_what_was_appended_is_there_when_it_is_opened_again(tmp_path: Path) -> N
         kept = store.read()
     assert kept.publications == [routed(1), routed(2, "q"), routed(3)]
     assert (kept.last, kept.sequences) == (3, {"p": 30, "q": 20})
+
+
+def test_a_log_has_a_history_of_who_began_it_and_where(tmp_path: Path) -> None:
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        assert store.begin("one").history == [Era("one", 0)]
+        store.append([routed(1), routed(2)])
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        assert store.begin("two").history == store.read().history == [Era("one", 0), Era("two", 2)]
 
 
 def test_only_the_latest_are_kept_and_every_publishers_number(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class City:
         ring = _ring_points(rng)
         ramps = [(len(streets) + i, _nearest(streets, point)) for i, point in enumerate(ring)]
         around = [(len(streets) + i, len(streets) + (i + 1) % RAMPS) for i in range(RAMPS)]
-        links = _thinned(_street_links(), len(streets), rng) + _avenues(rng) + ramps + around
+        links = _thin_out(_street_links(), len(streets), rng) + _avenues(rng) + ramps + around
         return cls(Roads(np.concatenate([streets, ring]), links))
 
     @classmethod
@@ -104,7 +104,7 @@ def _street_links() -> Links:
     return eastward + northward
 
 
-def _thinned(links: Links, count: int, rng: np.random.Generator) -> Links:
+def _thin_out(links: Links, count: int, rng: np.random.Generator) -> Links:
     """The links less some that are not needed to keep all points connected."""
     kept = [link for link, here in zip(links, rng.random(len(links)) >= MISSING, strict=True) if here]
     part = components(count, kept)

@@ -132,7 +132,8 @@ class Controller:
         if stage is Stage.DRAIN:
             why = "" if len(plan.moves) else f"it moves nobody ({plan.status})"
         else:
-            why = why_pointless(plan, snapshot.mask(standing.open), self.thresholds.min_improvement)
+            joining = snapshot.mask(standing.joining) if stage is Stage.JOIN else None
+            why = why_pointless(plan, snapshot.mask(standing.open), self.thresholds.min_improvement, joining)
         return RefusedPlan(stage, planner.name, why) if why else plan
 
     def _problem(self, stage: Stage, now: float, standing: Standing, snapshot: WorkloadSnapshot) -> Problem:

@@ -29,18 +29,22 @@ def broken_rule(problem: Problem, plan: Plan) -> str:
     return ""
 
 
-def why_pointless(plan: Plan, brokers: Bools, min_improvement: float) -> str:
+def why_pointless(plan: Plan, brokers: Bools, min_improvement: float, joining: Bools | None = None) -> str:
     """Why a plan is not worth carrying out, by the loads of the brokers that take part, or nothing.
 
     The highest load may not rise, and it or cov must fall by a part of itself. So no sequence of plans goes round in
     circles: the highest load falls by that part only so often before it meets its lower bound, and in between cov
-    falls by that part only so often before it is below α.
+    falls by that part only so often before it is below α. Where a broker that is ``joining`` and has no load gets
+    some, it is enough that the loads in descending order are lower than before, which also happens only so often.
     """
     before, after = among(plan.before, brokers), among(plan.after, brokers)
     if not len(plan.moves):
         return f"it moves nobody ({plan.status})"
     if after.max > before.max:
         return f"the highest load would rise by {after.max / before.max - 1 if before.max else 1:.1%}"
+    if joining is not None and (joining & (plan.before.loads == 0) & (plan.after.loads > 0)).any():
+        lower = np.sort(after.loads)[::-1].tolist() < np.sort(before.loads)[::-1].tolist()
+        return "" if lower else "a new broker would get something, but no load be lower for it"
     less = 1 - min_improvement
     if after.max > before.max * less and after.cov > before.cov * less:
         return (

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tocsin.balance.control.observation import Standing
 from tocsin.balance.control.thresholds import Thresholds
-from tocsin.balance.model.explain import rate
 from tocsin.balance.model.plan import LoadFigures
+from tocsin.balance.model.units import rate
 
 
 class Stage(StrEnum):

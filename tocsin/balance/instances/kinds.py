@@ -90,7 +90,7 @@ def _rows(kind: InstanceKind, counts: Int64s, member: Int64s, rng: np.random.Gen
     width = min(_COMMUNITY * kind.each[1], kind.subscriptions) if kind.communities else 0
     overall = rng.permutation(kind.subscriptions)
     own = np.stack([rng.choice(kind.subscriptions, width, replace=False) for _ in range(groups)])
-    return _drawn(
+    return _draw_holdings(
         counts,
         member,
         kind.local if kind.communities else 0.0,
@@ -114,7 +114,7 @@ def _edges(number: int, exponent: float) -> Floats:
 
 
 @compiled
-def _drawn(
+def _draw_holdings(
     counts: Int64s,
     member: Int64s,
     local: float,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tocsin.balance.live.numbering import grow
+from tocsin.balance.live.numbering import Numbering, grow
 from tocsin.balance.live.rows import RowPool
 from tocsin.balance.model.loads import any_load
 from tocsin.balance.model.workload import Bools, Int32s, Int64s
@@ -87,11 +87,12 @@ class Idle:
         """Rates have begun or ended, or something is no longer held: it is counted again when next asked."""
         self._stale = True
 
-    def counts(self, top: int, subscribers: Int64s, assignment: Int32s, rows: RowPool, rates: Int64s) -> Int64s:
+    def counts(self, top: int, subscribers: Numbering, assignment: Int32s, rows: RowPool, rates: Int64s) -> Int64s:
         """Of each broker below ``top``."""
         if self._stale:
             self._loaded = any_load(rates, rows.start, rows.length, rows.pool)
-            idle = subscribers[~self._loaded[subscribers] & ~self._suspended[subscribers]]
+            who = subscribers.numbers()
+            idle = who[~self._loaded[who] & ~self._suspended[who]]
             self._counts = np.bincount(assignment[idle], minlength=top).astype(np.int64)
             self._stale = False
         self._counts = grow(self._counts, top)

@@ -26,6 +26,7 @@ class Numbering:
         self.used: Bools = np.ones(number, np.bool_)
         self.top = number
         self._free: list[int] = []
+        self._numbers: Int64s | None = None
 
     def __len__(self) -> int:
         return self.top - len(self._free)
@@ -38,16 +39,20 @@ class Numbering:
             number, self.top = self.top, self.top + 1
             self.used = grow(self.used, self.top)
         self.used[number] = True
+        self._numbers = None
         return number
 
     def release(self, number: int) -> None:
         """Makes a number free."""
         self.used[number] = False
+        self._numbers = None
         self._free.append(number)
 
     def numbers(self) -> Int64s:
-        """All numbers in use, rising."""
-        return np.flatnonzero(self.used[: self.top])
+        """All numbers in use, rising: the same array, which is not to be written to, until they are others."""
+        if self._numbers is None:
+            self._numbers = np.flatnonzero(self.used[: self.top])
+        return self._numbers
 
     def check(self, number: int) -> None:
         """Refuses a number that is not in use."""

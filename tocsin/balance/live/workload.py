@@ -183,6 +183,8 @@ class LiveWorkload:
         """Assigns a subscriber to another broker."""
         source = self.broker_of(subscriber)
         self._brokers.check(broker)
+        if source == broker:
+            return
         self._loads.carry(self._rows[subscriber], source, broker)
         self._assignment[subscriber] = broker
         self._idle.carry(np.array([subscriber]), np.array([source], np.int32), np.array([broker], np.int32))
@@ -271,7 +273,7 @@ class LiveWorkload:
             rates=self._loads.rates,
             held=self._loads.held,
             population=self._brokers.population[:top] - self._idle.resting(top),
-            idle=self._idle.counts(top, self.subscribers, self._assignment, self._rows, self._loads.rates),
+            idle=self._idle.counts(top, self._subscribers, self._assignment, self._rows, self._loads.rates),
         )
 
     def snapshot(self) -> WorkloadSnapshot:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tocsin.balance.model.plan import LoadFigures, Plan, PlanStatus, Reason
+from tocsin.balance.model.units import rate
 
 _WHY = {
     Reason.OVERLOAD: "because their broker is above the others",
@@ -23,7 +24,6 @@ _ENDS = {
     PlanStatus.CAPPED: "Its goal is not reached: no more moves are allowed at once.",
     PlanStatus.IDLE: "There was nothing to do.",
 }
-_UNITS = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s")
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,6 @@ def sentences(plan: Plan) -> list[str]:
         f"{rate(plan.before.total)} to {rate(plan.after.total)}.",
         _ENDS[plan.status],
     ]
-
-
-def rate(bytes_per_second: float) -> str:
-    """A rate as people read it: 22.3 MB/s."""
-    value, unit = float(bytes_per_second), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{value:.3g} {_UNITS[unit]}"
 
 
 def load(value: float, figures: LoadFigures) -> str:

@@ -47,16 +47,16 @@ class GSH:
         before = seating.figures(problem.workload)
         ceiling = np.inf if problem.target is None else problem.target * lower_bound(problem)
         if problem.target is not None and before.max <= ceiling and not _urgent(problem):
-            return self._kept(problem, PlanStatus.IDLE, before)
+            return self._keep_all(problem, PlanStatus.IDLE, before)
         assignment, steps, capped, after = shuffle(problem)
         if self.only_better and after.max > before.max and not _urgent(problem):
-            return self._kept(problem, PlanStatus.STUCK, before)
+            return self._keep_all(problem, PlanStatus.STUCK, before)
         status = PlanStatus.CAPPED if capped else PlanStatus.BALANCED if after.max <= ceiling else PlanStatus.STUCK
         if status is PlanStatus.BALANCED and not len(steps):
             status = PlanStatus.IDLE
         return make_plan(problem, self.name, status, assignment, Reason.SHUFFLE, steps, (before, after))
 
-    def _kept(self, problem: Problem, status: PlanStatus, figures: LoadFigures) -> Plan:
+    def _keep_all(self, problem: Problem, status: PlanStatus, figures: LoadFigures) -> Plan:
         steps = np.empty((0, 3), np.int64)
         return make_plan(
             problem, self.name, status, problem.assignment.copy(), Reason.SHUFFLE, steps, (figures, figures)

@@ -53,7 +53,7 @@ def _leaving(freedom: Freedom, subscriber: int, source: int, destination: int) -
 
 
 @compiled
-def _drawn(state: RefinementState, freedom: Freedom, broker: int) -> int:
+def _draw_subscriber(state: RefinementState, freedom: Freedom, broker: int) -> int:
     """Somebody on a broker who is free to move, or −1 if nobody was found."""
     for _ in range(_DRAWS * len(state.load)):
         i = freedom.free[np.random.randint(len(freedom.free))]
@@ -76,7 +76,7 @@ def _move(
     top = state.load[hottest] * state.weight[hottest]
     best, who, where = np.inf, -1, -1
     for _ in range(_MOVES):
-        i = _drawn(state, freedom, hottest)
+        i = _draw_subscriber(state, freedom, hottest)
         if i < 0:
             return False
         if freedom.home[i] == hottest and leave == 0:
@@ -106,7 +106,7 @@ def _swap(
     """Swaps somebody of the hottest broker for somebody else, so that both brokers are below what it was."""
     top = state.load[hottest] * state.weight[hottest]
     for _ in range(min(_SWAPS, 4 * len(freedom.free))):
-        i = _drawn(state, freedom, hottest)
+        i = _draw_subscriber(state, freedom, hottest)
         other = freedom.free[np.random.randint(len(freedom.free))]
         broker = state.assignment[other]
         if i < 0:

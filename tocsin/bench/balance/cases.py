@@ -36,7 +36,7 @@ class Case:
         """Whether it is measured on instances of a kind."""
         return not self.targets or kind in self.targets
 
-    def made(self) -> Planner:
+    def make_planner(self) -> Planner:
         """The planner."""
         return MtKaHyPar() if self.planner == MtKaHyPar.name else planner_of(self.planner, **self.settings)
 

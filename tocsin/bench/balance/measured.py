@@ -78,7 +78,7 @@ def _target(case: Case, kind: str, run: InstanceRun) -> float | None:
 
 
 def _measure(case: Case, problem: Problem, least: float) -> Measured:
-    planner = case.made()
+    planner = case.make_planner()
     forget_peak()
     turns: list[float] = []
     with one_core():

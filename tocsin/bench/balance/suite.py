@@ -38,7 +38,7 @@ def _warm_up(case: Case) -> float:
     workload, assignment = generate("P")
     with one_core():
         return warm_up(
-            case.made(), Problem(workload, assignment, target=2.0 if case.as_low_as or case.targets else None)
+            case.make_planner(), Problem(workload, assignment, target=2.0 if case.as_low_as or case.targets else None)
         )
 
 

@@ -33,7 +33,9 @@ def members(directory: Path, cores: Cores, subscribers: int, say: Callable[[str]
         say(f"registering {subscribers:,} subscribers")
         places = register(sockets, net.coordinator, TOKEN, [f"s{number}" for number in range(subscribers)])
         say(f"logging in {subscribers:,} subscribers with {_EACH} subscriptions each")
-        scripts = [subscriber(place.url, place.token, CHANNEL, _wanted(number)) for number, place in enumerate(places)]
+        scripts = [
+            subscriber(place.url, place.token, CHANNEL, _kinds_of(number)) for number, place in enumerate(places)
+        ]
         began = time.perf_counter()
         sockets.open(websocket.address(places[0].url), scripts)
         seconds = time.perf_counter() - began
@@ -46,5 +48,5 @@ def members(directory: Path, cores: Cores, subscribers: int, say: Callable[[str]
     yield Figure(group, "subscribers that came", subscribers / seconds, "subscribers/s")
 
 
-def _wanted(number: int) -> list[dict[str, int]]:
+def _kinds_of(number: int) -> list[dict[str, int]]:
     return [{"kind": (number * _EACH + one) % _KINDS} for one in range(_EACH)]

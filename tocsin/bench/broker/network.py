@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
 import psutil
 
 from tocsin.bench.broker.processes import free_port, running, wait_until
 from tocsin.bench.broker.relay import Relay
+from tocsin.client.operator import ServerCalls
+from tocsin.errors import TocsinError
+from tocsin.model.messages import BareHealth
 
 TOKEN: Final = "demo"
 _PROGRAM: Final = (sys.executable, "-m", "tocsin", "--set", "log.level=warning")
@@ -30,12 +32,10 @@ class BenchNetwork:
         """Bytes between brokers and coordinator so far, if they are counted."""
         return self._relay.bytes if self._relay else 0
 
-    def call(self, method: str, path: str, **content: Any) -> Any:
+    def put(self, path: str, content: Any) -> None:
         """A call of the coordinator, as an operator."""
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        answer = httpx.request(method, self.coordinator + path, headers=headers, timeout=30, trust_env=False, **content)
-        answer.raise_for_status()
-        return answer.json()
+        with ServerCalls(self.coordinator, TOKEN, seconds=30) as calls:
+            calls.call("PUT", path, json=content)
 
     def memory(self, broker: str) -> int:
         """Bytes that a broker's process occupies."""
@@ -97,7 +97,7 @@ def _set(settings: Sequence[str]) -> list[str]:
 
 def _healthy(url: str) -> bool:
     try:
-        answer = httpx.get(f"{url}/health", timeout=1, trust_env=False)
-    except httpx.TransportError:
+        with ServerCalls(url, None, seconds=1) as calls:
+            return calls.ask(BareHealth, "GET", "/health").status == "ok"
+    except TocsinError:
         return False
-    return answer.is_success and answer.json()["status"] == "ok"

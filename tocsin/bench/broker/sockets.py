@@ -187,19 +187,19 @@ def _counting(one: socket.socket) -> Take:
     receive = one.recv_into
 
     def taker(buffer: memoryview) -> int:
-        return receive(buffer) or _ended()
+        return receive(buffer) or _fail_closed()
 
     return taker
 
 
 def _keeping(one: socket.socket, kept: bytearray) -> Take:
     def taker(buffer: memoryview) -> int:
-        size = one.recv_into(buffer) or _ended()
+        size = one.recv_into(buffer) or _fail_closed()
         kept.extend(buffer[:size])
         return size
 
     return taker
 
 
-def _ended() -> int:
+def _fail_closed() -> int:
     raise UnavailableError("the server closed a connection in the middle of the measurement")

@@ -14,5 +14,5 @@ OVERHEAD = 1.5
 """What moving costs, in percent of the bytes delivered."""
 PUBLISHING = 0.2
 """Cores that 3,000 people take who publish once a second, on the client's side."""
-LATENCY = 0.7
+LATENCY = 0.25
 """Seconds from a publication to the subscriber, median."""

@@ -47,7 +47,7 @@ class Town:
     def move(self) -> float:
         """Has everybody moved; how long it took until the last has arrived."""
         began = time.perf_counter()
-        self._network.call("PUT", "/brokers/north/draining", json={"on": True})
+        self._network.put("/brokers/north/draining", {"on": True})
         while any(not one.moves for one in self.people):
             self._execute()
             if time.perf_counter() - began > _PATIENCE:
@@ -80,18 +80,19 @@ def town(directory: Path, cores: Cores, subscribers: int, say: Callable[[str], N
         feeder = Feeder(sockets, payload)
         running = network(directory, feeder.url, names, cores, lambda: sockets.attend(0.05), relayed=True)
         net = stack.enter_context(running)
-        net.call("PUT", "/balancing", json={"on": False})
-        net.call("PUT", "/brokers/south/draining", json={"on": True})
+        net.put("/balancing", {"on": False})
+        net.put("/brokers/south/draining", {"on": True})
         say(f"registering {subscribers:,} subscribers")
         places = register(sockets, net.coordinator, TOKEN, [f"s{number}" for number in range(subscribers)])
         people = [
-            Traveller(sockets, place.url, place.token, CHANNEL, _wanted(number)) for number, place in enumerate(places)
+            Traveller(sockets, place.url, place.token, CHANNEL, _kinds_of(number))
+            for number, place in enumerate(places)
         ]
         await_subscriptions(sockets, people)
-        net.call("PUT", "/brokers/south/draining", json={"on": False})
+        net.put("/brokers/south/draining", {"on": False})
         yield Town(sockets, feeder, net, people)
 
 
-def _wanted(number: int) -> list[dict[str, int]]:
+def _kinds_of(number: int) -> list[dict[str, int]]:
     """Five kinds that follow each other, so that one of every five executions in a row is for one of them."""
     return [{"kind": (number * _EACH + one) % _KINDS} for one in range(_EACH)]

@@ -84,7 +84,7 @@ class Contestant:
             self._process.kill()
             self._process.wait()
 
-    def inserted(self) -> Inserted:
+    def await_inserted(self) -> Inserted:
         """Waits until it has inserted the subscriptions, or has given up."""
         count, seconds, occupied = self._numbers(3)
         return Inserted(int(count), seconds, int(occupied))

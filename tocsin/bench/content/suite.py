@@ -75,7 +75,7 @@ class Bench:
                 limit = np.inf if entry is TOCSIN else self._limit
                 log = workload.subscriptions.with_name(f"{entry.name}.log")
                 contestant = stack.enter_context(Contestant(entry, workload, size, limit, log))
-                inserted[entry.name] = contestant.inserted()
+                inserted[entry.name] = contestant.await_inserted()
                 if inserted[entry.name].subscriptions == size:
                     complete[entry.name] = contestant
                     continue

@@ -15,6 +15,7 @@ from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import ExecutionRound
 from tocsin.data.channels.letters import DeadLetters
 from tocsin.data.compiler.check import Compiled, check
+from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.table import Table
 from tocsin.data.language.forms import CreateChannel, CreateDataset
 from tocsin.data.language.parser import parse
@@ -24,8 +25,6 @@ from tocsin.data.subscriptions import SubscriptionRegistry
 from tocsin.schema.arrow import arrow_type
 from tocsin.schema.definitions import Channel, Dataset
 from tocsin.settings import ChannelsSettings
-
-REPORT_BYTES = 500
 
 APPLICATION = """
 CREATE DATASET Reports (id STRING, etype STRING, severity INT, x DOUBLE, y DOUBLE, message STRING, at TIMESTAMP)
@@ -54,7 +53,7 @@ class DataBench:
                 self.store.definitions.put(statement.definition)
         self.tables = {n: Table(directory / "datasets" / n, _schema(d)) for n, d in self.datasets.items()}
         self.subscriptions = SubscriptionRegistry(self.store, directory / "subscriptions")
-        letters = DeadLetters(directory / "letters")
+        letters = DeadLetters(DirectoryFolder(directory / "letters"))
         self.executor = Executor(
             spark, self.tables, self.subscriptions, self.store.set_aside, letters, ChannelsSettings()
         )

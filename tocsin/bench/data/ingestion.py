@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
 from tocsin.bench.data.server import BenchServer
 from tocsin.bench.report import Figure
+from tocsin.client.operator import ServerCalls
+from tocsin.errors import BusyError
 
 APPLICATION = """
 CREATE DATASET Reports (id STRING, etype STRING, severity INT, x DOUBLE, y DOUBLE, message STRING, at TIMESTAMP)
@@ -22,7 +23,7 @@ CREATE KEYED DATASET Locations (userId STRING, x DOUBLE, y DOUBLE, at TIMESTAMP)
 CREATE FEED reports INTO Reports SLICED BY id INTO 16 SLICES;
 CREATE FEED locations INTO Locations SLICED BY userId INTO 16 SLICES;
 """
-_BATCH = 1000
+BATCH = 1000
 _USERS = 100_000
 
 
@@ -33,7 +34,7 @@ def bodies(count: int, seed: int) -> list[bytes]:
         '{{"id":"{}-{}","etype":"fire","severity":3,"x":1234.5,"y":2345.6,"message":"{}","at":"2026-01-01T00:00:00Z"}}'
     )
     return [
-        "\n".join(line.format(seed, turn * _BATCH + i, filler) for i in range(_BATCH)).encode() for turn in range(count)
+        "\n".join(line.format(seed, turn * BATCH + i, filler) for i in range(BATCH)).encode() for turn in range(count)
     ]
 
 
@@ -42,7 +43,7 @@ def updates(count: int, seed: int) -> list[bytes]:
     rng = np.random.default_rng(seed)
     line = '{{"userId":"u{}","x":{:.1f},"y":{:.1f},"at":"2026-01-01T00:00:00Z"}}'
     return [
-        "\n".join(line.format(u, u % 977 + turn, u % 991) for u in rng.integers(0, _USERS, _BATCH)).encode()
+        "\n".join(line.format(u, u % 977 + turn, u % 991) for u in rng.integers(0, _USERS, BATCH)).encode()
         for turn in range(count)
     ]
 
@@ -56,12 +57,12 @@ def ingestion(server: BenchServer, directory: Path, seconds: float, say: Callabl
         ("locations", updates, 10_500, 10_000),
     ):
         say(f"warming up {feed}")
-        _publish(server, feed, make(20, 1))
+        publish(server, feed, make(20, 1))
         say(f"publishing to {feed} for {seconds:.0f} s")
         before = server.memory()
-        batches = make(int(seconds * rate / _BATCH), 2)
-        sent, stored, memory = _measure(server, feed, batches, rate, seconds)
-        total = sent * _BATCH
+        batches = make(int(seconds * rate / BATCH), 2)
+        sent, stored, memory = measure(server, feed, batches, rate, seconds)
+        total = sent * BATCH
         baseline = _bare(batches[:sent], directory / f"bare-{feed}") if feed == "reports" else None
         figures.append(
             Figure(
@@ -79,7 +80,7 @@ def ingestion(server: BenchServer, directory: Path, seconds: float, say: Callabl
     return figures
 
 
-def _measure(server: BenchServer, feed: str, batches: list[bytes], rate: int, seconds: float) -> tuple[int, float, int]:
+def measure(server: BenchServer, feed: str, batches: list[bytes], rate: int, seconds: float) -> tuple[int, float, int]:
     """How many requests were taken, and how long until their records were in the dataset."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
@@ -98,26 +99,35 @@ def _publish_from(
 ) -> tuple[float, int]:
     """Publishes at most at ``rate`` records a second, in a process of its own; when it began, how many batches."""
     began = time.time()
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/x-ndjson"}
     sent = 0
-    with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+    with ServerCalls(url, token, seconds=60) as calls:
         for body in batches:
             if time.time() - began > seconds:
                 break
-            ahead = sent * _BATCH / rate - (time.time() - began)
+            ahead = sent * BATCH / rate - (time.time() - began)
             if ahead > 0:
                 time.sleep(ahead)
-            while client.post(f"/feeds/{feed}", content=body).status_code == httpx.codes.TOO_MANY_REQUESTS:
-                time.sleep(0.1)
+            _send(calls, feed, body)
             sent += 1
     return began, sent
 
 
-def _publish(server: BenchServer, feed: str, batches: list[bytes]) -> None:
-    with server.client() as client:
+def publish(server: BenchServer, feed: str, batches: list[bytes]) -> None:
+    with server.calls() as calls:
         for body in batches:
-            client.post(f"/feeds/{feed}", content=body, headers={"content-type": "application/x-ndjson"})
+            _send(calls, feed, body)
     server.wait_stored()
+
+
+def _send(calls: ServerCalls, feed: str, body: bytes) -> None:
+    """Publishes a batch, as soon as there is room for it."""
+    while True:
+        try:
+            calls.call("POST", f"/feeds/{feed}", content=body, headers={"content-type": "application/x-ndjson"})
+        except BusyError:
+            time.sleep(0.1)
+        else:
+            return
 
 
 def _bare(batches: list[bytes], path: Path) -> float:
@@ -128,4 +138,4 @@ def _bare(batches: list[bytes], path: Path) -> float:
     for start in range(0, len(batches), 10):
         body = b"\n".join(batches[start : start + 10])
         write_deltalake(str(path), json.read_json(pa.BufferReader(body)), mode="append")
-    return len(batches) * _BATCH / (time.perf_counter() - began)
+    return len(batches) * BATCH / (time.perf_counter() - began)

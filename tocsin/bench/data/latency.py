@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 from websockets.sync.client import connect
 
 from tocsin.bench.data.server import BenchServer
 from tocsin.bench.report import Figure, quantile
+from tocsin.client.operator import ServerCalls
 
 APPLICATION = """
 CREATE DATASET Alarms (id STRING, etype STRING, message STRING) PRIMARY KEY id;
@@ -27,14 +27,14 @@ _TURNS = 6
 _KINDS = 10
 _RATE = 100
 # The JVM compiles what it runs often; until then everything takes several times as long.
-_WARM_SECONDS = 60
+WARM_SECONDS = 60
 
 
 def latency(server: BenchServer, seconds: float, say: Callable[[str], None]) -> list[Figure]:
     """100 records a second, ten requests a second, each record wanted by one subscription."""
-    say(f"publishing 100 records/s for {_WARM_SECONDS + seconds:.0f} s to a continuous channel")
+    say(f"publishing 100 records/s for {WARM_SECONDS + seconds:.0f} s to a continuous channel")
     traffic = LatencyProbe(server)
-    traffic.publish(_WARM_SECONDS)
+    traffic.publish(WARM_SECONDS)
     ids = traffic.publish(seconds)
     delays, missing = traffic.delays(ids)
     since = quantile(traffic.since_acknowledged(ids), 0.5)
@@ -51,14 +51,14 @@ def latency(server: BenchServer, seconds: float, say: Callable[[str], None]) -> 
 
 def price_of_syncing(directory: Path, seconds: float, say: Callable[[str], None]) -> list[Figure]:
     """What waiting for the disk adds: two servers, one of which does not wait, are published to in turns."""
-    say(f"publishing 100 records/s to two servers in turns, for {2 * (_WARM_SECONDS + seconds):.0f} s")
+    say(f"publishing 100 records/s to two servers in turns, for {2 * (WARM_SECONDS + seconds):.0f} s")
     with (
         BenchServer(directory / "synced") as synced,
         BenchServer(directory / "unsynced", ["lake.sync=false"]) as unsynced,
     ):
         both = [LatencyProbe(server) for server in (synced, unsynced)]
         for traffic in both:
-            traffic.publish(_WARM_SECONDS)
+            traffic.publish(WARM_SECONDS)
         ids: list[list[str]] = [[], []]
         for _ in range(_TURNS):
             for traffic, published in zip(both, ids, strict=True):
@@ -83,21 +83,22 @@ class LatencyProbe:
         """By how much requests were sent later than they were due."""
         self._finishing = threading.Event()
         server.apply(APPLICATION)
-        server.call("POST", "/brokers", json={"name": "bench", "url": "http://127.0.0.1:1"})
         parameters = [{"event": f"e{i}"} for i in range(_KINDS)]
         wanted = {"broker": "bench", "channel": "AlarmsOfType", "parameters": parameters}
-        server.call("POST", "/subscriptions", json=wanted)
+        with server.calls() as calls:
+            calls.call("POST", "/brokers", json={"name": "bench", "url": "http://127.0.0.1:1"})
+            calls.call("POST", "/subscriptions", json=wanted)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def publish(self, seconds: float) -> list[str]:
         """Publishes for a while; the ids."""
         began, ids = time.time(), list[str]()
-        with self._server.client() as client:
+        with self._server.calls() as calls:
             for turn in range(int(seconds * 10)):
                 time.sleep(max(began + turn / 10 - time.time(), 0))
                 self.late.append(time.time() - began - turn / 10)
-                ids += self._request(client)
+                ids += self._request(calls)
         return ids
 
     def delays(self, ids: list[str]) -> tuple[list[float], int]:
@@ -114,12 +115,12 @@ class LatencyProbe:
         """How long those that came took from when the publisher had its answer."""
         return [max(self._arrived[i] - self._acknowledged[i], 0.0) for i in ids if i in self._arrived]
 
-    def _request(self, client: httpx.Client) -> list[str]:
+    def _request(self, calls: ServerCalls) -> list[str]:
         number = next(self._requests)
         records = [{"id": f"{number}-{i}", "etype": f"e{i % _KINDS}", "message": "x" * 400} for i in range(_RATE // 10)]
         now, ids = time.time(), [record["id"] for record in records]
         self._published.update(dict.fromkeys(ids, now))
-        client.post("/feeds/alarms", json=records).raise_for_status()
+        calls.call("POST", "/feeds/alarms", json=records)
         self._acknowledged.update(dict.fromkeys(ids, time.time()))
         return ids
 
@@ -127,29 +128,29 @@ class LatencyProbe:
         """Takes the time of each notice, then pulls to see which records it was about."""
         url = self._server.url.replace("http", "ws", 1) + "/control?broker=bench"
         headers = {"authorization": f"Bearer {self._server.token}"}
-        with connect(url, additional_headers=headers, max_size=None) as socket, self._server.client() as client:
+        with connect(url, additional_headers=headers, max_size=None) as socket, self._server.calls() as calls:
             while not self._finishing.is_set():
                 try:
                     message = json.loads(socket.recv(timeout=1))
                 except TimeoutError:
                     continue
                 if message["type"] in {"executed", "behind"}:
-                    self._note(client, message, time.time())
+                    self._note(calls, message, time.time())
 
-    def _note(self, client: httpx.Client, message: dict[str, Any], now: float) -> None:
+    def _note(self, calls: ServerCalls, message: dict[str, Any], now: float) -> None:
         first, last = message.get("first", message.get("execution")), message.get("last", message.get("execution"))
         wanted = {"channel": message["channel"], "first": first, "last": last}
-        for result in client.post("/results", json=wanted).json()["results"]:
+        for result in json.loads(calls.call("POST", "/results", json=wanted))["results"]:
             for row in result["payload"]:
                 self._arrived.setdefault(row["id"], now)
 
 
 def _unit(server: BenchServer) -> float:
     """What this machine needs right now for the smallest call, to compare runs on machines of different speed."""
-    with server.client() as client:
+    with server.calls() as calls:
         times = []
         for _ in range(50):
             began = time.perf_counter()
-            client.get("/health")
+            calls.call("GET", "/health")
             times.append(time.perf_counter() - began)
     return quantile(times, 0.5)

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
 import psutil
 
+from tocsin.client.operator import ServerCalls
 from tocsin.errors import UnavailableError
 
 _START_SECONDS = 120
@@ -52,32 +53,25 @@ class BenchServer:
             self._process.kill()
             self._process.wait()
 
-    def client(self) -> httpx.Client:
-        """A client with the token."""
-        return httpx.Client(base_url=self.url, headers={"authorization": f"Bearer {self.token}"}, timeout=60)
-
-    def call(self, method: str, path: str, **content: Any) -> Any:
-        """One call; its answer decoded."""
-        with self.client() as client:
-            answer = client.request(method, path, **content)
-            answer.raise_for_status()
-            return answer.json()
+    def calls(self) -> ServerCalls:
+        """Calls with the token."""
+        return ServerCalls(self.url, self.token, seconds=60)
 
     def apply(self, text: str) -> None:
         """Carries out an application file."""
-        self.call("POST", "/apply", content=text.encode(), headers={"content-type": "application/sql"})
+        with self.calls() as calls:
+            calls.call("POST", "/apply", content=text.encode(), headers={"content-type": "application/sql"})
 
     def wait_until(self, condition: Any, what: str, seconds: float = _START_SECONDS) -> None:
         """Waits until the server's health satisfies a condition."""
         deadline = time.monotonic() + seconds
-        with self.client() as client:
+        with self.calls() as calls:
             while time.monotonic() < deadline:
                 self._check_alive()
-                try:
-                    if condition(client.get("/health").json()):
+                # While it is starting, it says so with a status for load balancers.
+                with suppress(UnavailableError):
+                    if condition(calls.request("GET", "/health").json()):
                         return
-                except httpx.TransportError:
-                    pass
                 time.sleep(0.05)
         raise UnavailableError(f"waited {seconds:.0f} s for {what}; see {self._directory / 'server.log'}")
 

@@ -6,15 +6,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tocsin.bench.data.arrival import arrival
 from tocsin.bench.data.executions import executions, near
 from tocsin.bench.data.ingestion import ingestion
 from tocsin.bench.data.latency import latency, price_of_syncing
+from tocsin.bench.data.nodes import nodes
 from tocsin.bench.data.server import BenchServer
 from tocsin.bench.report import Figure
 from tocsin.data import session
 from tocsin.settings import Settings
 
-PARTS = ("ingestion", "latency", "executions", "near")
+PARTS = ("ingestion", "latency", "arrival", "executions", "near", "nodes")
 
 
 def run(
@@ -25,12 +27,16 @@ def run(
         directory = Path(name)
         if {"ingestion", "latency"} & set(parts):
             yield from _server_figures(directory, parts, seconds, say)
-        if {"executions", "near"} & set(parts):
+        if "arrival" in parts:
+            yield from arrival(directory, seconds, say)
+        if {"executions", "near", "nodes"} & set(parts):
             spark = session.start(settings.spark, directory / "scratch")
             if "executions" in parts:
                 yield from executions(spark, directory, sizes, say)
             if "near" in parts:
                 yield from near(spark, directory, say)
+            if "nodes" in parts:
+                yield from nodes(spark, directory / "nodes", say)
             spark.stop()
 
 

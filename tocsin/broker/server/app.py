@@ -18,7 +18,7 @@ from tocsin.http.answers import answer
 from tocsin.http.envelope import CALLER, Envelope
 from tocsin.http.failures import failure, no_such_call
 from tocsin.http.origins import Guard
-from tocsin.http.script import PATH as SCRIPT
+from tocsin.http.script import PATHS as SCRIPTS
 from tocsin.http.script import script
 from tocsin.model.messages import Failure, ProblemDetails
 
@@ -43,13 +43,13 @@ def create_app(server: BrokerServer) -> Starlette:
     calls: dict[str, Call] = {
         "/health": health,
         "/status": status,
-        SCRIPT: lambda _: script(),
+        **dict.fromkeys(SCRIPTS, script),
         PATH: subscriber,
     }
     return Starlette(
         routes=[Route(path, _guard(call)) for path, call in calls.items()],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=server.origins)],
-        exception_handlers={HTTPException: _unrouted, Exception: lambda _, error: failure(error)},
+        exception_handlers={HTTPException: _answer_unrouted, Exception: lambda _, error: failure(error)},
     )
 
 
@@ -63,7 +63,7 @@ def _guard(call: Call) -> Callable[[Request], Awaitable[Response]]:
     return called
 
 
-def _unrouted(request: Request, error: Exception) -> Response:
+def _answer_unrouted(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == NotFoundError.status:
         return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of a broker"))

@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import cycle
 from random import SystemRandom
 from typing import Any, Final
 from urllib.parse import quote
@@ -34,6 +36,8 @@ _quiet.setLevel(logging.ERROR)
 GOING_AWAY: Final = 1001
 # A peer that does not take so many messages is as good as gone, and is told everything when it is back.
 MOST_WAITING: Final = 100_000
+# A data cluster that takes longer to know a broker may be held up, and another have taken over.
+_REGISTER_SECONDS: Final = 5.0
 _FROM_COORDINATOR: Final = msgspec.json.Decoder[coordination.FromCoordinator](coordination.FromCoordinator)
 _FROM_DATA: Final = msgspec.json.Decoder[events.FromData](events.FromData)
 LinkMessage = control.Request | coordination.FromBroker
@@ -77,7 +81,7 @@ class Link(ABC):
             except Exception:
                 log.exception("fault in a link", link=self.name)
                 reason = "a fault here"
-            lasted = self._lasted()
+            lasted = self._seconds_open()
             self._lose(reason)
             await asyncio.sleep(self._backoff.after(lasted))
 
@@ -125,7 +129,7 @@ class Link(ABC):
                 raise UnavailableError("it does not take what it is told")
             await socket.send(msgspec.json.encode(message), text=True)
 
-    def _lasted(self) -> float:
+    def _seconds_open(self) -> float:
         """For how long the link could be used."""
         return 0.0 if self._up_since is None else asyncio.get_running_loop().time() - self._up_since
 
@@ -189,20 +193,39 @@ class DataLink(Link):
     name = "data"
 
     def __init__(
-        self, driver: BrokerDriver, client: httpx.AsyncClient, broker: BrokerAddress, token: str, ca: str
+        self,
+        driver: BrokerDriver,
+        client: httpx.AsyncClient,
+        urls: Sequence[str],
+        broker: BrokerAddress,
+        token: str,
+        ca: str,
     ) -> None:
-        url = f"{str(client.base_url).rstrip('/')}/control?broker={quote(broker.name)}"
-        super().__init__(driver, url, token, 5.0, ca)
-        self._client, self._broker = client, broker
+        super().__init__(driver, _control_url(urls[0], broker.name), token, 3.0, ca)
+        self._client, self._broker, self._urls = client, broker, cycle(urls)
+        self._turn()
 
     async def prepare(self) -> None:
-        """Registers the broker, which may be done again and again."""
+        """Registers the broker, which may be done again and again; where that fails, the next URL is tried next."""
         try:
-            answer = await self._client.post("/brokers", content=msgspec.json.encode(self._broker))
+            await self._register()
+        except UnavailableError:
+            self._turn()
+            raise
+
+    async def _register(self) -> None:
+        try:
+            content = msgspec.json.encode(self._broker)
+            answer = await self._client.post("/brokers", content=content, timeout=_REGISTER_SECONDS)
         except httpx.HTTPError as error:
             raise UnavailableError(str(error) or type(error).__name__) from None
         if not answer.is_success:
             raise UnavailableError(f"refused with status {answer.status_code}: {_explain(answer.content)}")
+
+    def _turn(self) -> None:
+        """To the next of the URLs, with publications too: one of them is active, the others stand by."""
+        url = next(self._urls)
+        self._client.base_url, self._url = httpx.URL(url), _control_url(url, self._broker.name)
 
     def opened(self) -> None:
         """Nothing: the welcome is waited for."""
@@ -220,6 +243,10 @@ class DataLink(Link):
         return await queue.get()
 
 
+def _control_url(url: str, broker: str) -> str:
+    return _socket_url(f"{url.rstrip('/')}/control?broker={quote(broker)}")
+
+
 def _socket_url(url: str) -> str:
     return url.rstrip("/").replace("http", "ws", 1) if url.startswith("http") else url.rstrip("/")
 
@@ -230,8 +257,6 @@ def _reason(error: Exception) -> str:
             return f"refused with status {error.response.status_code}: {_explain(error.response.body)}"
         case ConnectionClosed():
             return f"closed: {error}"
-        case OSError():
-            return str(error) or type(error).__name__
     return str(error) or type(error).__name__
 
 

@@ -13,13 +13,12 @@ from tocsin.broker import events
 from tocsin.broker.cache import EvictionPolicy, LeastRecentlyUsed, LeastSubscribed, TimeToLive
 from tocsin.broker.core import BrokerCore
 from tocsin.broker.limits import BrokerLimits
-from tocsin.broker.server.access import BrokerAccess
+from tocsin.broker.server.access import BrokerAccess, Expiry
 from tocsin.broker.server.connection import SubscriberConnection
 from tocsin.broker.server.connections import Connections
 from tocsin.broker.server.doorway import SubscriberDoorways
 from tocsin.broker.server.driver import BrokerDriver
 from tocsin.broker.server.entrance import Entrance
-from tocsin.broker.server.expiry import Expiry
 from tocsin.broker.server.links import CoordinatorLink, DataLink, Link
 from tocsin.broker.server.publications import PublicationSender
 from tocsin.broker.server.status import MOST_NAMES, BrokerFigures, BrokerHealth, cache_status, slow
@@ -64,11 +63,12 @@ class BrokerServer:
         self.doorways = SubscriberDoorways(
             lambda: SubscriberConnection(self.connections), section.connections, limits.login_seconds
         )
-        self._client = _client(section, ca)
+        data_urls = [url.strip() for url in section.data.split(",") if url.strip()]
+        self._client = _client(section, data_urls, ca)
         self._publications = PublicationSender(self._client, self._driver.feed)
         self._coordinator = CoordinatorLink(self._driver, section.coordinator, section.token, ca)
         broker = messages.BrokerAddress(section.name, url)
-        self._data = DataLink(self._driver, self._client, broker, section.data_token, ca)
+        self._data = DataLink(self._driver, self._client, data_urls, broker, section.data_token, ca)
         self._expiry = Expiry(section.name, section.token)
         self._ping_seconds = section.ping_seconds
         self._tasks: list[asyncio.Task[None]] = []
@@ -152,11 +152,11 @@ def _policy(section: BrokerSettings) -> Callable[[Callable[[int], int]], Evictio
     return policies[section.cache_policy]
 
 
-def _client(section: BrokerSettings, ca: str) -> httpx.AsyncClient:
+def _client(section: BrokerSettings, urls: list[str], ca: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(
-        base_url=section.data,
+        base_url=urls[0],
         headers={"Authorization": f"Bearer {section.data_token}"},
         timeout=section.request_seconds,
         trust_env=False,
-        verify=trust(ca) if section.data.startswith("https:") else False,
+        verify=trust(ca) if any(url.startswith("https:") for url in urls) else False,
     )

@@ -73,7 +73,7 @@ class SubscriberCore:
     @property
     def is_settled(self) -> bool:
         """Whether the subscriber is served, and waits for no answer."""
-        return self.state is ConnectionState.SERVING and self._subscriptions.is_settled
+        return self._connector.state is ConnectionState.SERVING and self._subscriptions.is_settled
 
     def incarnation(self, subscription: int) -> str:
         """Under which incarnation the notes of a subscription are counted."""

@@ -6,7 +6,6 @@ new exactly when its execution is later than the last one delivered, whichever c
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -36,20 +35,21 @@ class NoteStream:
 
     All that is counted under the last incarnation of ``history``, those in ``left`` were before it, and ``heard`` is
     the one that each connection last named. ``cuts`` are the executions after which what had been delivered turned out
-    to count no more; an epoch is how many there were. ``branches`` are the newest of what they were taken from.
+    to count no more; an epoch is how many there were. ``branches`` are the newest of what they were taken from. Most
+    streams never have any of these, and a program may have a hundred thousand: so nothing is made for them beforehand.
     """
 
     last: int
     taken: int
     history: list[Era]
-    left: set[str] = field(default_factory=set)
+    left: frozenset[str] = frozenset()
     heard: dict[int, str] = field(default_factory=dict)
-    cuts: list[int] = field(default_factory=list)
-    branches: deque[Branch] = field(default_factory=lambda: deque(maxlen=_BRANCHES))
+    cuts: tuple[int, ...] = ()
+    branches: tuple[Branch, ...] = ()
     missed: int = 0
     deaf: int = -1
     bytes: int = 0
-    backlog: deque[tuple[int, int]] = field(default_factory=deque)
+    backlog: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def incarnation(self) -> str:
@@ -64,7 +64,7 @@ class NoteStream:
     def go_on(self, history: Sequence[Era]) -> None:
         """Counts under another incarnation."""
         common = max(0, common_execution(history, self.incarnation, self.history))
-        self.left.add(self.incarnation)
+        self.left |= {self.incarnation}
         if common < self.last:
             self._cut(common)
         known = knows(history, self.incarnation)
@@ -74,10 +74,21 @@ class NoteStream:
             self.last = max(self.last, min(branch.last, again))
             self.taken = max(self.taken, min(branch.taken, again))
 
+    def settle(self) -> int:
+        """Lets go of what is taken of the backlog; how many notes that is."""
+        count = 0
+        for execution, size in self.backlog:
+            if execution > self.taken:
+                break
+            self.bytes -= size
+            count += 1
+        del self.backlog[:count]
+        return count
+
     def _cut(self, common: int) -> None:
         """What was delivered after ``common`` counts no more, unless a later history has it again."""
-        self.branches.append(Branch(self.history, self.last, self.taken))
-        self.cuts.append(common)
+        self.branches = (*self.branches, Branch(self.history, self.last, self.taken))[-_BRANCHES:]
+        self.cuts += (common,)
         self.last, self.taken, self.missed = common, min(self.taken, common), min(self.missed, common)
         while self.backlog and self.backlog[-1][0] > common:
             self.bytes -= self.backlog.pop()[1]
@@ -181,9 +192,7 @@ class Inbox:
         if stream is None or min(execution, stream.last) <= stream.taken:
             return
         stream.taken = min(execution, stream.last)
-        while stream.backlog and stream.backlog[0][0] <= stream.taken:
-            stream.bytes -= stream.backlog.popleft()[1]
-            self._count += 1
+        self._count += stream.settle()
         self._unsay(now, number)
 
     @property

@@ -26,10 +26,10 @@ from tocsin.model.subscriber import Error, Held, Subscribe, Unsubscribe
 PASSING: Final = frozenset({"busy", "unavailable", "storage", "internal"})
 _ABSENT: Final = "not-found"
 _GONE: Final = "gone"
+_spell = msgspec.json.Encoder(order="deterministic").encode
 
 
-@dataclass
-class WantedSubscription:
+class WantedSubscription(msgspec.Struct):
     """What a call asks for: ``number`` once it is confirmed, ``request_id`` while it is asked for."""
 
     call: events.Subscribe
@@ -41,6 +41,12 @@ class WantedSubscription:
     def channel(self) -> str:
         """The channel's name, as names are compared."""
         return self.call.channel.casefold()
+
+    def is_same(self, other: WantedSubscription) -> bool:
+        """Whether both are known to be one subscription: by its number, or as they ask for it in the same words."""
+        if self.number is not None and self.number == other.number:
+            return True
+        return self.channel == other.channel and self.call.parameters == other.call.parameters
 
 
 @dataclass
@@ -64,8 +70,8 @@ class WantedSubscriptions:
     """What is wanted, by the application's ``ref``; several may share a subscription.
 
     What can go wrong: an answer is lost with its connection (asked again); a request is refused for a while (asked
-    again later) or for good (the application is told, once); the application gives up what is not confirmed yet (its
-    number is awaited, then it is given up); a broker does not know what another had confirmed (asked again, and refused
+    again later) or for good (the application is told, once); the application gives up what is being asked for (the
+    answer is awaited, then it is given up); a broker does not know what another had confirmed (asked again, and refused
     if its channel was dropped since); a subscription gets another number, or ends (the application is told).
     """
 
@@ -108,9 +114,13 @@ class WantedSubscriptions:
         wanted = self._wanted.get(ref)
         if wanted is None:
             return []
-        if wanted.number is not None:
-            return self._leave(wanted, wanted.number)
         sent = wanted.request_id is not None and self._window.was_sent(wanted.request_id)
+        if wanted.number is not None and not sent:
+            return self._leave(wanted, wanted.number)
+        if wanted.number is not None:
+            # The answer to asking for it once more may give it another number, or make it anew.
+            number, wanted.number, wanted.leaving = wanted.number, None, True
+            return [] if self._is_wanted(number) else self._drop(number)
         if sent or self._may_be_held(wanted) or not self._welcomed:
             wanted.leaving = True
             return []
@@ -156,6 +166,9 @@ class WantedSubscriptions:
             self._words[held.subscription] = _words(held)
             return self._leave(wanted, held.subscription)
         self._admit(held)
+        if held.live and self._is_wanted_whole(wanted):
+            # Somebody else wants it, in other words.
+            self._ask_for(wanted)
         if before == held.subscription:
             return []
         ended = self._drop(before) if before is not None and not self._is_wanted(before) else []
@@ -225,11 +238,7 @@ class WantedSubscriptions:
 
     def _is_wanted_whole(self, wanted: WantedSubscription) -> bool:
         """Whether the same is also wanted with what is found while nobody is connected."""
-        channel, parameters = wanted.channel, wanted.call.parameters
-        return any(
-            not other.call.live and other.channel == channel and other.call.parameters == parameters
-            for other in self._wanted.values()
-        )
+        return any(not other.call.live and other.is_same(wanted) for other in self._wanted.values())
 
     def _block(self, unsent: list[WantedSubscription]) -> None:
         for wanted in unsent:
@@ -254,8 +263,9 @@ class WantedSubscriptions:
     def _admit(self, held: Held) -> None:
         self._channels[held.subscription] = held.channel.casefold()
         self._words[held.subscription] = words = _words(held)
-        self._gone = {number: gone for number, gone in self._gone.items() if gone != words}
-        self._gone.pop(held.subscription, None)
+        if self._gone:
+            self._gone = {number: gone for number, gone in self._gone.items() if gone != words}
+            self._gone.pop(held.subscription, None)
         self._inbox.admit(held)
 
     def _drop(self, number: int) -> list[Action]:
@@ -358,4 +368,4 @@ class WantedSubscriptions:
 
 def _words(held: Held) -> bytes:
     """What a subscription is to, as the data cluster spells it: it may get another number, but these stay."""
-    return msgspec.json.encode([held.channel.casefold(), held.parameters], order="deterministic")
+    return _spell((held.channel.casefold(), held.parameters))

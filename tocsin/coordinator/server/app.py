@@ -12,7 +12,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from tocsin.coordinator.server.access import Authenticator
-from tocsin.coordinator.server.calls import CoordinatorCalls, guarded
+from tocsin.coordinator.server.calls import CoordinatorCalls, guard
 from tocsin.coordinator.server.driver import CoordinatorDriver
 from tocsin.coordinator.server.links import BrokerLinks
 from tocsin.coordinator.server.watch import StoreWatch
@@ -20,7 +20,7 @@ from tocsin.errors import NotFoundError
 from tocsin.http.envelope import Envelope
 from tocsin.http.failures import failure, no_such_call
 from tocsin.http.origins import Guard, Origins
-from tocsin.http.script import PATH as SCRIPT
+from tocsin.http.script import PATHS as SCRIPTS
 from tocsin.settings.coordinator import CoordinatorSettings
 
 
@@ -36,17 +36,17 @@ def create_app(
     origins = Origins("coordinator", settings.origins, demo)
     app = Starlette(
         routes=[
-            Route("/health", guarded(calls.health)),
-            Route("/users", guarded(calls.register_user), methods=["POST"]),
-            Route("/users/{name}", guarded(calls.remove_user), methods=["DELETE"]),
-            Route("/brokers", guarded(calls.register_broker), methods=["POST"]),
-            Route("/brokers/{name}", guarded(calls.remove_broker), methods=["DELETE"]),
-            Route("/brokers/{name}/draining", guarded(calls.drain), methods=["PUT"]),
-            Route("/broker", guarded(calls.request_broker)),
-            Route("/status", guarded(calls.status)),
-            Route("/plan", guarded(calls.plan), methods=["GET", "POST"]),
-            Route("/balancing", guarded(calls.balance), methods=["PUT"]),
-            Route(SCRIPT, guarded(calls.script)),
+            Route("/health", guard(calls.health)),
+            Route("/users", guard(calls.register_user), methods=["POST"]),
+            Route("/users/{name}", guard(calls.remove_user), methods=["DELETE"]),
+            Route("/brokers", guard(calls.register_broker), methods=["POST"]),
+            Route("/brokers/{name}", guard(calls.remove_broker), methods=["DELETE"]),
+            Route("/brokers/{name}/draining", guard(calls.drain), methods=["PUT"]),
+            Route("/broker", guard(calls.request_broker)),
+            Route("/status", guard(calls.status)),
+            Route("/plan", guard(calls.plan), methods=["GET", "POST"]),
+            Route("/balancing", guard(calls.balance), methods=["PUT"]),
+            *(Route(path, guard(calls.script)) for path in SCRIPTS),
             WebSocketRoute("/link", links.endpoint),
         ],
         middleware=[
@@ -54,7 +54,7 @@ def create_app(
             Middleware(Guard, origins=origins),
             Middleware(_SharedWith, origins=origins),
         ],
-        exception_handlers={HTTPException: _unrouted, Exception: lambda _, error: failure(error)},
+        exception_handlers={HTTPException: _answer_unrouted, Exception: lambda _, error: failure(error)},
     )
     app.router.redirect_slashes = False
     return app
@@ -77,7 +77,7 @@ class _SharedWith(CORSMiddleware):
         return self._origins.allows(origin)
 
 
-def _unrouted(request: Request, error: Exception) -> Response:
+def _answer_unrouted(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == NotFoundError.status:
         return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of a coordinator"))

@@ -150,9 +150,9 @@ class CoordinatorCalls:
         switch = await _decode(request, Switch)
         return await self._answer(lambda handle: events.Balance(handle, switch.on))
 
-    async def script(self, _: Request) -> Response:
+    async def script(self, request: Request) -> Response:
         """The JavaScript client."""
-        return script()
+        return script(request)
 
     def _operator(self, request: Request) -> None:
         request.scope[CALLER] = self._gate.require(request.headers.get("authorization"), "operator").name
@@ -161,7 +161,7 @@ class CoordinatorCalls:
         return answer(await self._driver.ask(ask), status)
 
 
-def guarded(call: Endpoint) -> Endpoint:
+def guard(call: Endpoint) -> Endpoint:
     """A call whose errors are answers. What is not there yet may be asked for again soon."""
 
     async def called(request: Request) -> Response:

@@ -184,9 +184,8 @@ class CoordinatorDriver:
             self._timer.cancel()
             self._timer = None
         wake = self._core.wake()
-        if wake is not None:
-            delay = max(0.0, max(wake, self._hearing) - self.now)
-            self._timer = asyncio.get_running_loop().call_later(delay, self._tick, wake)
+        delay = max(0.0, max(wake, self._hearing) - self.now)
+        self._timer = asyncio.get_running_loop().call_later(delay, self._tick, wake)
 
     def _tick(self, wanted: float) -> None:
         late = self.now - max(wanted, self._hearing)

@@ -27,8 +27,8 @@ from tocsin.coordinator.store.records import (
 from tocsin.model.subscriber import Held
 
 SCHEMA: Final = 4
+FACTS: Final = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 TABLES: Final = (
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE brokers (name TEXT PRIMARY KEY, url TEXT NOT NULL, capacity DOUBLE PRECISION NOT NULL,"
     " x DOUBLE PRECISION, y DOUBLE PRECISION, draining BIGINT NOT NULL)",
     "CREATE TABLE places (subscriber TEXT PRIMARY KEY, broker TEXT, stay BIGINT NOT NULL, destination TEXT,"
@@ -173,12 +173,12 @@ def state(
         decode_keyring((known["keyring"],)),
         [_broker(*row) for row in brokers],
         [Assignment(*row) for row in assignments],
-        _held(held),
+        _read_held(held),
         known["balancing"] == "on",
     )
 
 
-def _held(rows: Iterable[Row]) -> dict[str, dict[int, Held]]:
+def _read_held(rows: Iterable[Row]) -> dict[str, dict[int, Held]]:
     held: dict[str, dict[int, Held]] = {}
     for subscriber, subscription, channel, parameters, cursor, live, incarnation in rows:
         one = Held(subscription, channel, msgspec.json.decode(parameters), cursor, bool(live), incarnation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 
@@ -15,6 +15,7 @@ from tocsin.coordinator.store.records import Change, StoredState
 from tocsin.errors import BusyError, StorageError
 from tocsin.lock import take_lock
 from tocsin.private import make_private
+from tocsin.sqlite import transaction
 
 
 class SqliteStore:
@@ -30,7 +31,7 @@ class SqliteStore:
         self._lock: int | None = None
         # Transactions of several threads on one connection would be one.
         self._turn = RLock()
-        with self._explained():
+        with self._explain():
             make_private(file)
             self._connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
             try:
@@ -43,12 +44,12 @@ class SqliteStore:
 
     def claim(self) -> None:
         """Keeps other coordinators off, until this store is closed or its process ends."""
-        with self._explained():
+        with self._explain():
             self._lock = take_lock(self._file.with_name(f"{self._file.name}.lock"), "the coordinator's state")
 
     def keyring(self) -> Keyring:
         """What tokens are signed with, and which are not taken."""
-        with self._explained():
+        with self._explain():
             return sql.decode_keyring(self._connection.execute(sql.READ_KEYRING).fetchone())
 
     def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
@@ -59,18 +60,18 @@ class SqliteStore:
 
     def registration(self, subscriber: str) -> int:
         """Which registration of this name is the present one."""
-        with self._explained():
+        with self._explain():
             return sql.registration(self._connection.execute(sql.READ_REGISTRATION, (subscriber,)).fetchone())
 
     def unplaced_subscribers(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
-        with self._explained():
+        with self._explain():
             return sql.read_unplaced(self._connection.execute(sql.READ_UNPLACED))
 
     def read(self) -> StoredState:
         """All that is kept."""
         run = self._connection.execute
-        with self._explained():
+        with self._explain():
             return sql.state(run(sql.READ_FACTS), run(sql.READ_BROKERS), run(sql.READ_ASSIGNMENTS), run(sql.READ_HELD))
 
     def write(self, changes: Sequence[Change]) -> None:
@@ -96,7 +97,7 @@ class SqliteStore:
             if schema > sql.SCHEMA:
                 raise StorageError(f"{self._file} has schema {schema}, which a newer version of Tocsin wrote: use that")
             if schema == 0:
-                for table in sql.TABLES:
+                for table in (sql.FACTS, *sql.TABLES):
                     self._connection.execute(f"{table} WITHOUT ROWID")
                 self._connection.executemany(sql.PUT_FACT, sql.first_facts())
             else:
@@ -106,19 +107,11 @@ class SqliteStore:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        with self._turn, self._explained():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # After some refusals SQLite has already rolled back, and says so with an error.
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._turn, self._explain(), transaction(self._connection):
+            yield
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain(self) -> Iterator[None]:
         try:
             with self._turn:
                 yield

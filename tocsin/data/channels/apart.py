@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.data.channels import trouble
-from tocsin.data.channels.shares import QueryShares, digest
+from tocsin.data.channels.shares import QueryShares, digest, fault
 from tocsin.data.channels.stains import Record
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.rewrite import BE, fresh
@@ -56,6 +55,8 @@ class Apart:
         self._spark, self.ids = spark, ids
         self._shares = QueryShares(spark, compiled.statement, views)
         self._relations: dict[str, _Relation] = {}
+        self.news = sorted(compiled.fresh)
+        """The datasets of which something is new."""
         self.records = 0
         for dataset in sorted(compiled.fresh):
             self._add(fresh(dataset), _Relation(dataset, self.records, self._collected(fresh(dataset))))
@@ -74,18 +75,14 @@ class Apart:
             return True
         first, last = self.ids[subscriptions[0]], self.ids[subscriptions[-1]]
         try:
-            # Computes everything, and keeps nothing.
-            self.frame(f"{BE} BETWEEN {first} AND {last}", records).write.format("noop").mode("overwrite").save()
-        except Exception as error:
-            if not trouble.is_of_data(error):
-                raise
-            self.reason = trouble.sentence(error)
-            if len(subscriptions) == 1:
-                self.reasons[int(first)] = self.reason
-            return False
+            reason = fault(self.frame(f"{BE} BETWEEN {first} AND {last}", records))
         finally:
             self.close()
-        return True
+        if reason:
+            self.reason = reason
+            if len(subscriptions) == 1:
+                self.reasons[int(first)] = reason
+        return not reason
 
     def frame(self, condition: str, records: Sequence[int]) -> DataFrame:
         """The results for the subscriptions that meet a condition, on some of the records."""
@@ -93,6 +90,10 @@ class Apart:
             return self._shares.share(condition, {})
         kept = np.array(records, np.int64)
         return self._shares.share(condition, {relation: self._rows(relation, kept) for relation in self._relations})
+
+    def subscriptions(self, positions: Iterable[int]) -> set[int]:
+        """The subscriptions at these positions."""
+        return {int(self.ids[position]) for position in positions}
 
     def record(self, position: int) -> tuple[str, str]:
         """The dataset of a record, and the record as JSON."""

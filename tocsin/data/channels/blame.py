@@ -37,12 +37,20 @@ class Verdict:
     """Who is to blame, as positions among the subscriptions and records that were judged.
 
     ``hopeless`` subscriptions fail without any record. Each of the subscriptions in ``without`` does without these
-    records, and everybody without ``poison``.
+    records, and everybody without ``poison``. ``unclear`` ones fail, though it is not known with which records, and of
+    ``untried`` ones it is not known whether they do: both do without this execution.
     """
 
     hopeless: set[int] = field(default_factory=set)
     without: dict[int, frozenset[int]] = field(default_factory=dict)
     poison: frozenset[int] = frozenset()
+    unclear: set[int] = field(default_factory=set)
+    untried: set[int] = field(default_factory=set)
+
+    @property
+    def set_apart(self) -> set[int]:
+        """Who is not executed with all others."""
+        return self.hopeless | self.without.keys() | self.unclear | self.untried
 
 
 def judge(subscriptions: int, records: int, trial: Trial, most: int, known: int = 0) -> Verdict:
@@ -62,9 +70,39 @@ def judge(subscriptions: int, records: int, trial: Trial, most: int, known: int 
     verdict = Verdict()
     counted = _Counted(trial, most - most // 2)
     for number, subscription in enumerate(bad):
-        _sentence(verdict, subscription, everything, counted.share(len(bad) - number))
+        _sentence(verdict, subscription, everything, counted.share(len(bad) - number), verdict.hopeless)
     if len(bad) == subscriptions and all(len(kept) == records for kept in verdict.without.values()):
         raise UnclearError("it fails for everybody and with every record")
+    return verdict
+
+
+def try_out(subscriptions: int, records: int, trial: Trial, most: int) -> Verdict:
+    """Finds out who of some, who are known to fail, can be executed with all others: in few trials, since all others
+    wait for it.
+
+    If they do not suffice to try all, whoever was found to fail is hopeless, for the rest waits for them to be out of
+    the way.
+
+    Args:
+        most: trials that may be made; more only if they would not suffice to find one who fails.
+    """
+    everybody, everything = range(subscriptions), range(records)
+    counted, cleared = _Counted(trial, max(most, subscriptions.bit_length() + 1)), set[int]()
+
+    def works(some: range) -> bool:
+        fine = counted(some, everything)
+        cleared.update(some if fine else ())
+        return fine
+
+    try:
+        bad = culprits(everybody, works)
+    except _TooManyError as many:
+        return Verdict(hopeless=set(many.found), untried=set(everybody) - cleared - set(many.found))
+    except UnclearError:
+        return Verdict(untried=set(everybody))
+    verdict = Verdict()
+    for number, subscription in enumerate(bad):
+        _sentence(verdict, subscription, everything, counted.share(len(bad) - number), verdict.unclear)
     return verdict
 
 
@@ -98,8 +136,8 @@ def culprits(items: range, works: Callable[[range], bool], first: int = 0) -> li
     return bad
 
 
-def _sentence(verdict: Verdict, subscription: int, everything: range, trial: Trial) -> None:
-    """Why one subscription fails, and what it has to do without."""
+def _sentence(verdict: Verdict, subscription: int, everything: range, trial: Trial, unclear: set[int]) -> None:
+    """Why one subscription fails, and what it has to do without; it is ``unclear`` if that takes too many trials."""
     alone = range(subscription, subscription + 1)
     try:
         suspected = frozenset().union(*verdict.without.values())
@@ -111,7 +149,7 @@ def _sentence(verdict: Verdict, subscription: int, everything: range, trial: Tri
         else:
             verdict.without[subscription] = frozenset(culprits(everything, lambda some: trial(alone, some)))
     except (_TooManyError, UnclearError):
-        verdict.hopeless.add(subscription)
+        unclear.add(subscription)
 
 
 def _poison(everything: range, works: Callable[[range], bool], failing: Sequence[int]) -> frozenset[int]:

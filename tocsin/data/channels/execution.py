@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,34 +17,42 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.channels import trouble
 from tocsin.data.channels.apart import Apart
+from tocsin.data.channels.arrival import Arrival, OvertakenError
 from tocsin.data.channels.blame import UnclearError, Verdict, judge
+from tocsin.data.channels.found import NodeResults
 from tocsin.data.channels.frames import ExecutionRound, SubscriptionFrames
-from tocsin.data.channels.letters import DeadLetters, Letter
+from tocsin.data.channels.letters import DeadLetters
 from tocsin.data.channels.shares import QueryShares, leave_out
 from tocsin.data.channels.stains import MOST as MOST_STAINS
-from tocsin.data.channels.stains import Record, Stain, Stains, concerns_all, rest
+from tocsin.data.channels.stains import Stain, Stains, concerns_all, rest
 from tocsin.data.channels.strikes import Strikes
+from tocsin.data.channels.trial import SeparateTrial
+from tocsin.data.channels.verdicts import letters_of, shares_of, stains_of
 from tocsin.data.compiler import query
 from tocsin.data.compiler.check import Compiled
-from tocsin.data.compiler.rewrite import BE, SUBSCRIPTIONS, fresh
+from tocsin.data.compiler.rewrite import SUBSCRIPTIONS, fresh
 from tocsin.data.lake.table import Table
 from tocsin.data.results import ChannelResults, sizes
 from tocsin.data.store import SetAside
 from tocsin.data.subscriptions import Segments, SubscriptionRegistry
-from tocsin.data.subscriptions.ids import IdArray, ascending, without
+from tocsin.data.subscriptions.ids import NONE, IdArray, ascending, common, without
 from tocsin.log import get_logger
 from tocsin.settings import ChannelsSettings
 
 log = get_logger(__name__)
 
 _NUMBERS = itertools.count(1)
+_WITHOUT_SOME: Final = "some records are left out, as the channel cannot be executed on them with these parameters"
+_WITHOUT_ALL: Final = "what is new is left out this time, as the channel cannot be executed with these parameters"
+_UNTRIED: Final = "what is new is left out this time, as the channel fails for others who have subscribed lately"
 
 
 @dataclass(frozen=True)
 class Execution:
     """What an execution did: its number, the BE subscriptions with results and the bytes of each.
 
-    ``failing`` are those that it could not serve, or not with everything, each with the reason.
+    ``failing`` are those that it could not serve, or not with everything, each with the reason. ``on_arrival`` says
+    that it was computed while what is new was being stored, ``by_nodes`` that it was by those that read it.
     """
 
     channel: str
@@ -53,13 +61,37 @@ class Execution:
     bytes: npt.NDArray[np.int64]
     seconds: float
     failing: Mapping[int, str] = field(default_factory=dict)
+    on_arrival: bool = False
+    by_nodes: bool = False
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is to be executed: a channel on these views, for its subscriptions but those set aside; when that is done it
+    has seen these versions of its datasets."""
+
+    compiled: Compiled
+    results: ChannelResults
+    views: Mapping[str, str]
+    versions: Mapping[str, int]
+    segments: Segments
+    aside: IdArray
+
+    @property
+    def name(self) -> str:
+        return self.compiled.channel.name
+
+    def ids(self) -> IdArray:
+        """For whom it is executed, ascending."""
+        return without(self.segments.ids(), self.aside)
 
 
 class Executor:
     """Runs channels. An execution that fails has changed nothing and can be tried again.
 
     One that fails because of its data is, at the second time, taken apart: subscriptions and records that cannot be
-    executed are set aside, and all others get what is theirs in the same one commit.
+    executed are set aside, and all others get what is theirs in the same one commit. Who subscribes to a channel after
+    that is tried by itself first.
 
     Different channels may run at the same time, one channel only once at a time.
     """
@@ -72,8 +104,9 @@ class Executor:
         set_aside: SetAside,
         letters: DeadLetters,
         settings: ChannelsSettings,
+        nodes: NodeResults | None = None,
     ) -> None:
-        self._spark, self._tables, self._subscriptions = spark, tables, subscriptions
+        self._spark, self._tables, self._subscriptions, self._nodes = spark, tables, subscriptions, nodes
         self._set_aside, self._letters, self._settings = set_aside, letters, settings
         self._subscribed = SubscriptionFrames(spark)
         self._strikes, self._stains = Strikes(), Stains()
@@ -91,8 +124,27 @@ class Executor:
         news = self.news(compiled, results)
         return not compiled.quiet or any(self._tables[name].version > since for name, since in news)
 
+    def can_match(self, compiled: Compiled, results: ChannelResults, arrival: Arrival) -> bool:
+        """Whether the channel may be executed on records that arrive, before they are stored.
+
+        It must have seen everything before them, and have nobody to be executed for in another way.
+        """
+        name = compiled.channel.name
+        return (
+            bool(self._subscriptions.count(name))
+            and results.seen(arrival.dataset) == arrival.version - 1
+            and self.is_for_all(name)
+        )
+
+    def is_for_all(self, channel: str) -> bool:
+        """Whether a channel is executed for all subscriptions, but those set aside, in the same way."""
+        return not self._strikes.is_wary(channel, time.monotonic()) and not self._stains.of(channel)
+
     def run(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> Execution:
-        """Executes the channel on the datasets of ``moment``."""
+        """Executes the channel on the datasets of ``moment``.
+
+        Raises OvertakenError if that has an arrival that it cannot be the execution of.
+        """
         name = compiled.channel.name
         group = self._groups[name] = f"execution-{next(_NUMBERS)}"
         self._spark.sparkContext.setJobGroup(group, name)
@@ -114,32 +166,34 @@ class Executor:
         return channel in self._apart
 
     def _run(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> Execution:
-        started = time.monotonic()
+        started, arrival = time.monotonic(), moment.arrival
+        if arrival is None and (execution := self._adopt(compiled, results, moment)) is not None:
+            return execution
+        task = self._task(compiled, results, moment)
+        name = task.name
+        try:
+            number, rows, failing = self._attempt(task) if arrival is None else self._match(task, arrival)
+        except Exception as error:
+            if arrival is not None or not trouble.is_of_data(error) or not self._strikes.failed(name):
+                raise
+            self._apart.add(name)
+            ids = task.ids()
+            log.info("taking an execution apart", channel=name, subscriptions=len(ids), reason=trouble.sentence(error))
+            apart = Apart(self._spark, compiled, task.views, ids)
+            number, rows, failing = self._rescue(apart, task, error)
+        bes, bytes_ = sizes(rows)
+        self._strikes.served(name, bes, task.segments)
+        return Execution(name, number, bes, bytes_, time.monotonic() - started, failing, arrival is not None)
+
+    def _task(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> _Task:
         name = compiled.channel.name
         aside = ascending([be for be, _, _ in self._set_aside.of(name, time.time())])
         segments = self._subscriptions.segments(name)
         views = {SUBSCRIPTIONS: self._subscribed.view(name, segments, aside)}
         views |= {dataset: moment.whole(dataset) for dataset in compiled.whole}
         views |= {fresh(dataset): moment.fresh(dataset, since) for dataset, since in self.news(compiled, results)}
-        versions = {dataset: moment.snapshot(dataset).version for dataset in compiled.fresh}
-        failing: dict[int, str] = {}
-        shares = QueryShares(self._spark, compiled.statement, views)
-        try:
-            found = self._found(compiled, shares, views, segments, aside)
-            number, rows = results.commit(found, versions, datetime.now(UTC))
-        except Exception as error:
-            if not trouble.is_of_data(error) or not self._strikes.failed(name):
-                raise
-            self._apart.add(name)
-            ids = without(segments.ids(), aside)
-            log.info("taking an execution apart", channel=name, subscriptions=len(ids), reason=trouble.sentence(error))
-            apart = Apart(self._spark, compiled, views, ids)
-            number, rows, failing = self._rescue(apart, name, results, versions, error)
-        finally:
-            shares.close()
-        bes, bytes_ = sizes(rows)
-        self._strikes.served(name, bes, segments)
-        return Execution(name, number, bes, bytes_, time.monotonic() - started, failing)
+        versions = {dataset: moment.version(dataset) for dataset in compiled.fresh}
+        return _Task(compiled, results, views, versions, segments, aside)
 
     def forget(self, channel: str) -> None:
         """Lets go of what is kept for a channel."""
@@ -147,28 +201,116 @@ class Executor:
         self._strikes.forget(channel)
         self._stains.forget(channel)
 
-    def _found(
-        self, compiled: Compiled, shares: QueryShares, views: Mapping[str, str], segments: Segments, aside: IdArray
-    ) -> DataFrame:
-        """What the channel finds; where some do without records that are known to fail, in shares."""
-        stains = self._stains.of(compiled.channel.name)
-        if not stains:
-            return self._spark.sql(query.bound(compiled.statement, views))
-        whole = [] if concerns_all(stains, without(segments.ids(), aside)) else [shares.share(rest(stains), {})]
-        return reduce(DataFrame.unionAll, [*whole, *(_stained(shares, compiled, stain) for stain in stains)])
+    def _adopt(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> Execution | None:
+        """The execution by what nodes have found, if they have found all of it and it still holds."""
+        name, started = compiled.channel.name, time.monotonic()
+        if self._nodes is None or len(compiled.fresh) != 1 or not self.is_for_all(name):
+            return None
+        [dataset] = compiled.fresh
+        version, segments = moment.version(dataset), self._subscriptions.segments(name)
+        found = self._nodes.find(compiled, results, dataset, version)
+        if found is None:
+            return None
+        number, rows = results.commit_rows(found, {dataset: version}, datetime.now(UTC))
+        bes, bytes_ = sizes(rows)
+        self._strikes.served(name, bes, segments)
+        return Execution(name, number, bes, bytes_, time.monotonic() - started, on_arrival=True, by_nodes=True)
 
-    def _rescue(
-        self, apart: Apart, name: str, results: ChannelResults, versions: Mapping[str, int], error: Exception
-    ) -> tuple[int, pa.Table, dict[int, str]]:
+    def _match(self, task: _Task, arrival: Arrival) -> tuple[int, pa.Table, dict[int, str]]:
+        """The execution on records that arrive, committed once these are stored.
+
+        Whatever goes wrong is left to the ordinary execution: it also finds out who is to blame.
+        """
+
+        def allowed() -> None:
+            arrival.wait()
+            if self._subscriptions.segments(task.name).generation != task.segments.generation:
+                raise OvertakenError(f"somebody subscribed to {task.name}, or left it, meanwhile")
+
+        found = self._spark.sql(query.bound(task.compiled.statement, task.views))
+        return *task.results.commit(found, task.versions, datetime.now(UTC), allowed), {}
+
+    def _attempt(self, task: _Task) -> tuple[int, pa.Table, dict[int, str]]:
+        """The execution for everybody, or, if some who are on trial fail, without these."""
+        on_trial = self._on_trial(task)
+        if not len(on_trial):
+            return *self._commit(task, task.views, NONE, []), {}
+        trial = SeparateTrial(self._spark, task.compiled, task.views, on_trial)
+        try:
+            if trial.works():
+                return *self._commit(task, task.views, NONE, []), {}
+            self._apart.add(task.name)
+            apart, verdict = trial.judge(self._settings.trial_queries)
+            try:
+                number, rows = self._commit(task, trial.others, on_trial, shares_of(apart, verdict))
+                return number, rows, self._tried(apart, task, verdict, number)
+            finally:
+                apart.close()
+        finally:
+            trial.close()
+
+    def _on_trial(self, task: _Task) -> IdArray:
+        """Who is to be tried before the others are executed; nobody, if there are no others."""
+        now = time.monotonic()
+        if not self._strikes.is_wary(task.name, now):
+            return NONE
+        everybody = task.segments.ids()
+        ids = without(everybody, task.aside)
+        on_trial = common(self._strikes.on_trial(task.name, everybody, now), ids)
+        for stain in self._stains.of(task.name):
+            # They have a share of their own.
+            on_trial = on_trial[~stain.among(on_trial)]
+        return on_trial if len(on_trial) < len(ids) else NONE
+
+    def _commit(
+        self, task: _Task, views: Mapping[str, str], on_trial: IdArray, more: Sequence[DataFrame]
+    ) -> tuple[int, pa.Table]:
+        """Commits what the channel finds for those in the views, and more; the number and the rows."""
+        shares = QueryShares(self._spark, task.compiled.statement, views)
+        try:
+            found = reduce(DataFrame.unionAll, [self._found(task, shares, views, on_trial), *more])
+            return task.results.commit(found, task.versions, datetime.now(UTC))
+        finally:
+            shares.close()
+
+    def _found(self, task: _Task, shares: QueryShares, views: Mapping[str, str], on_trial: IdArray) -> DataFrame:
+        """What the channel finds; where some do without records that are known to fail, in shares."""
+        stains = self._stains.of(task.name)
+        if not stains:
+            return self._spark.sql(query.bound(task.compiled.statement, views))
+        ids = without(task.ids(), on_trial)
+        whole = [] if concerns_all(stains, ids) else [shares.share(rest(stains), {})]
+        return reduce(DataFrame.unionAll, [*whole, *(_stained(shares, task.compiled, stain) for stain in stains)])
+
+    def _tried(self, apart: Apart, task: _Task, verdict: Verdict, number: int) -> dict[int, str]:
+        """Takes note of who failed by themselves; who is to be told something, with what.
+
+        Only now, when all others have been served: should they fail as well, everybody is judged together. What is
+        committed counts, whatever happens here; who is not set aside fails again, and is then.
+        """
+        name = task.name
+        log.warning("executed without some that were on trial", channel=name, execution=number, reason=apart.reason)
+        try:
+            failing = self._blamed(apart, name, verdict)
+            self._stains.put(name, [*self._stains.of(name), *stains_of(apart, verdict)][:MOST_STAINS])
+            self._letters.write(name, number, letters_of(apart, verdict), datetime.now(UTC))
+        except Exception:
+            log.exception("who failed could not be set aside", channel=name, execution=number)
+            return {}
+        return failing
+
+    def _rescue(self, apart: Apart, task: _Task, error: Exception) -> tuple[int, pa.Table, dict[int, str]]:
         """The execution without those that are to blame for its failure; the number, the rows and who they are."""
+        name, results = task.name, task.results
         known = int(np.searchsorted(apart.ids, self._strikes.known(name), side="right"))
         try:
             most = self._settings.bisection_queries
             verdict = judge(len(apart.ids), apart.records, apart.works, most, known)
             failing = self._blamed(apart, name, verdict)
-            self._stains.put(name, _stains(apart, verdict))
-            self._letters.write(name, results.execution + 1, _letters(apart, verdict), datetime.now(UTC))
-            number, rows = results.commit(_rest(apart, verdict), versions, datetime.now(UTC))
+            self._stains.put(name, stains_of(apart, verdict))
+            self._letters.write(name, results.execution + 1, letters_of(apart, verdict), datetime.now(UTC))
+            rescued = reduce(DataFrame.unionAll, shares_of(apart, verdict))
+            number, rows = results.commit(rescued, task.versions, datetime.now(UTC))
         except UnclearError as unclear:
             if unclear.found:
                 # There are too many to be found at once; without these, the next attempt finds others.
@@ -183,59 +325,25 @@ class Executor:
             channel=name,
             execution=number,
             subscriptions=len(failing),
-            records=len(_letters(apart, verdict)),
+            records=len(letters_of(apart, verdict)),
             reason=apart.reason,
         )
         return number, rows, failing
 
     def _blamed(self, apart: Apart, name: str, verdict: Verdict) -> dict[int, str]:
         """Sets aside who cannot be executed; everybody who is to be told something, with what."""
-        hopeless = {int(apart.ids[place]) for place in verdict.hopeless}
-        struck = {int(apart.ids[place]) for place in verdict.without}
-        hopeless |= self._strikes.struck(name, struck)
+        hopeless, untried = apart.subscriptions(verdict.hopeless), apart.subscriptions(verdict.untried)
+        struck, unclear = apart.subscriptions(verdict.without), apart.subscriptions(verdict.unclear)
+        hopeless |= self._strikes.struck(name, struck | unclear)
         seconds = self._settings.set_aside_seconds
+        self._strikes.suspect(name, hopeless | struck | unclear | untried, time.monotonic() + seconds)
         aside = f"the channel cannot be executed with these parameters, and is not for {seconds / 3600:g} h"
-        missed = "some records are left out, as the channel cannot be executed on them with these parameters"
         reasons = {be: f"{aside}: {apart.reasons.get(be, '')}" for be in sorted(hopeless)}
         self._set_aside.put(name, reasons, time.time() + seconds)
-        return reasons | {be: f"{missed}: {apart.reasons.get(be, '')}" for be in sorted(struck - hopeless)}
-
-
-def _letters(apart: Apart, verdict: Verdict) -> list[Letter]:
-    """The records that somebody does without."""
-    kept_from = [(position, None) for position in sorted(verdict.poison)]
-    told: list[tuple[int, int | None]] = [*kept_from]
-    told += [
-        (record, int(apart.ids[place])) for place, records in verdict.without.items() for record in sorted(records)
-    ]
-    return [Letter(*apart.record(position), be, apart.reason) for position, be in told]
-
-
-def _rest(apart: Apart, verdict: Verdict) -> DataFrame:
-    """The results of all that works, as one."""
-
-    def kept(left_out: frozenset[int]) -> list[int]:
-        return [position for position in range(apart.records) if position not in left_out]
-
-    blamed = ", ".join(str(apart.ids[place]) for place in sorted(verdict.hopeless | set(verdict.without)))
-    shares = []
-    if len(verdict.hopeless | set(verdict.without)) < len(apart.ids):
-        # With nobody to serve, it might still fail with a record that nobody is served with.
-        shares.append(apart.frame(f"{BE} NOT IN ({blamed})" if blamed else "true", kept(verdict.poison)))
-    for left_out in sorted(set(verdict.without.values()), key=sorted):
-        some = ", ".join(str(apart.ids[place]) for place, records in verdict.without.items() if records == left_out)
-        shares.append(apart.frame(f"{BE} IN ({some})", kept(left_out)))
-    return reduce(DataFrame.unionAll, shares)
-
-
-def _stains(apart: Apart, verdict: Verdict) -> list[Stain]:
-    """The records that are to be left out from the beginning the next time, and for whom."""
-    if verdict.poison:
-        return [Stain(apart.lasting(verdict.poison), last=int(apart.ids[-1]))]
-    groups: dict[frozenset[Record], list[int]] = {}
-    for place, records in sorted(verdict.without.items()):
-        groups.setdefault(apart.lasting(records), []).append(int(apart.ids[place]))
-    return [Stain(records, tuple(bes)) for records, bes in groups.items()][:MOST_STAINS]
+        missed = dict.fromkeys(untried, _UNTRIED)
+        missed |= {be: f"{_WITHOUT_SOME}: {apart.reasons.get(be, '')}" for be in struck}
+        missed |= {be: f"{_WITHOUT_ALL}: {apart.reasons.get(be, '')}" for be in unclear}
+        return reasons | {be: missed[be] for be in sorted(missed.keys() - hopeless)}
 
 
 def _stained(shares: QueryShares, compiled: Compiled, stain: Stain) -> DataFrame:

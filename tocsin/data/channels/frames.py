@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.channels.arrival import Arrival
 from tocsin.data.compiler.rewrite import BE
 from tocsin.data.lake import frames
-from tocsin.data.lake.table import Snapshot, Table
+from tocsin.data.lake.table import Table
 from tocsin.data.subscriptions import Segments
 from tocsin.data.subscriptions.ids import IdArray
 
@@ -29,9 +30,17 @@ class ExecutionRound:
 
     Args:
         wanted: which news, ``(dataset, since)``, will be asked for, as often as they will be.
+        arrival: records that are not stored yet, but count as if they were the next version of their dataset.
     """
 
-    def __init__(self, spark: SparkSession, tables: Mapping[str, Table], wanted: Iterable[tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: Mapping[str, Table],
+        wanted: Iterable[tuple[str, int]],
+        arrival: Arrival | None = None,
+    ) -> None:
+        self.arrival = arrival
         self._spark = spark
         # Datasets may be created and dropped meanwhile.
         self._tables = dict(tables)
@@ -41,9 +50,11 @@ class ExecutionRound:
         self._kept: list[DataFrame] = []
         self._lock = threading.Lock()
 
-    def snapshot(self, dataset: str) -> Snapshot:
-        """The state of a dataset in this round."""
-        return self._snapshots[dataset]
+    def version(self, dataset: str) -> int:
+        """The version up to which a dataset's news are seen in this round."""
+        if self.arrival is not None and self.arrival.dataset == dataset:
+            return self.arrival.version
+        return self._snapshots[dataset].version
 
     def whole(self, dataset: str) -> str:
         """A view of all records."""
@@ -73,6 +84,8 @@ class ExecutionRound:
         table, snapshot = self._tables[dataset], self._snapshots[dataset]
         if since is None:
             return frames.whole(self._spark, table, snapshot)
+        if self.arrival is not None and self.arrival.dataset == dataset:
+            return frames.in_one_piece(self._spark, self.arrival.rows)
         frame = frames.fresh(self._spark, table, snapshot, since)
         if (dataset, since) in self._shared:
             frame = frame.persist()
@@ -104,7 +117,7 @@ class SubscriptionFrames:
         if held is not None and held[0].generation == segments.generation and np.array_equal(held[1], aside):
             return held[2]
         self.drop(channel)
-        view = register(self._without(self._frame(segments), pa.array(aside)))
+        view = register(without(self._spark, self._frame(segments), pa.array(aside)))
         self._views[channel] = (segments, aside, view)
         return view
 
@@ -118,11 +131,20 @@ class SubscriptionFrames:
         added = frames.local(self._spark, segments.added)
         if segments.base is None:
             return added
-        base = self._without(self._spark.read.schema(added.schema).parquet(str(segments.base)), segments.removed)
-        return base.unionByName(added) if segments.added.num_rows else base
+        base = self._spark.read.schema(added.schema).parquet(segments.base)
+        left = without(self._spark, base, segments.removed)
+        return left.unionByName(added) if segments.added.num_rows else left
 
-    def _without(self, frame: DataFrame, bes: pa.Array) -> DataFrame:
-        if not len(bes):
-            return frame
-        removed = frames.local(self._spark, pa.table({BE: bes}))
-        return frame.join(removed.hint("broadcast"), BE, "left_anti")
+
+def without(spark: SparkSession, frame: DataFrame, bes: pa.Array) -> DataFrame:
+    """Subscriptions but for these."""
+    return frame.join(_local(spark, bes), BE, "left_anti") if len(bes) else frame
+
+
+def only(spark: SparkSession, frame: DataFrame, bes: pa.Array) -> DataFrame:
+    """Those of some subscriptions that are among these."""
+    return frame.join(_local(spark, bes), BE, "left_semi")
+
+
+def _local(spark: SparkSession, bes: pa.Array) -> DataFrame:
+    return frames.local(spark, pa.table({BE: bes})).hint("broadcast")

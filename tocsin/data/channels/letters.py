@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tocsin.data.disk import Disk
+from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import VERSION, Table
 
 SCHEMA = pa.schema(
@@ -38,15 +38,14 @@ class Letter(NamedTuple):
 class DeadLetters:
     """The dead letters of all channels, a table for each that has any. May be used from several threads."""
 
-    def __init__(self, directory: Path, disk: Disk | None = None) -> None:
-        self._directory, self._disk = directory, disk
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
         self._lock = threading.Lock()
-        found = [path for path in directory.glob("[!.]*") if path.is_dir()] if directory.is_dir() else []
-        self._tables = {path.name: Table(path, SCHEMA, disk=disk) for path in found}
+        self._tables = {name: Table(folder.below(name), SCHEMA) for name in folder.folders()}
 
-    def path(self, channel: str) -> Path:
+    def folder(self, channel: str) -> Folder:
         """Where a channel's are."""
-        return self._directory / channel
+        return self._folder.below(channel)
 
     def write(self, channel: str, execution: int, letters: Iterable[Letter], now: datetime) -> None:
         """Keeps what an execution sets aside, in the place of what an attempt at it before a crash did."""
@@ -55,7 +54,7 @@ class DeadLetters:
             return
         table = self._table(channel)
         if table.marker(_MARKER) >= execution:
-            table.delete(f"execution >= {execution}")
+            table.delete(pc.field("execution") >= execution)
         table.append(pa.Table.from_pylist(rows, SCHEMA), {_MARKER: execution})
 
     def read(self, channel: str) -> pa.Table:
@@ -80,5 +79,5 @@ class DeadLetters:
     def _table(self, channel: str) -> Table:
         with self._lock:
             if channel not in self._tables:
-                self._tables[channel] = Table(self.path(channel), SCHEMA, disk=self._disk)
+                self._tables[channel] = Table(self.folder(channel), SCHEMA)
             return self._tables[channel]

@@ -6,18 +6,23 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tocsin.data.channels import trouble
+from tocsin.data.channels.arrival import Arrival
 from tocsin.data.channels.execution import Execution, Executor
+from tocsin.data.channels.found import NodeResults
 from tocsin.data.channels.frames import ExecutionRound
+from tocsin.data.channels.matches import NodeMatch
 from tocsin.data.channels.timetable import Timetable
 from tocsin.data.channels.turns import Turns
 from tocsin.data.compiler.check import Compiled
@@ -41,6 +46,8 @@ class Status:
     error: str
     missed: int
     last_seconds: float
+    by_nodes: int = 0
+    """Executions since the start that nodes have computed."""
 
 
 @dataclass
@@ -77,6 +84,7 @@ class Runner:
         self._spark: SparkSession
         self._executor: Executor
         self._tables, self._executed, self._settings, self._failing = tables, executed, settings, failing
+        self._nodes: NodeResults | None = None
         self.started = False
         self._timetable = Timetable(settings.retry_seconds, settings.max_retry_seconds)
         self._turns = Turns(settings.workers)
@@ -84,6 +92,7 @@ class Runner:
         self._running: dict[str, _Running] = {}
         self._channels: dict[str, tuple[Compiled, ChannelResults]] = {}
         self._seconds: dict[str, float] = {}
+        self._by_nodes: Counter[str] = Counter()
         self._changed = threading.Condition()
         self._stopping = False
         # Turns are counted from the epoch, but a clock that is set must not keep anybody waiting.
@@ -92,9 +101,9 @@ class Runner:
         self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="execution")
         self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
 
-    def start(self, spark: SparkSession, executor: Executor) -> None:
-        """Begins to run channels."""
-        self._spark, self._executor, self.started = spark, executor, True
+    def start(self, spark: SparkSession, executor: Executor, nodes: NodeResults | None = None) -> None:
+        """Begins to run channels, some of which ``nodes`` may have matched."""
+        self._spark, self._executor, self._nodes, self.started = spark, executor, nodes, True
         self._thread.start()
 
     def stop(self) -> None:
@@ -132,6 +141,7 @@ class Runner:
             self._turns.forget(name)
             self._channels.pop(name, None)
             self._seconds.pop(name, None)
+            self._by_nodes.pop(name, None)
         if self.started:
             self._executor.forget(name)
 
@@ -144,13 +154,41 @@ class Runner:
         if running is not None:
             self._cancel(name)
 
+    def matched(self, table: Table, version: int, batches: Sequence[Mapping[str, NodeMatch]]) -> None:
+        """A version is stored, in whose batches nodes have found something of some channels."""
+        if self._nodes is not None:
+            self._nodes.put(table, version, batches)
+
     def committed(self, dataset: str) -> None:
         """There is something new in a dataset."""
+        if self._nodes is not None:
+            self._nodes.shared.committed(dataset)
         with self._changed:
             for name, (compiled, _) in self._channels.items():
                 if compiled.channel.period is None and dataset in (compiled.fresh or compiled.whole):
                     self._timetable.poke(name, self._now())
             self._changed.notify_all()
+
+    @contextmanager
+    def arriving(self, dataset: str, rows: pa.Table) -> Iterator[None]:
+        """To be entered while rows are stored as the next version of a dataset.
+
+        Channels that can be are matched with them meanwhile, and have committed nothing before they are stored. Those
+        that cannot, or fail at it, look at what is new when they are told that there is something.
+        """
+        table = self._tables[dataset]
+        arrival = Arrival(dataset, table.version + 1, rows)
+        with self._changed:
+            is_little = 0 < rows.nbytes <= self._settings.arriving_bytes
+            if is_little and self.started and not self._stopping:
+                # Whatever it has to look up, records are not kept from being stored.
+                self._pool.submit(self._match, arrival)
+        stored = False
+        try:
+            yield
+            stored = table.version == arrival.version
+        finally:
+            arrival.end(stored)
 
     @contextmanager
     def held(self, name: str) -> Iterator[None]:
@@ -174,7 +212,8 @@ class Runner:
             entry = self._timetable.find(name)
             if not self.started or entry is None:
                 return Status("stopped" if self.started else "starting", "", 0, 0.0)
-            return Status(entry.state, entry.error, entry.missed, self._seconds.get(name, 0.0))
+            seconds, by_nodes = self._seconds.get(name, 0.0), self._by_nodes[name]
+            return Status(entry.state, entry.error, entry.missed, seconds, by_nodes)
 
     def _now(self) -> float:
         return self._epoch + time.monotonic()
@@ -245,7 +284,39 @@ class Runner:
         """Begins the executions that are due, on the datasets as they are now."""
         working = {name: both for name, both in channels.items() if self._has_work(name, *both)}
         news = [item for compiled, results in working.values() for item in self._executor.news(compiled, results)]
-        moment = ExecutionRound(self._spark, self._tables, news)
+        self._begin(working, ExecutionRound(self._spark, self._tables, news))
+
+    def _match(self, arrival: Arrival) -> None:
+        """Begins the executions of channels that have nothing else to do on what arrives."""
+        with self._changed:
+            idle = {name: self._channels[name] for name in self._matchable(arrival.dataset)}
+        working = {name: both for name, both in idle.items() if self._can_match(name, *both, arrival)}
+        try:
+            if working:
+                self._begin(working, ExecutionRound(self._spark, self._tables, [], arrival))
+        except Exception as error:
+            for name in working:
+                self._postpone(name, error)
+
+    def _matchable(self, dataset: str) -> list[str]:
+        """The channels that could be executed at once on new records; to be called with the lock held."""
+        names = [name for name, (compiled, _) in self._channels.items() if compiled.is_matched_with(dataset)]
+        quick = [name for name in names if not self._turns.is_slow(name)]
+        room = 0 if self._stopping else self._turns.room
+        return list(itertools.islice(filter(self._timetable.begin_idle, quick), room))
+
+    def _can_match(self, name: str, compiled: Compiled, results: ChannelResults, arrival: Arrival) -> bool:
+        try:
+            if self._executor.can_match(compiled, results, arrival):
+                return True
+        except Exception as error:
+            self._postpone(name, error)
+        else:
+            self._finished(name)
+        return False
+
+    def _begin(self, working: Mapping[str, tuple[Compiled, ChannelResults]], moment: ExecutionRound) -> None:
+        """Begins executions that belong together, each when its turn has come."""
         left = itertools.count(1)
 
         def execute(name: str) -> None:
@@ -296,10 +367,11 @@ class Runner:
         try:
             execution = self._executor.run(compiled, results, moment)
         except Exception as error:
-            self._gave_up(name, self._ended(name), error)
+            self._gave_up(name, self._ended(name), error, moment.arrival is not None)
             return
         self._ended(name)
         self._seconds[name] = execution.seconds
+        self._by_nodes[name] += execution.by_nodes
         try:
             # Before the channel may run again, so that executions are told of in their order.
             self._executed(execution)
@@ -307,8 +379,8 @@ class Runner:
             log.exception("an execution could not be told of", channel=name, execution=execution.number)
         self._finished(name)
 
-    def _gave_up(self, name: str, running: _Running | None, error: Exception) -> None:
-        """An execution failed, or was made to."""
+    def _gave_up(self, name: str, running: _Running | None, error: Exception, matched: bool) -> None:
+        """An execution failed, or was made to; if it was ``matched`` with what arrived, another one follows."""
         if self._stopping:
             return
         if running is not None and running.unwanted:
@@ -317,8 +389,19 @@ class Runner:
             seconds = self._settings.execution_seconds
             reason = f"the execution took longer than {seconds:g} s (channels.execution_seconds) and was cancelled"
             self._report(name, reason, reason, at_least=seconds)
+        elif matched:
+            self._postpone(name, error)
         else:
             self._failed(name, error)
+
+    def _postpone(self, name: str, error: Exception) -> None:
+        """Leaves it to an ordinary execution to find what is new, and what is wrong if anything is."""
+        log.debug("not matched on arrival", channel=name, reason=trouble.sentence(error))
+        with self._changed:
+            self._timetable.finished(name, self._now())
+            if self._timetable.find(name) is not None:
+                self._timetable.poke(name, self._now())
+            self._changed.notify_all()
 
     def _finished(self, name: str) -> None:
         with self._changed:

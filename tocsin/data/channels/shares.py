@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from tocsin.data.channels import trouble
 from tocsin.data.channels.frames import register
 from tocsin.data.compiler import query
 from tocsin.data.compiler.generated import quoted
@@ -44,6 +45,18 @@ class QueryShares:
         view = register(frame)
         self._registered.append(view)
         return view
+
+
+def fault(frame: DataFrame) -> str:
+    """Why a frame cannot be computed because of its data, if so; raises what is not the data's fault."""
+    try:
+        # Computes everything, and keeps nothing.
+        frame.write.format("noop").mode("overwrite").save()
+    except Exception as error:
+        if not trouble.is_of_data(error):
+            raise
+        return trouble.sentence(error)
+    return ""
 
 
 def digest(frame: DataFrame) -> Column:

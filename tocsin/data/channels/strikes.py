@@ -2,6 +2,9 @@
 
 A subscription that fails with some records only loses these. If that happens three times without any result in
 between, it is its parameters that are wrong, more likely than the records, and it is set aside.
+
+Who was blamed is *on trial* until it has had a result, and so is, for a while after somebody was blamed, whoever
+subscribes: they are tried by themselves before they are executed with all others.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tocsin.data.subscriptions import Segments
-from tocsin.data.subscriptions.ids import IdArray
+from tocsin.data.subscriptions.ids import NONE, IdArray, ascending, common, together
 from tocsin.data.subscriptions.segments import added_ids
 
 _MOST: Final = 3
@@ -25,6 +28,8 @@ class Strikes:
         self._failures: Counter[str] = Counter()
         self._known: dict[str, int] = {}
         self._strikes: dict[str, Counter[int]] = {}
+        self._suspects: dict[str, set[int]] = {}
+        self._wary: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def failed(self, channel: str) -> bool:
@@ -47,10 +52,12 @@ class Strikes:
         with self._lock:
             self._failures.pop(channel, None)
             self._known[channel] = _newest(subscriptions)
-            strikes = self._strikes.get(channel)
+            strikes, suspects = self._strikes.get(channel), self._suspects.get(channel)
             if strikes:
                 for be in set(bes.tolist()) & set(strikes):
                     del strikes[be]
+            if suspects:
+                suspects.difference_update(bes.tolist())
 
     def known(self, channel: str) -> int:
         """Subscriptions up to this one have been executed before."""
@@ -66,12 +73,34 @@ class Strikes:
             strikes.update(dict.fromkeys(worn, -1))
             return worn
 
+    def suspect(self, channel: str, bes: Iterable[int], until: float) -> None:
+        """These fail, or may do; who subscribes is on trial ``until`` then."""
+        with self._lock:
+            self._suspects.setdefault(channel, set()).update(bes)
+            self._wary[channel] = until
+
+    def is_wary(self, channel: str, now: float) -> bool:
+        """Whether anybody can be on trial."""
+        with self._lock:
+            return bool(self._suspects.get(channel)) or now < self._wary.get(channel, 0.0)
+
+    def on_trial(self, channel: str, ids: IdArray, now: float) -> IdArray:
+        """Which of all who are subscribed are to be tried by themselves."""
+        with self._lock:
+            suspects = common(ascending(sorted(self._suspects.get(channel, ()))), ids)
+            strikes = self._strikes.get(channel, Counter())
+            # Of those who have given up what they had, nothing need be known.
+            self._suspects[channel] = set(suspects.tolist())
+            for be in set(strikes) - self._suspects[channel]:
+                del strikes[be]
+            newcomers = ids[ids > self._known.get(channel, 0)] if now < self._wary.get(channel, 0.0) else NONE
+            return together(suspects, newcomers)
+
     def forget(self, channel: str) -> None:
         """A channel that is no more, or another one now."""
         with self._lock:
-            self._failures.pop(channel, None)
-            self._known.pop(channel, None)
-            self._strikes.pop(channel, None)
+            for each in (self._failures, self._known, self._strikes, self._suspects, self._wary):
+                each.pop(channel, None)
 
 
 def _newest(subscriptions: Segments) -> int:

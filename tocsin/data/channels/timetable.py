@@ -80,6 +80,14 @@ class Timetable:
         elif entry.state is State.WAITING:
             entry.due = min(entry.due, now)
 
+    def begin_idle(self, name: str) -> bool:
+        """Whether a continuous channel has nothing to do; if so, it counts as running from now on."""
+        entry = self._entries[name]
+        idle = entry.ready and entry.state is State.WAITING and math.isinf(entry.due)
+        if idle:
+            entry.state = State.RUNNING
+        return idle
+
     def due(self, now: float) -> list[str]:
         """The channels whose time has come; they count as running until told otherwise."""
         entries = [entry for entry in self._entries.values() if entry.ready and entry.due <= now]

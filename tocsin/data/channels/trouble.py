@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tocsin.data.compiler import refusal
+from tocsin.data.disk import FULL_SENTENCE, says_full
 from tocsin.errors import StorageError, TocsinError
 
 # Classes of SQLSTATE: too many rows for one value, data exceptions (22: division, overflow, cast, …), keys that are
@@ -21,7 +22,7 @@ _DEEPEST: Final = 20
 
 def is_foreseen(error: BaseException) -> bool:
     """Whether an error says enough of itself, so that nobody needs to see where it was raised."""
-    return isinstance(error, TocsinError | PySparkException | Py4JError)
+    return isinstance(error, TocsinError | PySparkException | Py4JError) or is_of_disk(error)
 
 
 def is_of_data(error: BaseException) -> bool:
@@ -31,15 +32,17 @@ def is_of_data(error: BaseException) -> bool:
 
 def is_of_disk(error: BaseException) -> bool:
     """Whether the disk refused, which is over as soon as there is room."""
-    return isinstance(error, StorageError) or "No space left on device" in (_innermost(error) or str(error))
+    return isinstance(error, StorageError) or says_full(_innermost(error) or str(error))
 
 
 def sentence(error: BaseException) -> str:
     """What went wrong, for people: what the query itself complains of, if it does."""
     for condition, _, message in _told(error):
         return f"[{condition}] {refusal.cleaned(message.split(_ADVICE)[0])}"
-    text = (_innermost(error) or str(error)).strip().splitlines()
-    return text[0][:500] if text else type(error).__name__
+    text = (_innermost(error) or str(error)).strip()
+    if says_full(text):
+        return FULL_SENTENCE
+    return next(iter(text.splitlines()), type(error).__name__)[:500]
 
 
 def kind(error: BaseException) -> str:

@@ -27,6 +27,15 @@ class Turns:
         """A channel is to be executed."""
         self._waiting[name in self._slow].append(name)
 
+    @property
+    def room(self) -> int:
+        """How many quick channels could begin at once."""
+        return max(self._most[False] - len(self._waiting[False]) - len(self._running[False]), 0)
+
+    def is_slow(self, name: str) -> bool:
+        """Whether a channel's executions take long."""
+        return name in self._slow
+
     def next(self) -> str | None:
         """The channel that may begin now, if one may."""
         for slow in (False, True):

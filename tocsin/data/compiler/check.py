@@ -18,13 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from tocsin.data.compiler import plans, query, refusal, words
 from tocsin.data.compiler.meaning import Meaning
 from tocsin.data.compiler.order import Key, keys
+from tocsin.data.compiler.parallel import is_parallel
 from tocsin.data.compiler.reading import BodyReading
 from tocsin.data.compiler.rewrite import BE, SUBSCRIPTIONS, Rewriter, Rewritten, Way, fresh, parameter
 from tocsin.errors import StatementError
 from tocsin.schema.definitions import Channel, Column, Dataset
 
-# Raised whenever a body that was accepted before might be refused, so that what was accepted is looked at again.
-RULES: Final = 2
+# Raised whenever a body that was accepted before might be refused, or more is to be known of it, so that what was
+# accepted is looked at again.
+RULES: Final = 3
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -33,6 +35,7 @@ class Compiled(msgspec.Struct, frozen=True):
     ``statement`` gives ``query.RESULT_COLUMNS`` once its relations are bound: the datasets ``whole``, the ``fresh`` of
     the datasets in ``fresh``, and the subscriptions. ``quiet`` says that without new records there is nothing to find,
     so that an execution can be left out. ``columns`` are the names and types of what a row of the result holds.
+    ``parallel`` says that it is data-parallel in what is new (:mod:`tocsin.data.compiler.parallel`).
     """
 
     channel: Channel
@@ -41,11 +44,16 @@ class Compiled(msgspec.Struct, frozen=True):
     fresh: frozenset[str]
     quiet: bool
     columns: tuple[tuple[str, str], ...]
+    parallel: bool = False
+
+    def is_matched_with(self, dataset: str) -> bool:
+        """Whether it can be executed on records on their way into a dataset."""
+        return self.parallel and self.channel.period is None and dataset in self.fresh
 
 
 def check(spark: SparkSession, channel: Channel, datasets: Mapping[str, Dataset]) -> Compiled:
     """The channel compiled, or StatementError with the line and column in its body."""
-    return _Check(spark, channel, datasets).compiled()
+    return _Check(spark, channel, datasets).compile()
 
 
 class _Check:
@@ -58,7 +66,7 @@ class _Check:
         self._rewriter = Rewriter(channel, datasets)
         self._body = self._rewriter.body
 
-    def compiled(self) -> Compiled:
+    def compile(self) -> Compiled:
         single = self._single()
         columns = tuple((f.name, f.dataType.simpleString()) for f in single.schema.fields)
         order = keys(self._body, single.columns)
@@ -70,6 +78,7 @@ class _Check:
             fresh=rewritten.fresh,
             quiet=self._is_quiet(statement, rewritten),
             columns=columns,
+            parallel=self._is_parallel(rewritten),
         )
 
     def _bind(self, read: Rewritten) -> None:
@@ -106,7 +115,7 @@ class _Check:
 
     def _plan(self, statement: str, rewritten: Rewritten) -> None:
         try:
-            plans.prepared(self._spark.sql(statement))
+            plans.prepare(self._spark.sql(statement))
         except (PySparkException, Py4JJavaError) as error:
             start = statement.index(rewritten.sql)
             raise refusal.for_all(error, start, rewritten.rendered, self._body) from None
@@ -116,20 +125,27 @@ class _Check:
         alone = self._rewriter.for_one([f"CAST(NULL AS {p.type.ddl})" for p in self._channel.parameters])
         self._bind(alone)
         # Judged before Spark is given the statement to run: some it would carry out at once.
-        meaning = Meaning(self._spark, self._analysed(alone), alone.rendered, self._rewriter.reading, self._bound)
+        self._plan_of_one = self._analyse(alone)
+        meaning = Meaning(self._spark, self._plan_of_one, alone.rendered, self._rewriter.reading, self._bound)
         meaning.check()
         frame = self._spark.sql(alone.sql)
         if meaning.ordered and not keys(self._body, frame.columns):
             raise StatementError("write the last ORDER BY outside of all parentheses", line=1, column=1)
         return frame
 
-    def _analysed(self, alone: Rewritten) -> plans.Node:
+    def _analyse(self, alone: Rewritten) -> plans.Node:
         try:
-            return plans.analysed(self._spark, plans.parsed(self._spark, alone.sql))
+            return plans.analyse(self._spark, plans.parse(self._spark, alone.sql))
         except ParseException as error:
             raise refusal.misplaced(error, alone.rendered, self._rewriter.reading) from None
         except PySparkException as error:
             raise refusal.placed(error, alone.rendered, self._body) from None
+
+    def _is_parallel(self, rewritten: Rewritten) -> bool:
+        # Of a dataset that is also read as a whole, what is new would have to be part of that.
+        if len(rewritten.fresh) != 1 or rewritten.fresh & rewritten.whole:
+            return False
+        return is_parallel(self._plan_of_one, fresh(next(iter(rewritten.fresh))))
 
     def _is_quiet(self, statement: str, rewritten: Rewritten) -> bool:
         """Whether Spark can tell that nothing new means no result."""
@@ -139,7 +155,7 @@ class _Check:
             self._view(fresh(name), self._datasets[name].columns, where="false")
         self._spark.conf.unset(query.EXCLUDED_RULES)
         try:
-            plan = plans.optimised(self._spark.sql(statement))
+            plan = plans.optimise(self._spark.sql(statement))
         except (PySparkException, Py4JJavaError):
             return False
         return plans.kind(plan) == "LocalRelation" and bool(plan.data().isEmpty())

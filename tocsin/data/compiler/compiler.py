@@ -35,7 +35,7 @@ class Compiler:
         """The same over other datasets."""
         return Compiler(self._directory, datasets, self._spark)
 
-    def compiled(self, channel: Channel) -> Compiled:
+    def compile(self, channel: Channel) -> Compiled:
         """The compiled channel, from an earlier check of the very same thing if there was one.
 
         Raises StatementError with the line and column in the channel's body.

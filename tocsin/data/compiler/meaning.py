@@ -62,7 +62,7 @@ class Meaning:
     @property
     def ordered(self) -> bool:
         """Whether the result has an order."""
-        return _sorted(self._plan)
+        return _is_sorted(self._plan)
 
     def check(self) -> None:
         """Refuses what is not determined by the data, unclear, or likely to be a mistake."""
@@ -96,7 +96,7 @@ class Meaning:
 
     def _check_rows(self, node: Node) -> None:
         kind = plans.kind(node)
-        if kind in _LIMITS and not _sorted(node):
+        if kind in _LIMITS and not _is_sorted(node):
             raise self._error("LIMIT and OFFSET need an ORDER BY in front; without one, any rows might come", node)
 
     def _check_expression(self, expression: Node, above: str = "") -> None:
@@ -141,7 +141,7 @@ class Meaning:
         into_text = after == "STRING" != before and parameter and above.startswith(_COMPARISONS)
         if not from_text and not into_text:
             return
-        what = f"parameter {parameter}" if parameter else _shown(value)
+        what = f"parameter {parameter}" if parameter else _show(value)
         raise self._error(f"{what} is {before}, but is used as {after} here; if that is meant, write CAST", value)
 
     def _parameter(self, value: Node) -> str | None:
@@ -170,7 +170,7 @@ def _words(kind: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
 
 
-def _sorted(plan: Node) -> bool:
+def _is_sorted(plan: Node) -> bool:
     """Whether the rows of a plan come in an order."""
     while plans.kind(plan) in {*_LIMITS, "Project", "WithCTE"}:
         plan = plans.children(plan)[-1]
@@ -189,5 +189,5 @@ def _name(expression: Node) -> str:
     return str(expression.prettyName())
 
 
-def _shown(value: Node) -> str:
+def _show(value: Node) -> str:
     return str(value.sql()).replace("`", "")

@@ -80,11 +80,11 @@ class _Planning:
         able = [
             Cells(column, scope, item, here, there, widest)
             for here, there in ((arguments[:2], arguments[2:4]), (arguments[2:4], arguments[:2]))
-            if (item := self._exploded(scope, call, here, [*there, radius]))
+            if (item := self._explode(scope, call, here, [*there, radius]))
         ]
         return min(able, key=lambda cells: self._cost(cells, radius), default=None)
 
-    def _exploded(self, scope: Scope, call: Span, here: list[Span], rest: list[Span]) -> Item | None:
+    def _explode(self, scope: Scope, call: Span, here: list[Span], rest: list[Span]) -> Item | None:
         """The relation of the point ``here``, if it can be put into several cells without a row coming twice."""
         item = self._reading.only(scope, here)
         if item is None or item.key in self._taken or item.alias in self._reading.aliases(scope, rest):

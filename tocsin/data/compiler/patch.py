@@ -44,9 +44,9 @@ class Patch:
 
     def render(self, span: Span) -> str:
         """The text of ``span`` with the replacements inside it."""
-        return self.rendered(span).text
+        return self.render_places(span).text
 
-    def rendered(self, span: Span) -> Rendered:
+    def render_places(self, span: Span) -> Rendered:
         """The same, with the places where things were."""
         start, end = self._text.starts[span.first], self._text.ends[span.last - 1]
         inside = [edit for edit in self._edits if start <= edit[0] and edit[1] <= end]

@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 Node = Any
 
 
-def parsed(spark: SparkSession, statement: str) -> Node:
+def parse(spark: SparkSession, statement: str) -> Node:
     """The plan of a statement in which nothing has been looked up yet."""
     return spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
 
 
-def analysed(spark: SparkSession, plan: Node) -> Node:
+def analyse(spark: SparkSession, plan: Node) -> Node:
     """A parsed plan with everything in it resolved. Nothing is carried out, whatever the statement."""
     machine: Any = spark._jvm
     skipping = machine.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
@@ -28,12 +28,12 @@ def columns(plan: Node) -> list[str]:
     return [str(attribute.name()) for attribute in sequence(plan.output())]
 
 
-def optimised(frame: DataFrame) -> Node:
+def optimise(frame: DataFrame) -> Node:
     """The plan of a query as Spark simplified it."""
     return frame._jdf.queryExecution().optimizedPlan()
 
 
-def prepared(frame: DataFrame) -> str:
+def prepare(frame: DataFrame) -> str:
     """The plan of a query as it will run."""
     return str(frame._jdf.queryExecution().executedPlan())
 

@@ -39,7 +39,7 @@ def matches(body: str) -> str:
 def payloads(body: str, columns: Sequence[str], order: str = "") -> str:
     """What the body gives for each subscription: a JSON array of its rows of ``columns``, ordered by ``order``."""
     row = f"struct({', '.join(f'q.{quoted(column)}' for column in columns)})"
-    arrays = _ordered(body, row, order) if order else _gathered(body, row)
+    arrays = _order(body, row, order) if order else _gather(body, row)
     counts = "CAST(rows AS INT) AS rows, CAST(octet_length(payload) AS INT) AS bytes"
     return f"SELECT {BE}, payload, {counts} FROM (\n{arrays}\n)"
 
@@ -59,13 +59,13 @@ def orders(keys: Sequence[Key]) -> str:
     return ", ".join(f"{value} {k.direction}".strip() for value, k in zip(values, keys, strict=True))
 
 
-def _gathered(body: str, row: str) -> str:
+def _gather(body: str, row: str) -> str:
     found = f"SELECT {OUTER}.{BE}, {row} AS __row FROM {SUBSCRIPTIONS} {OUTER}, LATERAL (\n{body}\n) q"
     payload = f"to_json(collect_list(__row), {JSON})"
     return f"SELECT {BE}, {payload} AS payload, count(1) AS rows FROM (\n{found}\n) GROUP BY {BE}"
 
 
-def _ordered(body: str, row: str, order: str) -> str:
+def _order(body: str, row: str, order: str) -> str:
     """Rows become text before they are sorted, because not every type can be compared; a position always can."""
     position = f"row_number() OVER (PARTITION BY {OUTER}.{BE} ORDER BY {order})"
     found = (

@@ -56,7 +56,7 @@ class BodyReading:
             return None
         return scope.item(aliases.pop())
 
-    def compared(self, conjunct: Span) -> int | None:
+    def compared_reference(self, conjunct: Span) -> int | None:
         """The reference in a conjunct ``parameter = expression``, if it is one and the only one there."""
         sides = self.body.split(conjunct, {"="})
         inside = [token for token in self.references if token in conjunct]
@@ -71,7 +71,7 @@ class BodyReading:
             return False
         key = dataset.primary_key.casefold()
         for conjunct, joined in self.body.conditions(scope):
-            if (joined is None or joined.movable) and self.compared(conjunct) is not None:
+            if (joined is None or joined.movable) and self.compared_reference(conjunct) is not None:
                 named = any(self.body.names[i].casefold() == key for i in conjunct)
                 if named and self.aliases(scope, [conjunct]) == {item.alias}:
                     return True

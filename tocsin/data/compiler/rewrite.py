@@ -70,13 +70,13 @@ class Rewriter:
             return f"{row(home.number) if home.number in rows else OUTER}.{parameter(self.reading.parameter(token))}"
 
         writing = Writing(self.reading, self._new, nears(self.reading, self._new, outer), rows)
-        return self._rewritten(writing.written(value, keys))
+        return self._rewritten(writing.write(value, keys))
 
     def for_one(self, literals: Sequence[str]) -> Rewritten:
         """The body as a query of its own, with the parameters' values written into it, and no grid."""
         plain = [Near(near.call, near.arguments, None) for near in nears(self.reading, self._new, ())]
         writing = Writing(self.reading, self._new, plain, set())
-        return self._rewritten(writing.written(lambda token: literals[self.reading.parameter(token)], ()))
+        return self._rewritten(writing.write(lambda token: literals[self.reading.parameter(token)], ()))
 
     def _rewritten(self, rendered: Rendered) -> Rewritten:
         items = [item for scope in self.body.scopes for item in scope.items if item.key not in self._new]
@@ -105,7 +105,7 @@ class Rewriter:
         if near and any(self.reading.looked_up(scope, item) for item in scope.items):
             return False
         conditions = [c for c, item in self.body.conditions(scope) if item is None or item.movable]
-        return {self.reading.compared(c) for c in conditions}.issuperset(self.reading.references)
+        return {self.reading.compared_reference(c) for c in conditions}.issuperset(self.reading.references)
 
     def _check_limits(self, rows: set[int]) -> None:
         """Spark counts a LIMIT's rows apart only by what is used of the outer row below the LIMIT itself.

@@ -237,13 +237,13 @@ class Body(Text):
         if self.word(end) == "USING" and end < span.last:
             join = f"{join} USING".strip()
         source = Span(span.first, end)
-        name, alias = self._named(source)
+        name, alias = self._name_and_alias(source)
         return Item(join, span, source, name, alias, self._on(end, span))
 
     def _on(self, end: int, span: Span) -> Span:
         return Span(end + 1, span.last) if end < span.last and self.words[end] == "ON" else NOTHING
 
-    def _named(self, source: Span) -> tuple[str | None, str | None]:
+    def _name_and_alias(self, source: Span) -> tuple[str | None, str | None]:
         """The name of a relation, where it is simply named, and its alias."""
         last = source.last - 1
         if not source or not self.is_name(last):
@@ -251,11 +251,11 @@ class Body(Text):
         if len(source) == 1:
             return self.names[last], self.names[last]
         if self.words[source.first] == "(":
-            return None, self.names[last] if self._aliased(self.closing.get(source.first, last), last) else None
-        if self.is_name(source.first) and self._aliased(source.first, last):
+            return None, self.names[last] if self._ends_in_alias(self.closing.get(source.first, last), last) else None
+        if self.is_name(source.first) and self._ends_in_alias(source.first, last):
             return self.names[source.first], self.names[last]
         return None, None
 
-    def _aliased(self, end: int, alias: int) -> bool:
+    def _ends_in_alias(self, end: int, alias: int) -> bool:
         """Whether a relation that ends at ``end`` is followed by nothing but an alias."""
         return alias == end + 1 or (alias == end + 2 and self.words[end + 1] == "AS")

@@ -129,7 +129,7 @@ class Text:
                 between -= 1
             elif self.words[i] == "AND":
                 cuts.append(i)
-        return [nested for part in _cut(condition, cuts) for nested in self._unwrapped(part)]
+        return [nested for part in _cut(condition, cuts) for nested in self._unwrap(part)]
 
     def opens_query(self, index: int) -> bool:
         """Whether a query in parentheses begins at the token."""
@@ -139,7 +139,7 @@ class Text:
                 return True
         return False
 
-    def _unwrapped(self, part: Span) -> list[Span]:
+    def _unwrap(self, part: Span) -> list[Span]:
         """A conjunct in parentheses is looked into, unless it is a query."""
         if part and self.words[part.first] == "(" and self.closing.get(part.first) == part.last - 1:
             return [part] if self.opens_query(part.first) else self.conjuncts(Span(part.first + 1, part.last - 1))

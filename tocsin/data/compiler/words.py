@@ -26,7 +26,7 @@ def check(spark: SparkSession, reading: BodyReading, datasets: Mapping[str, Data
         raise StatementError("the channel has no query after AS", line=1, column=1)
     if body.words[0] not in {"SELECT", "WITH", "("}:
         raise body.error(f"a channel is a query that begins with SELECT or WITH, not {body.names[0]}", 0)
-    plan = _parsed(spark, body)
+    plan = _parse(spark, body)
     _check_reading(body, plan)
     _check_names(body, plan)
     _check_common(body, datasets)
@@ -34,9 +34,9 @@ def check(spark: SparkSession, reading: BodyReading, datasets: Mapping[str, Data
     _check_parameters(reading)
 
 
-def _parsed(spark: SparkSession, body: Body) -> plans.Node:
+def _parse(spark: SparkSession, body: Body) -> plans.Node:
     try:
-        return plans.parsed(spark, body.text)
+        return plans.parse(spark, body.text)
     except PySparkException as error:
         raise refusal.syntax(error) from None
 

@@ -26,7 +26,7 @@ class Writing:
         self._cells = {near.cells.exploded.key: (near, near.cells) for near in found if near.cells}
         self._patch = Patch(self._body)
 
-    def written(self, value: Callable[[int], str], keys: Sequence[Span]) -> Rendered:
+    def write(self, value: Callable[[int], str], keys: Sequence[Span]) -> Rendered:
         """The body with ``value`` of each reference in its place, and a further column for each of ``keys``."""
         for token in self._reading.references:
             self._patch.replace(Span(token, token + 1), value(token))
@@ -40,7 +40,7 @@ class Writing:
                 self._patch.after(scope.select.last - 1, f", {self._patch.render(span)} AS {key(index)}")
         for scope in reversed(self._body.scopes):
             self._write_scope(scope)
-        return self._patch.rendered(self._body.whole)
+        return self._patch.render_places(self._body.whole)
 
     def _write_near(self, near: Near) -> None:
         exact = grid.condition(*(self._patch.render(argument) for argument in near.arguments))
@@ -72,7 +72,7 @@ class Writing:
 
     def _write_scope(self, scope: Scope) -> None:
         leading = list(self._leading_items(scope))
-        hide(self._body, scope, self._patch, self._added(scope))
+        hide(self._body, scope, self._patch, self._added_columns(scope))
         if scope.number in self._rows:
             self._write_groups(scope)
         if leading:
@@ -98,7 +98,7 @@ class Writing:
         columns = [f", {row(scope.number)}.{parameter(i)}" for i in sorted(used)]
         self._patch.after(group.last - 1, "".join(columns))
 
-    def _added(self, scope: Scope) -> dict[str, list[str]]:
+    def _added_columns(self, scope: Scope) -> dict[str, list[str]]:
         """The columns that are added to a SELECT, by the relation they are added to."""
         exploded = [item for item in scope.items if item.key in self._cells and item.shown]
         added = {item.alias or "": [self._cells[item.key][1].column] for item in exploded}

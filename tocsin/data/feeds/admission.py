@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tocsin.data.feeds.assignment import assignment
-from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.shares import DecodedShares, decode_shares
-from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
+from tocsin.errors import BusyError, InvalidError, StorageError, TocsinError, UnavailableError
+from tocsin.functions import require_allowed
 from tocsin.model.messages import Published, PublishedShares
 from tocsin.schema.definitions import Dataset, Feed
 from tocsin.schema.records import Batch, RecordDecoder
 from tocsin.settings import FeedsSettings
+from tocsin.slices.assignment import FunctionAssignment, SliceAssignment, assignment, is_function
 
 # A smaller body is decoded in a fraction of a millisecond, and a thread would cost more than it frees. With bad records
 # it takes some milliseconds at most.
@@ -41,11 +42,17 @@ class Admission:
     """
 
     def __init__(
-        self, feed: Feed, dataset: Dataset, feed_log: FeedLog, settings: FeedsSettings, backlog: Callable[[], int]
+        self,
+        feed: Feed,
+        dataset: Dataset,
+        feed_log: PublicationLog,
+        settings: FeedsSettings,
+        backlog: Callable[[], int],
     ) -> None:
         self._feed, self._log, self._settings, self._backlog = feed, feed_log, settings, backlog
         self._decoder = RecordDecoder(dataset, feed.sliced_by, bound=feed.terms.bound)
-        self._assign = assignment()
+        self._assign, self._obstacle = _assignment(feed, settings)
+        self._records = [0] * feed.slices
         self._group: _Group | None = None
         self._writing = asyncio.Lock()
         self._writers: set[asyncio.Task[None]] = set()
@@ -57,12 +64,24 @@ class Admission:
 
     @property
     def refusal(self) -> str:
-        """Why the disk did not take the last publication, if it did not and would not now."""
+        """Why publications are not taken; the disk's reason is told until it would take one again."""
+        if self._obstacle:
+            return self._obstacle
         if self._refusal and time.monotonic() >= self._look_again:
             self._look_again = time.monotonic() + self._settings.retry_after_seconds
             if self._log.has_room():
                 self._refusal = ""
         return self._refusal
+
+    @property
+    def slice_records(self) -> list[int]:
+        """How many records each slice was given since this was made."""
+        return list(self._records)
+
+    @property
+    def assignment_failures(self) -> int:
+        """How many records a function of one's own had no slice for."""
+        return self._assign.failures if isinstance(self._assign, FunctionAssignment) else 0
 
     async def publish(self, body: bytes, content_type: str, publisher: str | None = None) -> Published:
         """Accepts what can be accepted of a request; that is on disk when this returns.
@@ -85,6 +104,8 @@ class Admission:
     async def _taken(self, body: bytes, decode: Callable[[], tuple[Batch, T]]) -> tuple[Batch, T]:
         if self._closed:
             raise self._closing()
+        if self._obstacle:
+            raise UnavailableError(self._obstacle)
         self._refuse_when_full()
         if len(body) > _LARGE:
             (batch, more), slices = await asyncio.to_thread(self._decoded, decode)
@@ -169,3 +190,15 @@ class Admission:
             if self._sealed:
                 raise self._closing()
             self._log.append(slices)
+        for index, records in slices.items():
+            self._records[index] += len(records)
+
+
+def _assignment(feed: Feed, settings: FeedsSettings) -> tuple[SliceAssignment, str]:
+    """The feed's assignment, and why it cannot be had, if it cannot: another one would change the slices of values."""
+    try:
+        if is_function(feed.using):
+            require_allowed(feed.using, settings.functions)
+        return assignment(feed.using, max(len(feed.slicing), 1)), ""
+    except InvalidError as error:
+        return assignment(), f"feed {feed.name} cannot tell the slices of its records: {error}"

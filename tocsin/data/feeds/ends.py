@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
-from tocsin.data.disk import write_durably
+from tocsin.data.disk import FULL, write_durably
 
 NAME = "ends"
 
@@ -24,11 +24,18 @@ _ATTEMPTS = 100
 class EndsFile:
     """The writer's hold on the file."""
 
-    def __init__(self, feed: Path, ends: Sequence[int]) -> None:
+    def __init__(self, feed: Path, ends: Sequence[int], afresh: bool = False) -> None:
         file, content = feed / NAME, _pack(ends)
         # A file of the right size is overwritten in place, so that a process can start on a full disk.
         if not file.exists() or file.stat().st_size != len(content):
             write_durably(file, content)
+        elif afresh:
+            # Whoever else has it open then writes to a file that nobody reads.
+            try:
+                write_durably(file, content)
+            except OSError as error:
+                if error.errno not in FULL:
+                    raise
         self._descriptor = os.open(file, os.O_WRONLY)
         self.write(ends)
 

@@ -31,8 +31,8 @@ _SPILL = 200_000
 def hashed(ids: Iterable[object]) -> Hashes:
     """The hash of each id: one row for the first halves, one for the second, each searched as a plain array."""
     digest = hashlib.blake2b
-    joined = b"".join(digest(str(i).encode(), digest_size=16, person=b"tocsin-id").digest() for i in ids)
-    return _halves(joined)
+    digests = b"".join(digest(str(i).encode(), digest_size=16, person=b"tocsin-id").digest() for i in ids)
+    return halves(digests)
 
 
 class SeenIds:
@@ -59,11 +59,14 @@ class SeenIds:
 
     def unseen(self, ids: Sequence[object]) -> npt.NDArray[np.bool_]:
         """For each id whether it is new: never added, and not earlier in ``ids``."""
-        hashes = hashed(ids)
-        new = np.ones(len(ids), dtype=bool)
+        return self.unseen_hashes(hashed(ids))
+
+    def unseen_hashes(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """As :meth:`unseen`, of ids that are hashed."""
+        new = np.ones(hashes.shape[1], dtype=bool)
         for run in self._runs:
             new &= ~run.contains(hashes)
-        keys = _joined(hashes)
+        keys = joined(hashes)
         here: set[bytes] = set()
         for i in np.flatnonzero(new):
             key = keys[16 * i : 16 * i + 16]
@@ -73,7 +76,11 @@ class SeenIds:
 
     def add(self, ids: Sequence[object], version: int) -> None:
         """Remembers ids, with which all that the dataset has up to ``version`` is known."""
-        keys = _joined(hashed(ids))
+        self.add_hashes(hashed(ids), version)
+
+    def add_hashes(self, hashes: Hashes, version: int) -> None:
+        """As :meth:`add`, of ids that are hashed."""
+        keys = joined(hashes)
         self._recent.update((keys[i : i + 16], None) for i in range(0, len(keys), 16))
         self.version = version
         if len(self._recent) >= self.spill and version > self._written:
@@ -96,7 +103,7 @@ class SeenIds:
 
     def _write(self) -> None:
         """Writes the recent ids as a run, together with the runs that are not much larger."""
-        hashes = _halves(b"".join(self._recent))
+        hashes = halves(b"".join(self._recent))
         parts, size = [hashes[:, np.lexsort(hashes[::-1])]], len(self._recent)
         kept = list(self._runs)
         while kept and len(kept[-1]) < _FANOUT * size:
@@ -111,9 +118,11 @@ class SeenIds:
             old.path.unlink(missing_ok=True)
 
 
-def _halves(joined: bytes) -> Hashes:
-    return np.ascontiguousarray(np.frombuffer(joined, "<u8").reshape(-1, 2).T)
+def halves(digests: bytes) -> Hashes:
+    """Hashes of 16 bytes each, one after the other, as two rows of halves."""
+    return np.ascontiguousarray(np.frombuffer(digests, "<u8").reshape(-1, 2).T)
 
 
-def _joined(hashes: Hashes) -> bytes:
+def joined(hashes: Hashes) -> bytes:
+    """The same back."""
     return hashes.T.tobytes()

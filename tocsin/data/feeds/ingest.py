@@ -1,41 +1,46 @@
-"""From the feed log into the dataset: one Structured Streaming query per feed.
+"""From the feed log into the dataset, in micro-batches.
 
-Each micro-batch becomes one Delta commit that carries, per slice, the log position it reached. Spark may run a batch
-again (after an error of ours), and a restart begins anew from the markers; rows below a slice's marker are
-therefore dropped, whatever Spark believes.
+Each micro-batch becomes one Delta commit that carries, per slice, the log position it reached. A batch may come again
+(Spark runs a query's again after an error of ours), and a restart begins anew from the markers; rows below a slice's
+marker are therefore dropped, whatever whoever brings them believes.
 """
 
 from __future__ import annotations
 
-import shutil
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TypeVar
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.disk import FULL_SENTENCE, says_full
+from tocsin.data.feeds.following import Following, LogFollowing, QueryFollowing
 from tocsin.data.feeds.identity import SeenIds
-from tocsin.data.feeds.source import FORMAT, FeedSource
+from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.logs import PublicationLog
+from tocsin.data.feeds.parsing import DEAD_LETTERS, STORED, dead_letters, expressions, flattened, is_whole
 from tocsin.data.feeds.teaching import teach
 from tocsin.data.lake.table import VERSION, Table
-from tocsin.errors import StorageError
+from tocsin.data.processing.stage import Letter, Processing
+from tocsin.errors import InvalidError, StorageError
+from tocsin.functions import require_allowed
 from tocsin.log import get_logger
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import FeedsSettings
 
+__all__ = ["DEAD_LETTERS", "Ingestion", "marker", "positions"]
+
 log = get_logger(__name__)
 
-_CORRUPT = "__corrupt"
-_ROW = "__row"
-DEAD_LETTERS = pa.schema(
-    [("slice", pa.int32()), ("position", pa.int64()), ("line", pa.string()), ("reason", pa.string())]
-)
+# Of the reasons for dead letters, which a function may have as many of as there are records.
+_LOGGED = 10
+T = TypeVar("T")
 
 
 def marker(index: int) -> str:
@@ -53,11 +58,13 @@ class Ingestion:
 
     What can go wrong: the disk is full (the batch is tried again after a pause, and the log keeps what is accepted);
     a line does not fit the columns, as after a change of the dataset, or part of the log cannot be read (it goes to the
-    dead letters, and the rest goes on); Spark ends the query (it is started again from the markers). While it cannot go
-    on, ``problem`` says why.
+    dead letters, and the rest goes on); Spark fails, or ends the query (it is begun again from the markers); the
+    function of the feed fails on records (these go to the dead letters), or cannot be had (it is waited for). While it
+    cannot go on, ``problem`` says why.
 
     Args:
-        committed: called after each commit, from a thread of Spark's.
+        committed: called after each commit, from the thread that brings batches.
+        arriving: entered with the rows of a commit while they are stored.
     """
 
     def __init__(
@@ -68,21 +75,23 @@ class Ingestion:
         table: Table,
         dead_letters: Table,
         *,
-        log_path: Path,
+        feed_log: PublicationLog,
         scratch: Path,
         seen: SeenIds | None,
         settings: FeedsSettings,
         committed: Callable[[], None],
+        arriving: Callable[[pa.Table], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.feed, self.dataset, self.table = feed, dataset, table
         self.problem = ""
         self._spark, self._dead_letters = spark, dead_letters
-        self._log_path, self._scratch, self._seen = log_path, scratch / f"checkpoint-{feed.name}", seen
-        self._settings, self._tell_committed = settings, committed
+        self._log, self._scratch, self._seen = feed_log, scratch / f"checkpoint-{feed.name}", seen
+        self._settings, self._tell_committed, self._arriving = settings, committed, arriving
         self._key = str(dataset.primary_key)
         self._columns = pa.schema([f for f in table.schema if f.name != VERSION])
-        self._parsing = self._expressions()
-        self._query: StreamingQuery | None = None
+        self._processing = self._function()
+        self._parsing = expressions(dataset, whole_lines=self._processing is not None)
+        self._following: Following | None = None
         self._stopping = threading.Event()
         # Spark lets a query end while a batch of it is still in our hands; the next query's must not overtake it.
         self._committing = threading.Lock()
@@ -90,54 +99,43 @@ class Ingestion:
         self._watcher = threading.Thread(target=self._watch, name=f"ingest-{feed.name}", daemon=True)
 
     def start(self) -> None:
-        """Starts the streaming query, from the positions that the dataset is known to have."""
-        self._start_query()
+        """Begins to follow the log, from the positions that the dataset is known to have."""
+        self._follow()
         self._watcher.start()
 
     def stop(self) -> None:
         """Stops after the batch at hand; nothing is committed any more once this returns."""
         self._stopping.set()
+        if self._processing is not None and self._following is not None:
+            # A function may take its time, and what it does now is done again by the next who begins at the markers.
+            self._following.cancel()
         with self._committing:
             pass
         with self._starting:
-            if self._query is not None:
-                self._query.stop()
+            if self._following is not None:
+                self._following.stop()
         self._watcher.join()
-        shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _start_query(self) -> None:
+    def _follow(self) -> None:
         with self._starting:
             if self._stopping.is_set():
                 return
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            settings, begin = self._settings, positions(self.table, self.feed)
             keyed = self.dataset.kind is DatasetKind.KEYED
-            pause = self._settings.keyed_commit_ms if keyed else self._settings.append_commit_ms
-            self._query = (
-                self._stream()
-                .writeStream.foreachBatch(self._ingest)
-                .queryName(f"feed-{self.feed.name}")
-                .option("checkpointLocation", self._scratch.as_uri())
-                .trigger(processingTime=f"{int(pause)} milliseconds")
-                .start()
-            )
-
-    def _stream(self) -> DataFrame:
-        self._spark.dataSource.register(FeedSource)
-        return (
-            self._spark.readStream.format(FORMAT)
-            .option("path", str(self._log_path))
-            .option("positions", msgspec.json.encode(positions(self.table, self.feed)).decode())
-            .option("maxBytes", str(self._settings.max_batch_bytes))
-            .option("readers", str(self._spark.sparkContext.defaultParallelism))
-            .load()
-        )
+            pause = (settings.keyed_commit_ms if keyed else settings.append_commit_ms) / 1000
+            if isinstance(self._log, FeedLog) and not settings.streaming:
+                most = settings.max_batch_bytes
+                self._following = LogFollowing(self._spark, self._log, begin, most, pause, self._ingest)
+            else:
+                stream = self._log.stream(self._spark, begin, settings.max_batch_bytes)
+                self._following = QueryFollowing(stream, f"feed-{self.feed.name}", self._scratch, pause, self._ingest)
 
     def _watch(self) -> None:
-        """Starts the query again when it ends without being asked to."""
+        """Begins again when the following ends without being asked to."""
         while not self._stopping.is_set():
             try:
-                assert self._query is not None
-                if not self._query.awaitTermination(1):
+                assert self._following is not None
+                if not self._following.ended(1):
                     continue
                 reason = "no reason given"
             except Exception as error:
@@ -147,21 +145,35 @@ class Ingestion:
             self._report(f"feed {self.feed.name}: ingestion ended ({reason}); it is started again by itself")
             self._stopping.wait(self._settings.retry_after_seconds)
             try:
-                self._start_query()
+                self._follow()
             except Exception as error:
                 self._report(f"feed {self.feed.name}: ingestion cannot be started ({_first_line(error)})")
 
-    def _ingest(self, batch: DataFrame, batch_id: int) -> None:  # noqa: ARG002
-        """Takes a batch of Spark's into the dataset, however often that has to be tried."""
+    def _ingest(self, batch: DataFrame) -> None:
+        """Takes a batch into the dataset, however often that has to be tried."""
         with self._committing:
             if self._stopping.is_set():
                 return
-            rows = self._parsed(batch)
-            while not self._try_to_commit(rows):
-                if self._stopping.wait(self._settings.retry_after_seconds):
-                    return
+            rows = self._patiently(lambda: self._try_to_parse(batch))
+            if rows is None or not self._patiently(lambda: self._try_to_commit(rows) or None):
+                return
             self.problem = ""
             self._tell_committed()
+
+    def _patiently(self, attempt: Callable[[], T | None]) -> T | None:
+        """What an attempt gives when it gives something at last; None if there is no more time."""
+        while (found := attempt()) is None:
+            if self._stopping.wait(self._settings.retry_after_seconds):
+                return None
+        return found
+
+    def _try_to_parse(self, batch: DataFrame) -> pa.Table | None:
+        """The rows of a batch; if its feed's function cannot be had, that is told."""
+        try:
+            return self._parsed(batch)
+        except InvalidError as error:
+            self._report(f"feed {self.feed.name}: {error}")
+            return None
 
     def _try_to_commit(self, rows: pa.Table) -> bool:
         """Whether the rows are in the dataset by now; if not, the problem is told."""
@@ -174,18 +186,21 @@ class Ingestion:
 
     def _parsed(self, batch: DataFrame) -> pa.Table:
         """The rows of a batch, with the columns that their lines' JSON has."""
-        rows = batch.select(*self._parsing).toArrow()
-        fields = rows[_ROW].combine_chunks().flatten()
-        for name, field in zip((*self._columns.names, _CORRUPT), fields, strict=True):
-            rows = rows.append_column(name, field)
-        return rows.drop_columns(_ROW)
+        parsed = batch.select(*self._parsing)
+        rows = parsed.toArrow() if self._processing is None else self._processed(self._processing, parsed)
+        return flattened(rows, self.dataset)
 
-    def _expressions(self) -> list[Column]:
-        """What Spark computes for each line of the log: its place, and its JSON as one struct."""
-        columns = ", ".join(f"`{c.name}` {c.type.ddl}" for c in self.dataset.columns)
-        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-        row = F.from_json("line", f"{columns}, `{_CORRUPT}` STRING", options).alias(_ROW)
-        return [*(F.col(name).alias(f"__{name}") for name in ("slice", "position", "damage")), row]
+    def _processed(self, processing: Processing, parsed: DataFrame) -> pa.Table:
+        require_allowed(processing.function, self._settings.functions)
+        floor = positions(self.table, self.feed)
+        return processing.collect(parsed, floor, self._buried(floor))
+
+    def _function(self) -> Processing | None:
+        """What the feed's function needs, if it has one."""
+        if not self.feed.processed_by:
+            return None
+        seconds, memory = self._settings.function_seconds, self._settings.function_bytes
+        return Processing(self.feed.processed_by, self._columns, self.dataset.primary_key, seconds, memory)
 
     def _above_markers(self, rows: pa.Table) -> pa.Table:
         floor = np.array(positions(self.table, self.feed), dtype=np.int64)[rows["__slice"].to_numpy()]
@@ -202,8 +217,9 @@ class Ingestion:
                 reached["__slice"].to_pylist(), reached["__position_max"].to_pylist(), strict=True
             )
         }
-        whole = pc.and_(pc.is_null(rows["__damage"]), pc.is_null(rows[_CORRUPT]))
+        whole = is_whole(rows)
         self._bury(rows.filter(pc.invert(whole)), markers)
+        whole = pc.and_(whole, rows[STORED])
         self._store(rows.filter(whole).select(self._columns.names).cast(self._columns), markers)
 
     def _store(self, rows: pa.Table, markers: dict[str, int]) -> None:
@@ -215,10 +231,12 @@ class Ingestion:
             rows = rows.filter(pa.array(self._seen.unseen(rows[self._key].to_pylist())))
         if not rows.num_rows:
             self.table.mark(markers)
-        elif keyed:
-            self.table.merge(rows, self._key, markers)
         else:
-            self.table.append(rows, markers)
+            with self._arriving(rows):
+                if keyed:
+                    self.table.merge(rows, self._key, markers)
+                else:
+                    self.table.append(rows, markers)
         if self._seen is not None:
             self._seen.add(rows[self._key].to_pylist(), self.table.version)
 
@@ -226,16 +244,21 @@ class Ingestion:
         """Keeps what cannot be stored, with the reason, once."""
         if not rows.num_rows:
             return
-        damage = rows["__damage"].combine_chunks()
-        reasons = pc.if_else(pc.is_null(damage), f"does not fit the columns of {self.dataset.name}", damage)
-        letters = pa.table([rows["__slice"], rows["__position"], rows[_CORRUPT], reasons], schema=DEAD_LETTERS)
-        floor = np.array([self._dead_letters.marker(marker(i)) for i in range(self.feed.slices)], dtype=np.int64)
-        new = letters["position"].to_numpy() > floor[letters["slice"].to_numpy()]
-        letters = letters.filter(pa.array(new))
+        floor = positions(self.table, self.feed)
+        letters = _without(dead_letters(rows, self.dataset), self._buried(floor))
         if letters.num_rows:
             self._dead_letters.append(letters, markers)
-            for reason in pc.unique(letters["reason"]).to_pylist():
+            for reason in pc.unique(letters["reason"]).to_pylist()[:_LOGGED]:
                 log.error("dead letters", feed=self.feed.name, reason=reason)
+
+    def _buried(self, floor: Sequence[int]) -> Counter[Letter]:
+        """How many of which lines beyond these positions are dead letters already, as after a crash before the dataset
+        had its commit: there they stay, also where a function would not fail on them this time."""
+        if all(self._dead_letters.marker(marker(index)) <= position for index, position in enumerate(floor)):
+            return Counter()
+        found = self._dead_letters.read(columns=["slice", "position", "line"])
+        new = found["position"].to_numpy() > np.array(floor, np.int64)[found["slice"].to_numpy()]
+        return Counter(_keys(found.filter(pa.array(new))))
 
     def _report(self, sentence: str) -> None:
         self.problem = sentence
@@ -249,5 +272,19 @@ def _newest(rows: pa.Table, key: str) -> pa.Table:
     return rows.take(last.combine_chunks().sort())
 
 
+def _keys(letters: pa.Table) -> list[Letter]:
+    return list(zip(*(letters[name].to_pylist() for name in ("slice", "position", "line")), strict=True))
+
+
+def _without(letters: pa.Table, buried: Counter[Letter]) -> pa.Table:
+    """The letters but for those that are there already."""
+    new = []
+    for key in _keys(letters) if buried else ():
+        new.append(buried[key] <= 0)
+        buried[key] -= 1
+    return letters.filter(pa.array(new, pa.bool_())) if buried else letters
+
+
 def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    # Spark passes what it is given through files, wherever there is room for them.
+    return FULL_SENTENCE if says_full(str(error)) else next(iter(str(error).splitlines()), type(error).__name__)

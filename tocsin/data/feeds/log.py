@@ -5,19 +5,38 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
 from tocsin.data.disk import make_directory, sync_directory
+from tocsin.data.feeds.batch import bounded_ends
 from tocsin.data.feeds.ends import EndsFile, read_ends
 from tocsin.data.feeds.frame import encode
 from tocsin.data.feeds.layout import settle_slices, slice_directory
+from tocsin.data.feeds.places import DirectoryLog
+from tocsin.data.feeds.source import (
+    ARROW,
+    FORMAT,
+    SCHEMA,
+    TASK_BYTES,
+    FeedSource,
+    TaskReader,
+    divided,
+    ranges_between,
+    read_ranges,
+)
 from tocsin.data.feeds.writer import SliceWriter
-from tocsin.errors import StorageError, UnavailableError
+from tocsin.data.fence import Fence
+from tocsin.data.lake.frames import in_one_piece
+from tocsin.errors import StorageError, SupersededError, UnavailableError
 from tocsin.lock import take_lock
 
 _SYNC_THREADS = 8
@@ -40,9 +59,13 @@ class FeedLog:
         segment_bytes: a segment file at least this long is followed by a new one.
         read: positions up to which the log is known to have been read. Normally below the ends; should the log's
             files have been lost, new records are placed behind these positions, where they will be seen.
+        fence: by which a later data cluster stops this writer, whose files it leaves alone: what this one has accepted
+            is in the log, and what it writes afterwards is not. Without one a lock keeps other writers out.
     """
 
-    def __init__(self, path: Path, slices: int, segment_bytes: int, read: Sequence[int] = ()) -> None:
+    def __init__(
+        self, path: Path, slices: int, segment_bytes: int, read: Sequence[int] = (), fence: Fence | None = None
+    ) -> None:
         if slices < 1 or segment_bytes < 1:
             raise ValueError("a feed log needs at least one slice and segments of at least one byte")
         if read and len(read) != slices:
@@ -55,7 +78,10 @@ class FeedLog:
         self._slices = slices
         self._segment_bytes = segment_bytes
         self._read = read or [0] * slices
+        self._fence = fence
+        self._superseded: SupersededError | None = None
         self._lock = threading.Lock()
+        self._appended = threading.Condition()
         self._held = ExitStack()
         self._writers: list[SliceWriter] = []
         self._ends: tuple[int, ...] = ()
@@ -101,6 +127,7 @@ class FeedLog:
 
         Raises:
             StorageError: the disk refused; nothing was accepted, and the same call may be made again.
+            SupersededError: another data cluster has taken over; nothing was accepted, and nothing will be.
         """
         frames = {index: encode(records) for index, records in batches.items() if records}
         if not all(0 <= index < self._slices for index in frames):
@@ -111,13 +138,39 @@ class FeedLog:
                 self._commit(frames)
                 self.records += sum(len(records) for records in batches.values())
                 self.bytes += sum(len(frame) for frame in frames.values())
-            return list(self._ends)
+            ends = list(self._ends)
+        self.wake()
+        return ends
 
     def ends(self) -> list[int]:
         """Up to where each slice is durable."""
         ends = self._ends
         self._require_open()
         return list(ends)
+
+    def wait_for_more(self, positions: Sequence[int], given_up: Callable[[], bool]) -> None:
+        """Returns when the log goes beyond these positions, or nobody wants to know any more; see :meth:`wake`."""
+        with self._appended:
+            self._appended.wait_for(lambda: given_up() or self.backlog(positions) > 0)
+
+    def wake(self) -> None:
+        """Has those who wait for more look again."""
+        with self._appended:
+            self._appended.notify_all()
+
+    def batch_ends(self, starts: Sequence[int], max_bytes: int) -> list[int]:
+        """How far a batch of about so many bytes goes from these positions."""
+        return bounded_ends(self.path, starts, self.ends(), max_bytes)
+
+    def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
+        """What lies between these positions: columns slice, position (after the record), line, damage.
+
+        A little is read at once, in this process, and more by Spark's tasks.
+        """
+        tasks = divided(ranges_between(starts, ends), spark.sparkContext.defaultParallelism)
+        if sum(ends) - sum(starts) < TASK_BYTES:
+            return in_one_piece(spark, pa.Table.from_batches(read_ranges(self.path, tasks[0]), ARROW))
+        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(TaskReader(self.path, tasks), SCHEMA)
 
     def backlog(self, positions: Sequence[int]) -> int:
         """How many bytes lie between ``positions`` and the ends."""
@@ -150,18 +203,52 @@ class FeedLog:
         except OSError as error:
             raise StorageError(f"{error.filename} was read but cannot be removed ({error.strerror})") from error
 
+    def stream(self, spark: SparkSession, positions: Sequence[int], max_bytes: int) -> DataFrame:
+        """The log from these positions on, in micro-batches of about so many bytes."""
+        spark.dataSource.register(FeedSource)
+        return (
+            spark.readStream.format(FORMAT)
+            .option("path", str(self.path))
+            .option("positions", msgspec.json.encode(list(positions)).decode())
+            .option("maxBytes", str(max_bytes))
+            .option("readers", str(spark.sparkContext.defaultParallelism))
+            .load()
+        )
+
+    def place(self) -> DirectoryLog:
+        """Where others can read it."""
+        return DirectoryLog(str(self.path))
+
+    def newest_ends(self) -> list[int]:
+        """Up to where each slice is durable; nobody else writes it."""
+        return self.ends()
+
+    def damage(self) -> str:
+        """What could not be read; told until the quarantined files have been looked at and moved away."""
+        files = sorted((self.path / "quarantine").glob("[!.]*"))
+        if not files:
+            return ""
+        return (
+            f"feed {self.path.name}: {len(files)} damaged part(s) of its log could not be read; what was in them is in "
+            f"{files[0].parent}, the positions are among its dead letters; move the files away when you have seen them"
+        )
+
+    def remove(self) -> None:
+        """Nothing is left to do: all of it is in its directory."""
+
     def _require_open(self) -> None:
         if not self._writers:
             raise UnavailableError(f"the feed log at {self.path} is closed: try again when its server has started")
 
     def _recover(self) -> None:
         make_directory(self.path)
-        self._held.callback(os.close, take_lock(self.path / "lock", "the feed log"))
+        if self._fence is None:
+            self._held.callback(os.close, take_lock(self.path / "lock", "the feed log"))
         settle_slices(self.path, self._slices)
         writers = [self._recover_slice(index, end) for index, end in enumerate(self._acknowledged())]
         sync_directory(self.path)
         ends = tuple(writer.end for writer in writers)
-        self._ends_file = EndsFile(self.path, ends)
+        self._ends_file = EndsFile(self.path, ends, self._fence is not None)
         self._held.callback(self._ends_file.close)
         self._pool = self._held.enter_context(ThreadPoolExecutor(_SYNC_THREADS, "feed-sync"))
         self._ends, self._writers = ends, writers
@@ -175,25 +262,41 @@ class FeedLog:
     def _recover_slice(self, index: int, acknowledged: int) -> SliceWriter:
         directory = slice_directory(self.path, index)
         directory.mkdir(exist_ok=True)
-        writer = SliceWriter(directory, self._segment_bytes, acknowledged)
+        writer = SliceWriter(directory, self._segment_bytes, acknowledged, self._fence is not None)
         self._held.callback(writer.close)
         return writer
 
     def _commit(self, frames: Mapping[int, bytes]) -> None:
         writers = [self._writers[index] for index in frames]
+        if self._superseded is not None:
+            raise self._superseded
         try:
             for index, frame in frames.items():
                 self._writers[index].stage(frame)
             self._sync(writers)
+            # Whoever takes over after this reads what was synced.
+            self._check_fence()
             ends = self._ends_with(frames)
             self._ends_file.write(ends)
         except OSError as error:
+            # Nothing is taken back that another may go on from.
+            self._check_fence()
             for writer in writers:
                 writer.undo()
             raise _refusal(self.path, error) from error
         for writer in writers:
             writer.accept()
         self._ends = ends
+
+    def _check_fence(self) -> None:
+        if self._fence is None:
+            return
+        try:
+            self._fence.check()
+        except SupersededError as error:
+            # What is staged is another's to judge, so that nothing is ever cut off again either.
+            self._superseded = error
+            raise
 
     def _ends_with(self, frames: Mapping[int, bytes]) -> tuple[int, ...]:
         return tuple(end + len(frames.get(index, b"")) for index, end in enumerate(self._ends))

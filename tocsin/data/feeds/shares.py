@@ -11,7 +11,7 @@ from tocsin.errors import ForbiddenError, InvalidError
 from tocsin.model.messages import Refusal, Share
 from tocsin.model.terms import Asker, admit
 from tocsin.schema.definitions import Feed
-from tocsin.schema.records import Batch, RecordDecoder, joined
+from tocsin.schema.records import Batch, RecordDecoder, join_records
 from tocsin.schema.refusals import UNDECODABLE, malformed
 
 _SHARES: Final = msgspec.json.Decoder(list[Share])
@@ -52,7 +52,7 @@ def _one_by_one(decoder: RecordDecoder, shares: list[Share], denied: dict[int, s
 
 def _decoded(decoder: RecordDecoder, share: Share) -> Batch:
     try:
-        return decoder.decode(joined(share.records), "application/json", share.subscriber)
+        return decoder.decode(join_records(share.records), "application/json", share.subscriber)
     except InvalidError as error:
         return Batch([], [], [], [Refusal(0, str(error))], len(share.records) - 1)
 

@@ -1,6 +1,6 @@
-"""The feed log as a Structured Streaming source: one offset per slice.
+"""The feed log as Spark reads it: a batch between two positions of each slice, or a Structured Streaming source.
 
-Spark runs the reader in processes of its own, so all it knows of the log is its path. Where to begin is told by the
+Spark runs readers in processes of its own, so all they know of the log is its path. Where to begin is told by the
 markers of the dataset; Spark's own checkpoint is thrown away at every start.
 """
 
@@ -21,8 +21,11 @@ from tocsin.data.feeds.reader import Damage, durable_ends, read
 FORMAT = "tocsin-feed"
 SCHEMA = "slice INT, position BIGINT, line STRING, damage STRING"
 # Below this, a second task costs more than it saves.
-_TASK_BYTES = 1024 * 1024
-_ARROW = pa.schema([("slice", pa.int32()), ("position", pa.int64()), ("line", pa.string()), ("damage", pa.string())])
+TASK_BYTES = 1024 * 1024
+ARROW = pa.schema([("slice", pa.int32()), ("position", pa.int64()), ("line", pa.string()), ("damage", pa.string())])
+
+LogRange = tuple[int, int, int]
+"""A slice, and the positions from and up to which it is read."""
 
 
 class FeedSource(DataSource):
@@ -46,9 +49,9 @@ class FeedSource(DataSource):
 
 
 class LogRanges(InputPartition):
-    """What one task reads: ranges ``(slice, start, end)`` of the log."""
+    """What one task reads."""
 
-    def __init__(self, ranges: Sequence[tuple[int, int, int]]) -> None:
+    def __init__(self, ranges: Sequence[LogRange]) -> None:
         self.ranges = list(ranges)
 
 
@@ -67,27 +70,51 @@ class FeedReader(DataSourceStreamReader):
         return _offset(bounded_ends(self._path, _positions(start), ends, self._max_bytes))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        ranges = [
-            (index, first, last)
-            for index, (first, last) in enumerate(zip(_positions(start), _positions(end), strict=True))
-            if last > first
-        ]
-        share = sum(last - first for _, first, last in ranges) // _TASK_BYTES + 1
-        tasks = max(min(self._readers, len(ranges), share), 1)
-        return [LogRanges(ranges[task::tasks]) for task in range(tasks)]
+        ranges = ranges_between(_positions(start), _positions(end))
+        return [LogRanges(part) for part in divided(ranges, self._readers)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LogRanges)
-        for index, start, end in partition.ranges:
-            for entry in read(self._path, index, start, end):
-                if isinstance(entry, Damage):
-                    kept = quarantine(self._path, entry)
-                    yield _batch(index, entry.position, [None], f"{entry}; the segment was copied to {kept}")
-                else:
-                    yield _batch(index, entry.position, entry.records, None)
+        return read_ranges(self._path, partition.ranges)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to do: the dataset's commit is the record of progress."""
+
+
+class TaskReader:
+    """Reads the ranges of the tasks whose numbers it is given; runs in the executors."""
+
+    def __init__(self, path: Path, tasks: Sequence[Sequence[LogRange]]) -> None:
+        self._path, self._tasks = path, tasks
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_ranges(self._path, self._tasks[number])
+
+
+def ranges_between(starts: Sequence[int], ends: Sequence[int]) -> list[LogRange]:
+    """What lies between positions of all slices."""
+    pairs = enumerate(zip(starts, ends, strict=True))
+    return [(index, first, last) for index, (first, last) in pairs if last > first]
+
+
+def divided(ranges: Sequence[LogRange], readers: int) -> list[list[LogRange]]:
+    """What each of some tasks reads, at least one and at most as many as there are readers."""
+    share = sum(last - first for _, first, last in ranges) // TASK_BYTES + 1
+    tasks = max(min(readers, len(ranges), share), 1)
+    return [list(ranges[task::tasks]) for task in range(tasks)]
+
+
+def read_ranges(path: Path, ranges: Sequence[LogRange]) -> Iterator[pa.RecordBatch]:
+    """The records of the log at ``path``, and what is damaged of it, as rows."""
+    for index, start, end in ranges:
+        for entry in read(path, index, start, end):
+            if isinstance(entry, Damage):
+                kept = quarantine(path, entry)
+                yield _batch(index, entry.position, [None], f"{entry}; the segment was copied to {kept}")
+            else:
+                yield _batch(index, entry.position, entry.records, None)
 
 
 def _batch(index: int, position: int, lines: Sequence[bytes | None], damage: str | None) -> pa.RecordBatch:
@@ -98,7 +125,7 @@ def _batch(index: int, position: int, lines: Sequence[bytes | None], damage: str
         pa.array(lines, pa.string()),
         pa.repeat(pa.scalar(damage, pa.string()), rows),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+    return pa.RecordBatch.from_arrays(columns, schema=ARROW)
 
 
 def _offset(positions: Sequence[int]) -> dict[str, int]:

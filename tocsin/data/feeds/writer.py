@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tocsin.data.disk import sync_directory
+from tocsin.data.disk import FULL, sync_directory
 from tocsin.data.feeds.frame import whole_length
 from tocsin.data.feeds.layout import segment_bases, segment_name
 
@@ -23,9 +23,10 @@ class SliceWriter:
         acknowledged: a position known to have been accepted earlier. What lies beyond it and is not a whole frame is
             a torn tail and cut off. If the files end before it, data was lost from under us: the slice goes on at
             this position, so that no position is ever used twice, and readers report the hole.
+        afresh: whether to go on in a new segment, as somebody may still write to the newest one.
     """
 
-    def __init__(self, directory: Path, segment_bytes: int, acknowledged: int) -> None:
+    def __init__(self, directory: Path, segment_bytes: int, acknowledged: int, afresh: bool = False) -> None:
         self._directory = directory
         self._segment_bytes = segment_bytes
         self._bases = segment_bases(directory)
@@ -35,6 +36,8 @@ class SliceWriter:
         self.end = acknowledged
         try:
             self._recover(acknowledged)
+            if afresh:
+                self._begin_afresh()
         except BaseException:
             self.close()
             raise
@@ -97,12 +100,29 @@ class SliceWriter:
         self._cut()
         os.fsync(self._descriptor)
 
+    def _begin_afresh(self) -> None:
+        """What somebody else still writes to the newest segment comes behind its limit, where nobody reads."""
+        empty = self._base == self.end
+        if empty:
+            # Another file under its name is no longer the one that the other has open.
+            self._bases.pop()
+        try:
+            (self._directory / segment_name(self.end)).unlink(missing_ok=True)
+            self._start_segment()
+        except OSError as error:
+            # Where the disk is full nobody writes anything. The segment at hand is gone on with.
+            if error.errno not in FULL or empty:
+                raise
+
     def _start_segment(self) -> None:
-        descriptor = os.open(self._directory / segment_name(self.end), os.O_RDWR | os.O_CREAT, 0o644)
+        file = self._directory / segment_name(self.end)
+        # Never one that is there: it would be another writer's.
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             sync_directory(self._directory)
         except BaseException:
             os.close(descriptor)
+            file.unlink(missing_ok=True)
             raise
         self.close()
         self._descriptor = descriptor

@@ -9,26 +9,41 @@ from __future__ import annotations
 import json
 import re
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from tocsin.data.lake.folder import Folder
 
 VERSION: Final = "_v"
 VERSION_MARKER: Final = "version"
+TERM_MARKER: Final = "head-term"
 LOG: Final = "_delta_log"
+FENCE: Final = "FENCE"
+"""The operation of a commit that does nothing but keep earlier writers from committing."""
 _NAME: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 
 class File(NamedTuple):
-    """A file of a table, with the oldest and the newest version of a row in it."""
+    """A file of a table, by its path as Spark has it, with the oldest and the newest version of a row in it.
+
+    One that is not ``stamped`` has no versions in its rows, as whoever wrote it did not know which commit would take
+    it: all of them are of that commit's version.
+    """
 
     path: str
     oldest: int
     newest: int
     size: int = 0
     rows: int = 0
+    stamped: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of the file in the table's folder."""
+        return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
@@ -43,6 +58,15 @@ class TableChange:
 
 
 @dataclass(frozen=True)
+class CommitNews:
+    """What an entry says to who follows the log: names of files that came and went, and how far the markers got."""
+
+    added: tuple[File, ...]
+    removed: frozenset[str]
+    markers: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class CommitEntry:
     """What an entry that is whole says: the files that came and their sizes, and how far the markers got.
 
@@ -52,6 +76,7 @@ class CommitEntry:
     added: Mapping[str, int]
     markers: Mapping[str, int]
     synced: bool
+    operation: str = ""
 
 
 def entry_name(number: int) -> str:
@@ -59,53 +84,86 @@ def entry_name(number: int) -> str:
     return f"{number:020d}.json"
 
 
-def numbered(log: Path) -> dict[int, Path]:
-    """The entries in a log."""
+def checkpoint_name(number: int) -> str:
+    """The name of the checkpoint of all entries up to this number."""
+    return f"{number:020d}.checkpoint.parquet"
+
+
+def numbered(log: Iterable[str]) -> dict[int, str]:
+    """The entries among the files of a log."""
     return _matching(log, _NAME)
 
 
-def checkpoints(log: Path) -> dict[int, Path]:
-    """The checkpoints in a log, each of which has all that the entries up to its number say."""
+def checkpoints(log: Iterable[str]) -> dict[int, str]:
+    """The checkpoints among them, each of which has all that the entries up to its number say."""
     return _matching(log, _CHECKPOINT)
 
 
-def encoded(change: TableChange, synced: bool) -> bytes:
-    """An entry for a change; it says how many actions it has, so that one cut short is known as such."""
+def is_kept(log: Folder, number: int) -> bool:
+    """Whether a log still has an entry, or what it said as its newest checkpoint.
+
+    If not, others have gone on since: an entry goes before those after it do.
+    """
+    return log.find(entry_name(number)) is not None or max(checkpoints(log.files()), default=-1) == number
+
+
+def encoded(change: TableChange, synced: bool, term: int = 0) -> bytes:
+    """An entry for a change, made under a term, if there is one; unlike any other entry.
+
+    It says how many actions it has, so that one cut short is known as such.
+    """
     now = int(time.time() * 1000)
     actions = [{"add": _add(file, now, change.news)} for file in change.added]
     actions += [{"remove": _remove(file, now, change.news)} for file in change.removed]
     actions += [{"txn": {"appId": name, "version": value}} for name, value in change.markers.items()]
-    ours = {"engineInfo": "tocsin", "actions": len(actions), "synced": synced}
+    if term:
+        actions.append({"txn": {"appId": TERM_MARKER, "version": term}})
+    ours = {"engineInfo": "tocsin", "txnId": str(uuid.uuid4()), "actions": len(actions), "synced": synced}
     commit = {"timestamp": now, "operation": change.operation, **ours}
     return b"\n".join(json.dumps(action).encode() for action in [{"commitInfo": commit}, *actions])
 
 
-def read_entry(path: Path) -> CommitEntry | None:
+def read_entry(log: Folder, name: str) -> CommitEntry | None:
     """What an entry says; None if it is not there as it was written."""
     try:
-        actions = [json.loads(line) for line in path.read_bytes().splitlines()]
+        actions = [json.loads(line) for line in log.read(name).splitlines()]
         commit: dict[str, Any] = next(action["commitInfo"] for action in actions if "commitInfo" in action)
         if len(actions) - 1 != commit.get("actions", len(actions) - 1):
             return None
-        if path.name == entry_name(0) and not {"protocol", "metaData"} <= {key for action in actions for key in action}:
+        if name == entry_name(0) and not {"protocol", "metaData"} <= {key for action in actions for key in action}:
             return None
         added = {action["add"]["path"]: int(action["add"]["size"]) for action in actions if "add" in action}
         markers = {action["txn"]["appId"]: int(action["txn"]["version"]) for action in actions if "txn" in action}
-        return CommitEntry(added, markers, bool(commit.get("synced", False)))
-    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        return CommitEntry(added, markers, bool(commit.get("synced", False)), str(commit.get("operation", "")))
+    except (FileNotFoundError, ValueError, KeyError, TypeError, StopIteration):
         return None
 
 
-def _matching(log: Path, pattern: re.Pattern[str]) -> dict[int, Path]:
-    found: Iterable[Path] = log.iterdir() if log.is_dir() else ()
-    matches = [(pattern.fullmatch(path.name), path) for path in found]
-    return {int(match[1]): path for match, path in sorted(matches, key=lambda pair: pair[1].name) if match}
+def read_news(log: Folder, name: str) -> CommitNews:
+    """What an entry that counts says; the paths of its files are names. Raises OSError or ValueError if it cannot."""
+    actions = [json.loads(line) for line in log.read(name).splitlines()]
+    return CommitNews(
+        tuple(_added(action["add"]) for action in actions if "add" in action),
+        frozenset(action["remove"]["path"] for action in actions if "remove" in action),
+        {action["txn"]["appId"]: int(action["txn"]["version"]) for action in actions if "txn" in action},
+    )
+
+
+def _added(add: dict[str, Any]) -> File:
+    stats = json.loads(add["stats"])
+    oldest, newest, empty = (int(stats[name][VERSION]) for name in ("minValues", "maxValues", "nullCount"))
+    return File(add["path"], oldest, newest, int(add["size"]), int(stats["numRecords"]), not empty)
+
+
+def _matching(log: Iterable[str], pattern: re.Pattern[str]) -> dict[int, str]:
+    return {int(match[1]): match[0] for name in sorted(log) if (match := pattern.fullmatch(name))}
 
 
 def _add(file: File, now: int, news: bool) -> dict[str, object]:
-    bounds = {"minValues": {VERSION: file.oldest}, "maxValues": {VERSION: file.newest}, "nullCount": {VERSION: 0}}
+    empty = 0 if file.stamped else file.rows
+    bounds = {"minValues": {VERSION: file.oldest}, "maxValues": {VERSION: file.newest}, "nullCount": {VERSION: empty}}
     return {
-        "path": Path(file.path).name,
+        "path": file.name,
         "partitionValues": {},
         "size": file.size,
         "modificationTime": now,
@@ -115,5 +173,4 @@ def _add(file: File, now: int, news: bool) -> dict[str, object]:
 
 
 def _remove(file: File, now: int, news: bool) -> dict[str, object]:
-    name = Path(file.path).name
-    return {"path": name, "deletionTimestamp": now, "dataChange": news, "extendedFileMetadata": False}
+    return {"path": file.name, "deletionTimestamp": now, "dataChange": news, "extendedFileMetadata": False}

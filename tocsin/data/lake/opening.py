@@ -8,24 +8,26 @@ word. Such a tail of the log is set aside for a person to look at, with the file
 from __future__ import annotations
 
 import json
-import shutil
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from tocsin.data.disk import Disk, make_directory
-from tocsin.data.lake.checkpoints import POINTER, STAGING, readable
+from tocsin.data.lake.checkpoints import POINTER, readable
 from tocsin.data.lake.entries import LOG, CommitEntry, checkpoints, entry_name, numbered, read_entry
+from tocsin.data.lake.folder import DRAFT, Folder, FoundFile
 from tocsin.errors import StorageError
 from tocsin.log import get_logger
 
 log = get_logger(__name__)
 
 QUARANTINE: Final = "_quarantine"
-_CREATION: Final = "_creation"
+_DRAFT_SECONDS: Final = 600.0
 _CONFIGURATION: Final = {
     # Files are deleted by us, who know which are still being read; the log need not remember them.
     "delta.deletedFileRetentionDuration": "interval 1 seconds",
@@ -33,113 +35,127 @@ _CONFIGURATION: Final = {
 }
 
 
-def open_table(path: Path, schema: pa.Schema, disk: Disk) -> DeltaTable:
-    """The table at ``path`` as of its last whole commit; made if there is none."""
-    for leftover in (STAGING, _CREATION):
-        shutil.rmtree(path / leftover, ignore_errors=True)
-    doomed = _unreadable(path)
+def open_table(folder: Folder, schema: pa.Schema) -> DeltaTable:
+    """The table in ``folder`` as of its last whole commit; made if there is none."""
+    for place in (folder, folder.below(LOG)):
+        _remove_drafts(place)
+    doomed = _unreadable(folder)
     if doomed:
-        _quarantine(path, doomed, disk)
-    if not numbered(path / LOG) and not checkpoints(path / LOG):
-        _create(path, schema, disk)
-    delta = DeltaTable(str(path))
-    _keep(path, delta, disk)
+        _quarantine(folder, doomed)
+    names = folder.below(LOG).files()
+    if not numbered(names) and not checkpoints(names):
+        _create(folder, schema)
+    delta = DeltaTable(**folder.delta)
+    _keep(folder, delta)
     return delta
 
 
-def set_aside(path: Path) -> list[Path]:
+def _remove_drafts(place: Folder) -> None:
+    """Removes drafts that crashes left; a young one may be of somebody who is about to take over."""
+    before = time.time() - _DRAFT_SECONDS
+    for name, found in place.files().items():
+        if name.startswith(DRAFT) and found.changed_at < before:
+            place.delete(name)
+
+
+def set_aside(folder: Folder) -> list[str]:
     """What was set aside of a table, and nobody has taken away since."""
-    return sorted((path / QUARANTINE).glob("[!.]*"))
+    return sorted(name for name in folder.below(QUARANTINE).files() if not name.startswith("."))
 
 
-def _create(path: Path, schema: pa.Schema, disk: Disk) -> None:
-    staging = path / _CREATION
-    make_directory(path / LOG)
-    DeltaTable.create(str(staging), schema=schema, configuration=_CONFIGURATION)
-    first = staging / LOG / entry_name(0)
-    disk.keep(first)
-    first.replace(path / LOG / first.name)
-    disk.keep(path / LOG)
-    shutil.rmtree(staging)
+def _create(folder: Folder, schema: pa.Schema) -> None:
+    folder.below(LOG).make()
+    with TemporaryDirectory(prefix="tocsin-table-") as staging:
+        DeltaTable.create(staging, schema=schema, configuration=_CONFIGURATION)
+        first = Path(staging, LOG, entry_name(0)).read_bytes()
+    # Whoever else has just made it made the same.
+    with suppress(FileExistsError):
+        folder.commit(0, first)
 
 
-def _keep(path: Path, delta: DeltaTable, disk: Disk) -> None:
+def _keep(folder: Folder, delta: DeltaTable) -> None:
     """What is found counts from now on, even if whoever wrote it died before the disk had it."""
-    newest = read_entry(path / LOG / entry_name(delta.version()))
-    if newest is None or not newest.synced:
-        names = pa.table(delta.get_add_actions())["path"].to_pylist()
-        disk.keep(*(file for file in (path / LOG).iterdir() if file.is_file()), *(path / name for name in names))
-    disk.keep(path / LOG, path)
+    log = folder.below(LOG)
+    newest = read_entry(log, entry_name(delta.version()))
+    whole = newest is not None and newest.synced
+    log.keep(*(() if whole else log.files()))
+    folder.keep(*(() if whole else pa.table(delta.get_add_actions())["path"].to_pylist()))
 
 
-def _unreadable(path: Path) -> list[Path]:
+def _unreadable(folder: Folder) -> list[str]:
     """The checkpoints that cannot be read, and the entries at the end of the log that are not whole."""
+    log = folder.below(LOG)
+    names = log.files()
     damaged = []
     start = -1
-    for number, checkpoint in sorted(checkpoints(path / LOG).items(), reverse=True):
-        if readable(checkpoint):
+    for number, checkpoint in sorted(checkpoints(names).items(), reverse=True):
+        if readable(log, checkpoint):
             start = number
             break
         damaged.append(checkpoint)
-    _check_pointer(path / LOG / POINTER, start)
-    return [*damaged, *_tail(path, {n: file for n, file in numbered(path / LOG).items() if n > start}, start + 1)]
+    _check_pointer(log, start)
+    return [*damaged, *_tail(folder, {n: name for n, name in numbered(names).items() if n > start}, start + 1)]
 
 
-def _tail(path: Path, found: dict[int, Path], first: int) -> list[Path]:
+def _tail(folder: Folder, found: dict[int, str], first: int) -> list[str]:
     """Of the entries from ``first`` on those at the end that are not whole."""
-    entries = {number: read_entry(file) for number, file in found.items()}
+    log = folder.below(LOG)
+    entries = {number: read_entry(log, name) for number, name in found.items()}
     end = first
     while entries.get(end) is not None:
         end += 1
     # Whoever wrote one of these knew that those before it were on disk: this is no power cut, and much would be lost.
     if any(entry is not None and entry.synced for number, entry in entries.items() if number > end):
         raise StorageError(
-            f"the table at {path} is damaged: entry {entry_name(end)} of its log cannot be read, but later ones can; "
-            "restore the table from a backup, or move it away to begin with none"
+            f"the table at {folder.url} is damaged: entry {entry_name(end)} of its log cannot be read, but later ones "
+            "can; restore the table from a backup, or move it away to begin with none"
         )
-    while end > first and _lacks_files(path, entries[end - 1]):
+    files = folder.files()
+    while end > first and _lacks_files(files, entries[end - 1]):
         end -= 1
-    return [file for number, file in found.items() if number >= end]
+    return [name for number, name in found.items() if number >= end]
 
 
-def _lacks_files(path: Path, entry: CommitEntry | None) -> bool:
-    return entry is None or not all(_is_there(path / name, size) for name, size in entry.added.items())
+def _lacks_files(files: dict[str, FoundFile], entry: CommitEntry | None) -> bool:
+    if entry is None:
+        return True
+    return not all(name in files and files[name].size == size for name, size in entry.added.items())
 
 
-def _is_there(file: Path, size: int) -> bool:
-    return file.is_file() and file.stat().st_size == size
-
-
-def _check_pointer(pointer: Path, checkpoint: int) -> None:
+def _check_pointer(log: Folder, checkpoint: int) -> None:
     """Removes a pointer to another than the newest checkpoint; it only saves the search."""
     try:
-        if json.loads(pointer.read_bytes())["version"] == checkpoint:
+        if json.loads(log.read(POINTER))["version"] == checkpoint:
             return
-    except (OSError, ValueError, KeyError, TypeError):
+    except FileNotFoundError:
+        return
+    except (ValueError, KeyError, TypeError):
         pass
-    pointer.unlink(missing_ok=True)
+    log.delete(POINTER)
 
 
-def _quarantine(path: Path, doomed: Iterable[Path], disk: Disk) -> None:
+def _quarantine(folder: Folder, doomed: Iterable[str]) -> None:
     """Moves files out of the way, newest entries first: at any point what is left is a table and a tail."""
-    place = path / QUARANTINE
-    make_directory(place)
-    entries = sorted(doomed, key=lambda file: file.name, reverse=True)
-    files = {path / name for file in entries if (entry := read_entry(file)) for name in entry.added}
-    for file in (*entries, *sorted(files)):
-        if file.exists():
-            file.replace(_free_name(place, file.name))
-    disk.keep(path / LOG, path, place)
+    log_folder, place = folder.below(LOG), folder.below(QUARANTINE)
+    place.make()
+    entries = sorted(doomed, reverse=True)
+    files = {name for file in entries if (entry := read_entry(log_folder, file)) for name in entry.added}
+    for name in entries:
+        log_folder.move(name, place, _free_name(place, name))
+    for name in sorted(files & folder.files().keys()):
+        folder.move(name, place, _free_name(place, name))
+    for changed in (log_folder, folder, place):
+        changed.keep()
     log.error(
         "the end of a table could not be read and was set aside; it goes on from its last whole commit",
-        table=path.name,
+        table=folder.name,
         files=len(entries),
-        first=entries[-1].name,
-        kept_in=str(place),
+        first=entries[-1],
+        kept_in=place.url,
     )
 
 
-def _free_name(place: Path, name: str) -> Path:
-    taken = {file.name for file in place.iterdir()}
+def _free_name(place: Folder, name: str) -> str:
+    taken = place.files()
     names = (name, *(f"{name}.{number}" for number in range(1, len(taken) + 2)))
-    return place / next(free for free in names if free not in taken)
+    return next(free for free in names if free not in taken)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from deltalake.exceptions import DeltaError
 
+from tocsin.data.disk import FULL_SENTENCE, says_full
+from tocsin.data.lake.folder import Folder
 from tocsin.errors import StorageError
-
-_FULL = ("No space left", "os error 28", "StorageFull")
 
 
 @contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
-    """Refusals as StorageError about the table at ``path``; anything else is passed on."""
+def storage_errors(folder: Folder, done: str = "written") -> Iterator[None]:
+    """Refusals as StorageError about the table in ``folder``; anything else is passed on."""
     try:
         yield
     except (DeltaError, OSError) as error:
-        raise StorageError(f"the table at {path} cannot be written: {_reason(error)}") from error
+        raise StorageError(f"the table at {folder.url} cannot be {done}: {_reason(error)}") from error
 
 
 def _reason(error: DeltaError | OSError) -> str:
-    text = str(error)
-    if any(sign in text for sign in _FULL):
-        return "the disk is full; free some space, and it goes on by itself"
-    return text
+    return FULL_SENTENCE if says_full(str(error)) else str(error)

@@ -1,9 +1,8 @@
-"""Whether a table on disk has the columns that its definition says."""
+"""Whether a table that is there has the columns that its definition says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -13,14 +12,14 @@ from tocsin.errors import StorageError
 _SAME = {"large_": "", "_view": "", "<element: ": "<item: "}
 
 
-def check_schema(path: Path, found: pa.Schema, declared: pa.Schema) -> None:
+def check_schema(place: str, found: pa.Schema, declared: pa.Schema) -> None:
     """Refuses a table whose columns are others than those declared, and says which."""
     stored, wanted = _plain(found), _plain(declared)
     differing = [name for name in {**wanted, **stored} if stored.get(name) != wanted.get(name)]
     if differing:
         pairs = (f"{n} is {stored.get(n, 'missing')}, declared {wanted.get(n, 'as no column')}" for n in differing)
         raise StorageError(
-            f"the table at {path} does not fit its definition ({'; '.join(pairs)}): "
+            f"the table at {place} does not fit its definition ({'; '.join(pairs)}): "
             "restore the one or the other from a backup, or move the table away to begin with none"
         )
 

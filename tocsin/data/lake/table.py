@@ -3,10 +3,11 @@
 A marker is a Delta transaction identifier, atomic with the data of its commit; it is the only record of progress there
 is, so a restart that reads it neither loses nor repeats anything. Every row carries in ``_v`` the number of the commit
 that brought it, our own count of data commits. What is new since a number is then a filter, and stays right when
-files are compacted or vacuumed.
+files are compacted or vacuumed. Files that others wrote without knowing that number get it as a whole, by the entry of
+the log that names them.
 
-A commit counts, and can be seen, once the disk has it: first the files and the text of its entry in the log, then the
-entry's name.
+A commit counts, and can be seen, once it is durable: first the files, then its entry in the log, which says what the
+commit does and is there as a whole or not at all. How a folder does that is its own affair.
 """
 
 from __future__ import annotations
@@ -22,21 +23,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from pyarrow import dataset
 
 from tocsin.data.disk import Disk
-from tocsin.data.lake.checkpoints import entries_since_checkpoint, read_markers, write_checkpoint
-from tocsin.data.lake.entries import LOG, VERSION, VERSION_MARKER, File, TableChange, encoded, entry_name, numbered
-from tocsin.data.lake.opening import open_table, set_aside
+from tocsin.data.lake.checkpoints import entries_since_checkpoint, write_checkpoint
+from tocsin.data.lake.commits import CommitLog
+from tocsin.data.lake.directory import DirectoryFolder, as_folder
+from tocsin.data.lake.entries import FENCE, LOG, VERSION, VERSION_MARKER, File, TableChange, numbered, read_entry
+from tocsin.data.lake.folder import Folder, OutcomeUnknownError
+from tocsin.data.lake.opening import QUARANTINE, set_aside
 from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
 from tocsin.data.lake.schema import check_schema
-from tocsin.data.lake.writer import FILE_BYTES, RowWriter, parts, touched
+from tocsin.data.lake.unclaimed import is_name, is_too_old, unclaimed
+from tocsin.data.lake.writer import FILE_BYTES, RowWriter, parts, source, touched
 from tocsin.errors import StorageError
 
 __all__ = ["VERSION", "File", "Snapshot", "Table"]
-
-_DRAFT = "_draft"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,39 +60,48 @@ class Snapshot:
 class Table:
     """A Delta table with one writer, this process; its methods may be called from any thread.
 
-    What can go wrong: the disk refuses (StorageError; nothing was committed, and the same call may be made again);
+    What can go wrong: the storage refuses (StorageError; nothing was committed, and the same call may be made again);
+    another process has taken over, by a later term (SupersededError; nothing was committed, and nothing will be);
     the process dies or the machine loses power (the next one finds the last whole commit, which is at least the last
     that counted, and removes what was left half done); the end of the log cannot be read (it is set aside, and
     ``damage`` says so).
 
     Args:
-        path: the table's directory, made if missing.
+        place: the table's folder, made if missing; a path is that of a directory.
         schema: its columns, without ``_v``.
         recent_bytes: how much of what was appended last stays in memory.
-        disk: what keeps it.
+        disk: what keeps a directory.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, recent_bytes: int = 0, disk: Disk | None = None) -> None:
-        self.path = path
+    def __init__(
+        self, place: Folder | Path, schema: pa.Schema, recent_bytes: int = 0, disk: Disk | None = None
+    ) -> None:
+        self.folder = as_folder(place, disk)
         self.schema = schema.append(pa.field(VERSION, pa.int64()))
-        self._disk = disk or Disk()
         self._lock = threading.RLock()
         # Taken before the lock by whatever removes files, so that rows can be appended while files are compacted.
         self._rewriting = threading.Lock()
         self._retired: list[tuple[float, str]] = []
+        self._doomed: frozenset[str] = frozenset()
         self._held: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         self._recent = Recent(recent_bytes)
-        with storage_errors(path):
-            delta = open_table(path, self.schema, self._disk)
-            check_schema(path, pa.schema(delta.schema().to_arrow()), self.schema)
-            self._damaged = bool(set_aside(path))
-            self._number = delta.version()
-            self._markers = read_markers(path / LOG)
-            version = self._markers.get(VERSION_MARKER, 0)
-            self._snapshot = Snapshot(version, tuple(_files(path, delta, version)))
+        with storage_errors(self.folder):
+            self._log = CommitLog(self.folder)
+            delta = self._log.open(self.schema)
+            check_schema(self.folder.url, pa.schema(delta.schema().to_arrow()), self.schema)
+            self._damaged = bool(set_aside(self.folder))
+            version = self._log.markers.get(VERSION_MARKER, 0)
+            self._snapshot = Snapshot(version, tuple(committed_files(self.folder, delta, version)))
             self._held.add(self._snapshot)
             now = time.monotonic()
             self._retired += [(now, leftover) for leftover in self._unknown()]
+
+    @property
+    def path(self) -> Path:
+        """Its directory; not of a table that is in an object store."""
+        if not isinstance(self.folder, DirectoryFolder):
+            raise StorageError(f"the table at {self.folder.url} has no directory on this machine")
+        return self.folder.directory
 
     @property
     def snapshot(self) -> Snapshot:
@@ -105,25 +116,28 @@ class Table:
     @property
     def damage(self) -> str:
         """What was found unreadable and set aside, until somebody has taken it away."""
-        files = set_aside(self.path) if self._damaged else []
+        files = set_aside(self.folder) if self._damaged else []
         if not files:
             return ""
+        name, place = "/".join(self.folder.url.split("/")[-2:]), self.folder.below(QUARANTINE).url
         return (
-            f"the end of the table {self.path.parent.name}/{self.path.name} could not be read; it goes on from its "
-            f"last whole commit, and the {len(files)} file(s) after that are in {files[0].parent}: move them away when "
-            "you have seen them"
+            f"the end of the table {name} could not be read; it goes on from its last whole commit, and the "
+            f"{len(files)} file(s) after that are in {place}: move them away when you have seen them"
         )
 
     @property
     def changed_at(self) -> float:
-        """When it was last committed to, in seconds since 1970, as its log has it."""
-        log = self.path / LOG
-        return max(numbered(log).items(), default=(0, log))[1].stat().st_mtime
+        """When it was last committed to, in seconds since 1970, as far back as its log goes."""
+        log = self.folder.below(LOG)
+        found = log.files()
+        newest_first = [name for _, name in sorted(numbered(found).items(), reverse=True)]
+        told = next((name for name in newest_first if not _is_fence(log, name)), (newest_first or [""])[-1])
+        return found[told].changed_at if told else 0.0
 
     def marker(self, name: str) -> int:
         """How far the commits got with ``name``; 0 if none ever said. Waits for a commit at hand to be complete."""
         with self._lock:
-            return self._markers.get(name, 0)
+            return self._log.markers.get(name, 0)
 
     def recent(self, since: int, until: int) -> pa.Table | None:
         """What came after version ``since`` up to ``until``, without ``_v``, if it is little and still in memory."""
@@ -158,22 +172,39 @@ class Table:
 
     def mark(self, markers: Mapping[str, int]) -> Snapshot:
         """Moves markers on without any data."""
-        with self._lock, storage_errors(self.path):
+        with self._lock, storage_errors(self.folder):
             self._commit(self._next("WRITE", markers))
             self._recent.add(self.version, self.schema.empty_table().drop_columns(VERSION))
         return self._snapshot
 
     def adopt(self, files: list[File], version: int, markers: Mapping[str, int]) -> Snapshot:
         """Commits files that others wrote and synced in the table's directory, stamped with ``version``, the next."""
-        with self._lock, storage_errors(self.path):
+        with self._lock, storage_errors(self.folder):
             try:
                 self._check_next(version)
                 self._commit(self._next("WRITE", markers, files))
+            except OutcomeUnknownError:
+                raise
             except BaseException:
-                for file in files:
-                    Path(file.path).unlink(missing_ok=True)
+                self._discard(files)
                 raise
         return self._snapshot
+
+    def adopt_unstamped(self, files: Iterable[File], markers: Mapping[str, int]) -> Snapshot:
+        """Commits files that others wrote and synced in the table's folder, without versions in their rows.
+
+        They are of several writers and of any number, also none. They stay where they are when this fails: nobody here
+        can know whether they are offered again. Those that are offered too late are refused, as they may be removed.
+        """
+        with self._lock, storage_errors(self.folder):
+            version = self.version + 1
+            taken = [file._replace(oldest=version, newest=version, stamped=False) for file in files]
+            self._check_offered(taken)
+            self._commit(self._next("WRITE", markers, taken))
+            paths = {file.path for file in taken}
+            self._retired = [(since, path) for since, path in self._retired if path not in paths]
+            # Of this commit, also where another follows at once.
+            return self._snapshot
 
     def delete(self, predicate: pc.Expression) -> int:
         """Removes the rows that match; how many."""
@@ -192,7 +223,7 @@ class Table:
             if len(small) < 2:
                 return
             with self._writing() as writer:
-                for part in parts(small, self.schema):
+                for part in parts(self.folder, small, self.schema):
                     writer.write(part)
                 writer.end()
                 with self._lock:
@@ -200,23 +231,34 @@ class Table:
 
     def checkpoint(self, commits: int) -> bool:
         """Shortens the log if it has so many commits to read; whether it had. Rows may be committed meanwhile."""
-        with self._rewriting, storage_errors(self.path):
-            if entries_since_checkpoint(self.path) < commits:
+        with self._rewriting, storage_errors(self.folder):
+            if entries_since_checkpoint(self.folder) < commits:
                 return False
-            write_checkpoint(self.path, self._disk)
+            # One of an earlier state, put in place late, would be in the way of whoever reads the table.
+            self._check_fence()
+            with self._lock:
+                if not self._log.is_last():
+                    return False
+            write_checkpoint(self.folder)
             return True
 
     def vacuum(self, grace: float) -> int:
         """Deletes the files that no held snapshot and none of the last ``grace`` seconds has; how many."""
-        with self._lock:
+        # What one that was superseded does not know may be what its successor has committed.
+        self._check_fence()
+        with self._lock, storage_errors(self.folder):
+            if not self._log.is_last():
+                return 0
             needed = {file.path for snapshot in self._held for file in snapshot.files}
             before = time.monotonic() - grace
-            doomed = [path for since, path in self._retired if since <= before and path not in needed]
-            gone = set(doomed)
-            self._retired = [(since, path) for since, path in self._retired if path not in gone]
-        with storage_errors(self.path):
+            doomed = {path for since, path in self._retired if since <= before and path not in needed}
+            self._retired = [(since, path) for since, path in self._retired if path not in doomed]
+            # From here on nobody may commit one of them.
+            doomed |= unclaimed(self.folder, needed)
+            self._doomed = frozenset(doomed)
+        with storage_errors(self.folder):
             for path in doomed:
-                Path(path).unlink(missing_ok=True)
+                self.folder.delete(path.rpartition("/")[2])
         return len(doomed)
 
     def read(
@@ -241,29 +283,46 @@ class Table:
     ) -> Iterator[pa.RecordBatch]:
         """As :meth:`read`, a piece at a time."""
         snapshot = of or self._snapshot
-        source = dataset.dataset(snapshot.paths(since), schema=self.schema, format="parquet")
-        yield from source.to_batches(filter=where, columns=columns)
+        rows = source(self.folder, snapshot.after(since), self.schema)
+        with storage_errors(self.folder, "read"):
+            yield from rows.to_batches(filter=where, columns=columns)
 
     def _selected(self, columns: list[str] | None) -> pa.Schema:
         return self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
 
     @contextmanager
     def _writing(self) -> Iterator[RowWriter]:
-        with storage_errors(self.path), RowWriter(self.path, self.schema) as writer:
+        with storage_errors(self.folder), RowWriter(self.folder, self.schema) as writer:
             yield writer
 
     def _written_anew(self, writer: RowWriter, doomed: pc.Expression) -> dict[File, int]:
         """Writes the rows that stay of all files that have others; these files, with how many rows go."""
-        counts = {file: touched(file, self.schema, doomed) for file in self._snapshot.files}
+        counts = {file: touched(self.folder, file, self.schema, doomed) for file in self._snapshot.files}
         removed = {file: count for file, count in counts.items() if count}
         # What is neither true nor false is not meant.
-        for part in parts(removed, self.schema, ~doomed | doomed.is_null()) if removed else ():
+        for part in parts(self.folder, removed, self.schema, ~doomed | doomed.is_null()) if removed else ():
             writer.write(part)
         return removed
 
     def _check_next(self, version: int) -> None:
         if version != self.version + 1:
-            raise StorageError(f"{self.path.name}: written for version {version}, but {self.version + 1} is next")
+            raise StorageError(f"{self.folder.name}: written for version {version}, but {self.version + 1} is next")
+
+    def _check_offered(self, files: list[File]) -> None:
+        known = {file.path for file in self._snapshot.files}
+        for file in files:
+            if file.path in known:
+                raise StorageError(f"{self.folder.name}: {file.name} is part of it already")
+            known.add(file.path)
+            found = self.folder.find(file.name)
+            if file.path in self._doomed or found is None or found.size != file.size:
+                raise StorageError(f"{self.folder.name}: {file.name} is not there as it was written")
+            if is_too_old(found):
+                raise StorageError(f"{self.folder.name}: {file.name} was written too long ago, and may be removed")
+
+    def _check_fence(self) -> None:
+        if self.folder.fence is not None:
+            self.folder.fence.check()
 
     def _next(
         self, operation: str, markers: Mapping[str, int], added: Iterable[File] = (), removed: Iterable[File] = ()
@@ -272,22 +331,8 @@ class Table:
         return TableChange(operation, tuple(added), tuple(removed), {**markers, VERSION_MARKER: self.version + 1})
 
     def _commit(self, change: TableChange) -> None:
-        """Puts a change into the log. It is on disk, and only then seen, when this returns; to be called locked."""
-        log, number = self.path / LOG, self._number + 1
-        draft, entry = log / _DRAFT, log / entry_name(number)
-        draft.write_bytes(encoded(change, self._disk.syncs))
-        files = [Path(file.path) for file in change.added]
-        self._disk.keep(*files, draft, *([self.path] if files else []))
-        draft.replace(entry)
-        try:
-            self._disk.keep(log)
-        except OSError:
-            # It does not count, so it must not be found later either.
-            with suppress(OSError):
-                entry.unlink()
-            raise
-        self._number = number
-        self._markers.update(change.markers)
+        """Puts a change into the log. It is durable, and only then seen, when this returns; to be called locked."""
+        self._log.put(change)
         gone = set(change.removed)
         files_now = [file for file in self._snapshot.files if file not in gone]
         self._show(change.markers.get(VERSION_MARKER, self.version), [*files_now, *change.added])
@@ -304,26 +349,43 @@ class Table:
         return rows.append_column(self.schema.field(VERSION), versions).select(self.schema.names).cast(self.schema)
 
     def _unknown(self) -> list[str]:
-        """Files in the directory that belong to no commit: left by one that failed, or by a process that died."""
+        """Files in the folder that belong to no commit: left by one that failed, or by a process that died.
+
+        Those that nodes wrote may be offered yet, and go by their age.
+        """
         known = {file.path for file in self._snapshot.files}
-        found = (str(entry) for entry in self.path.iterdir() if entry.name[0] not in "._")
+        found = (self.folder.path(name) for name in self.folder.files() if name[0] not in "._" and not is_name(name))
         return [path for path in found if path not in known]
+
+    def _discard(self, files: Iterable[File]) -> None:
+        """Removes files that no commit has; what cannot be removed now goes after the next start."""
+        with suppress(OSError):
+            for file in files:
+                self.folder.delete(file.name)
+
+
+def _is_fence(log: Folder, entry: str) -> bool:
+    said = read_entry(log, entry)
+    return said is not None and said.operation == FENCE
 
 
 def _age(file: File) -> tuple[int, int]:
     return file.oldest, file.newest
 
 
-def _files(path: Path, delta: DeltaTable, version: int) -> Iterator[File]:
+def committed_files(folder: Folder, delta: DeltaTable, version: int) -> Iterator[File]:
+    """The files of the table in a folder, whose newest version is this one."""
     actions = pa.table(delta.get_add_actions(flatten=True))
-    paths = [str(path / name) for name in actions["path"].to_pylist()]
+    paths = [folder.path(name) for name in actions["path"].to_pylist()]
     sizes, rows = (actions[name].to_pylist() for name in ("size_bytes", "num_records"))
     # A file without statistics counts as old and new, so that it is never passed over and always filtered.
-    return map(File, paths, _bounds(actions, "min", 0), _bounds(actions, "max", version), sizes, rows)
+    bounds = _bounds(actions, "min", 0), _bounds(actions, "max", version)
+    stamped = [not empty for empty in _bounds(actions, "null_count", 0)]
+    return map(File, paths, *bounds, sizes, rows, stamped)
 
 
 def _bounds(actions: pa.Table, end: str, unknown: int) -> list[int]:
-    """The least or the greatest version in each file, as its statistics say."""
+    """The least or the greatest version in each file, or how many rows have none, as its statistics say."""
     name = f"{end}.{VERSION}"
     if name not in actions.column_names:
         return [unknown] * actions.num_rows

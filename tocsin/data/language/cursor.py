@@ -115,7 +115,7 @@ class WordCursor:
     def unexpected(self, expected: str, keywords: tuple[str, ...] = ()) -> StatementError:
         """The error for a next word that is not what was expected."""
         hint = names.suggestion(self.word.text, keywords) if self.word else ""
-        return self.error(f"expected {expected}, found {self._shown(self.word)}{hint}", self.word)
+        return self.error(f"expected {expected}, found {self._show(self.word)}{hint}", self.word)
 
     def _take(self, what: str) -> Word:
         word = self.word
@@ -135,13 +135,13 @@ class WordCursor:
         first = self._take("a type")
         text = first.text
         if self.word and self.word.text in _CLOSING:
-            text += self._bracketed()
+            text += self._take_brackets()
         try:
             return parse_type(text)
         except InvalidError as error:
             raise self.error(str(error), first) from None
 
-    def _bracketed(self) -> str:
+    def _take_brackets(self) -> str:
         """Takes everything from an opening bracket to the one that closes it; comments in between fall away."""
         opening = self._take("a bracket")
         taken, waiting = [opening.text], [_CLOSING[opening.text]]
@@ -155,7 +155,7 @@ class WordCursor:
         return " ".join(taken)
 
     @staticmethod
-    def _shown(word: Word | None) -> str:
+    def _show(word: Word | None) -> str:
         if word is None:
             return "the end of the statement"
         return shorten(word.text) if word.string is not None else f"'{shorten(word.text)}'"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from tocsin.errors import StatementError
 from tocsin.model import names
 from tocsin.model.terms import Terms
-from tocsin.schema.definitions import Channel, Dataset, DatasetKind, Feed
-from tocsin.schema.types import Kind
+from tocsin.schema.definitions import Channel, Column, Dataset, DatasetKind, Feed
+from tocsin.schema.types import INTEGER_BITS, Kind
+from tocsin.slices.assignment import DEFAULT
+
+_NUMBERS: Final = frozenset({*INTEGER_BITS, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL})
 
 
 class Thing(StrEnum):
@@ -52,13 +57,20 @@ class CreateDataset(Placed, frozen=True, kw_only=True):
 
 
 class CreateFeed(Placed, frozen=True, kw_only=True):
-    """``CREATE [OR REPLACE] FEED ...``; what it leaves open is settled by :meth:`feed`."""
+    """``CREATE [OR REPLACE] FEED ...``; what it leaves open is settled by :meth:`feed`.
+
+    ``places`` has the lines and columns at which it names what runs: an assignment (USING), a function (PROCESSED BY).
+    """
 
     name: str
     dataset: str
-    sliced_by: str | None = None
+    sliced_by: tuple[str, ...] = ()
     slices: int | None = None
     terms: Terms = Terms(groups=())
+    topic: str = ""
+    using: str = ""
+    processed_by: str = ""
+    places: dict[str, tuple[int, int]] = {}
     or_replace: bool = False
     if_not_exists: bool = False
 
@@ -66,25 +78,52 @@ class CreateFeed(Placed, frozen=True, kw_only=True):
         """The feed meant, into ``dataset``: by default sliced by the primary key, into ``default_slices``."""
         if dataset.kind is DatasetKind.REFERENCE:
             raise self.error(f"dataset {dataset.name} is a REFERENCE dataset: fill it with LOAD DATASET, not by a feed")
-        name = self.sliced_by or dataset.primary_key
-        if name is None:
+        return Feed(
+            self.name,
+            dataset.name,
+            ", ".join(column.name for column in self._slicing(dataset)),
+            self.slices or default_slices,
+            self._terms(dataset),
+            self.topic,
+            self.using or DEFAULT,
+            self.processed_by,
+        )
+
+    def error_at(self, clause: str, reason: str) -> StatementError:
+        """An error about what a clause names."""
+        line, column = self.places.get(clause, (self.line, self.column))
+        return StatementError(reason, line=line, column=column, statement=self.text)
+
+    def _slicing(self, dataset: Dataset) -> list[Column]:
+        """The columns that the slices follow from, which the assignment can do something with."""
+        columns = [self._slicing_column(dataset, name) for name in self.sliced_by]
+        if self.using == "random":
+            return []
+        if not columns and dataset.primary_key is not None:
+            columns = [self._slicing_column(dataset, dataset.primary_key)]
+        if not columns:
             raise self.error(f"dataset {dataset.name} has no primary key: say SLICED BY with one of its columns")
+        if fault := _why_unsuited(self.using, columns):
+            raise self.error_at("USING", fault)
+        return columns
+
+    def _slicing_column(self, dataset: Dataset, name: str) -> Column:
         column = dataset.column(name)
         if column is None:
             hint = names.suggestion(name, [known.name for known in dataset.columns])
             raise self.error(f"dataset {dataset.name} has no column '{name}' to slice by{hint}")
         if not column.type.scalar:
             raise self.error(f"column '{name}' is {column.type.ddl}: slice by a column of single values")
-        return Feed(self.name, dataset.name, column.name, self.slices or default_slices, self._terms(dataset))
+        return column
 
     def _terms(self, dataset: Dataset) -> Terms:
         """The terms, with bound columns as the dataset spells them."""
-        bound = [self._bound(dataset, name) for name in self.terms.bound]
+        bound = [self._bound_column(dataset, name) for name in self.terms.bound]
         if twice := names.find_repeated(bound):
             raise self.error(f"column '{twice}' is bound to the subscriber twice")
         return Terms(tuple(sorted(bound)), self.terms.groups)
 
-    def _bound(self, dataset: Dataset, name: str) -> str:
+    def _bound_column(self, dataset: Dataset, name: str) -> str:
         column = dataset.column(name)
         if column is None:
             hint = names.suggestion(name, [known.name for known in dataset.columns])
@@ -92,6 +131,21 @@ class CreateFeed(Placed, frozen=True, kw_only=True):
         if column.type.kind is not Kind.STRING:
             raise self.error(f"column '{name}' is {column.type.ddl}: a subscriber's name is a STRING")
         return column.name
+
+
+def _why_unsuited(using: str, columns: Sequence[Column]) -> str:
+    """Why an assignment can do nothing with these columns, if it cannot."""
+    said = ", ".join(f"{column.name} {column.type.ddl}" for column in columns)
+    if using == "modulo" and not (len(columns) == 1 and all(map(_is_whole, columns))):
+        return f"modulo goes by one column of whole numbers, not by {said}"
+    numbers = all(column.type.kind in _NUMBERS for column in columns)
+    if using.startswith("grid:") and not (len(columns) == 2 and numbers):
+        return f"grid goes by two columns of numbers, not by {said}"
+    return ""
+
+
+def _is_whole(column: Column) -> bool:
+    return column.type.kind in INTEGER_BITS or (column.type.kind is Kind.DECIMAL and column.type.scale == 0)
 
 
 class CreateChannel(Placed, frozen=True, kw_only=True):

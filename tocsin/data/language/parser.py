@@ -3,7 +3,9 @@
 ::
 
     CREATE [OR REPLACE] [KEYED | REFERENCE] DATASET [IF NOT EXISTS] name (column TYPE, ...) [PRIMARY KEY column]
-    CREATE [OR REPLACE] FEED [IF NOT EXISTS] name INTO dataset [SLICED BY column] [INTO n SLICES]
+    CREATE [OR REPLACE] FEED [IF NOT EXISTS] name INTO dataset
+        [SLICED [BY column, ...] [USING HASH | MODULO | RANDOM | GRID(cell) | 'module:function']] [INTO n SLICES]
+        [FROM KAFKA 'topic'] [PROCESSED BY 'module:function']
         [WITH column FROM SUBSCRIBER, ...] [FOR PUBLISHERS | FOR SUBSCRIBERS | FOR GROUPS ('group', ...)]
     CREATE [OR REPLACE] REPETITIVE CHANNEL [IF NOT EXISTS] name(parameter TYPE [FROM SUBSCRIBER], ...)
         PERIOD n SECONDS [FOR SUBSCRIBERS | FOR GROUPS ('group', ...)] AS query
@@ -23,12 +25,12 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
-from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
 
 from tocsin.data.language.cursor import WordCursor
+from tocsin.data.language.feeds import feed_clauses
 from tocsin.data.language.forms import (
     CreateChannel,
     CreateDataset,
@@ -43,7 +45,6 @@ from tocsin.data.language.forms import (
 )
 from tocsin.data.language.source import Source
 from tocsin.data.language.users import users
-from tocsin.errors import StatementError
 from tocsin.model import names
 from tocsin.model.terms import Terms
 from tocsin.schema.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind
@@ -63,7 +64,6 @@ __all__ = [
     "parse",
 ]
 
-MOST_SLICES: Final = 1024
 LONGEST_PERIOD: Final = 366 * 24 * 3600
 _UNITS: Final = {"MILLISECOND": Decimal("0.001"), "SECOND": Decimal(1), "MINUTE": Decimal(60), "HOUR": Decimal(3600)}
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
@@ -85,18 +85,18 @@ def _statement(cursor: WordCursor) -> Statement:
         case "DROP":
             what = _thing(cursor)
             if_exists = cursor.accept("IF", "EXISTS")
-            statement = Drop(what=what, if_exists=if_exists, name=cursor.name(what), **_placed(cursor))
+            statement = Drop(what=what, if_exists=if_exists, name=cursor.name(what), **_place(cursor))
         case "SHOW":
             listing = Listing(cursor.choose(*(listing.upper() for listing in Listing)).lower())
-            statement = Show(what=listing, **_placed(cursor))
+            statement = Show(what=listing, **_place(cursor))
         case _:
             what = _thing(cursor)
-            statement = Describe(what=what, name=cursor.name(what), **_placed(cursor))
+            statement = Describe(what=what, name=cursor.name(what), **_place(cursor))
     cursor.end()
     return statement
 
 
-def _placed(cursor: WordCursor) -> dict[str, Any]:
+def _place(cursor: WordCursor) -> dict[str, Any]:
     line, column = cursor.place
     return {"line": line, "column": column, "text": cursor.text}
 
@@ -109,7 +109,7 @@ def _load(cursor: WordCursor) -> LoadDataset:
     cursor.expect("DATASET")
     name = cursor.name("dataset")
     cursor.expect("FROM")
-    return LoadDataset(dataset=name, path=cursor.string("a path"), **_placed(cursor))
+    return LoadDataset(dataset=name, path=cursor.string("a path"), **_place(cursor))
 
 
 def _create(cursor: WordCursor) -> CreateDataset | CreateFeed | CreateChannel:
@@ -150,7 +150,7 @@ def _dataset(cursor: WordCursor, kind: DatasetKind, or_replace: bool) -> CreateD
         if not cursor.accept("PRIMARY", "KEY"):
             raise cursor.unexpected("PRIMARY KEY", ("PRIMARY",))
         definition = msgspec.structs.replace(definition, primary_key=_primary_key(cursor, definition))
-    return CreateDataset(definition=definition, **existence, **_placed(cursor))
+    return CreateDataset(definition=definition, **existence, **_place(cursor))
 
 
 def _primary_key(cursor: WordCursor, dataset: Dataset) -> str:
@@ -167,47 +167,7 @@ def _primary_key(cursor: WordCursor, dataset: Dataset) -> str:
 
 def _feed(cursor: WordCursor, or_replace: bool) -> CreateFeed:
     existence = _existence(cursor, or_replace)
-    name = cursor.name("feed")
-    cursor.expect("INTO")
-    dataset = cursor.name("dataset")
-    sliced_by = slices = None
-    if cursor.accept("SLICED"):
-        cursor.expect("BY")
-        sliced_by = cursor.name("column")
-    if cursor.accept("INTO"):
-        slices = cursor.count("a number of slices", MOST_SLICES)
-        cursor.choose("SLICES", "SLICE")
-    bound = _bound_columns(cursor)
-    said = cursor.accept("FOR")
-    groups = users(cursor, "PUBLISHERS", "SUBSCRIBERS", "GROUPS") if said else ()
-    if cursor.word:
-        raise _unexpected_clause(cursor, {"SLICED BY": sliced_by, "INTO": slices, "WITH": bound, "FOR": said})
-    return CreateFeed(
-        name=name,
-        dataset=dataset,
-        sliced_by=sliced_by,
-        slices=slices,
-        terms=Terms(bound, groups),
-        **existence,
-        **_placed(cursor),
-    )
-
-
-def _unexpected_clause(cursor: WordCursor, clauses: dict[str, object]) -> StatementError:
-    """The error for a word after these clauses, which come in their order; those before the last taken one cannot."""
-    open_ones = list(takewhile(lambda clause: not clauses[clause], reversed(clauses)))[::-1]
-    return cursor.unexpected(" or ".join(open_ones) or "';'", tuple(clause.split()[0] for clause in open_ones))
-
-
-def _bound_columns(cursor: WordCursor) -> tuple[str, ...]:
-    """``WITH column FROM SUBSCRIBER, ...``, if that comes next."""
-    bound: list[str] = []
-    more = cursor.accept("WITH")
-    while more:
-        bound.append(cursor.name("column"))
-        cursor.expect("FROM", "SUBSCRIBER")
-        more = cursor.accept(",")
-    return tuple(bound)
+    return CreateFeed(**existence, **feed_clauses(cursor), **_place(cursor))
 
 
 def _channel(cursor: WordCursor, kind: ChannelKind, or_replace: bool) -> CreateChannel:
@@ -226,7 +186,7 @@ def _channel(cursor: WordCursor, kind: ChannelKind, or_replace: bool) -> CreateC
         body_line=line,
         body_column=column,
         **existence,
-        **_placed(cursor),
+        **_place(cursor),
     )
 
 

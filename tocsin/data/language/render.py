@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from tocsin.data.language.users import rendered
+from tocsin.data.language.users import render_users
 from tocsin.schema.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Definition, Feed
 
 _UNITS: Final = ((3_600_000, "HOURS"), (60_000, "MINUTES"), (1_000, "SECONDS"), (1, "MILLISECONDS"))
@@ -30,15 +30,34 @@ def _dataset(dataset: Dataset) -> str:
 
 def _feed(feed: Feed) -> str:
     bound = ", ".join(f"{name} FROM SUBSCRIBER" for name in feed.terms.bound)
-    return (
-        f"CREATE FEED {feed.name} INTO {feed.dataset} SLICED BY {feed.sliced_by} INTO {feed.slices} SLICES"
-        f"{' WITH ' if bound else ''}{bound}{rendered(feed.terms.groups, ())};"
-    )
+    clauses = [
+        f"CREATE FEED {feed.name} INTO {feed.dataset}",
+        _render_slicing(feed),
+        f"INTO {feed.slices} SLICES",
+        f"FROM KAFKA '{feed.topic}'" if feed.topic else "",
+        f"PROCESSED BY '{feed.processed_by}'" if feed.processed_by else "",
+        f"WITH {bound}" if bound else "",
+    ]
+    return f"{' '.join(filter(None, clauses))}{render_users(feed.terms.groups, ())};"
+
+
+def _render_slicing(feed: Feed) -> str:
+    name, _, rest = feed.using.partition(":")
+    match name:
+        case "hash":
+            using = ""
+        case "modulo" | "random":
+            using = f" USING {name}"
+        case "grid":
+            using = f" USING grid({rest})"
+        case _:
+            using = f" USING '{feed.using}'"
+    return f"SLICED{f' BY {feed.sliced_by}' if feed.sliced_by else ''}{using}"
 
 
 def _channel(channel: Channel) -> str:
     period = f" PERIOD {_period(channel.period)}" if channel.kind is ChannelKind.REPETITIVE else ""
-    parameters, users = _columns(channel.parameters, channel.terms.bound), rendered(channel.terms.groups, None)
+    parameters, users = _columns(channel.parameters, channel.terms.bound), render_users(channel.terms.groups, None)
     head = f"CREATE {channel.kind.upper()} CHANNEL {channel.name}({parameters}){period}{users} AS"
     return f"{head}\n{channel.body};"
 

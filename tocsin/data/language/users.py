@@ -43,7 +43,7 @@ def _group(cursor: WordCursor) -> str:
         raise cursor.error(f"{shown(text)} is not the name of a group: {rule}", place) from None
 
 
-def rendered(groups: Groups | None, default: Groups | None) -> str:
+def render_users(groups: Groups | None, default: Groups | None) -> str:
     """The clause that gives these groups, with a blank before it; nothing where they go without saying."""
     if groups == default:
         return ""

@@ -22,13 +22,12 @@ _DIGITS: Final = 2
 
 @dataclass
 class _Channel:
-    """When a channel was first watched and last executed, the interval before that, and the average of all it found."""
+    """When a channel was first watched and last executed, and the interval before that."""
 
     number: int
     begun: float
     last: float
     span: float = 0.0
-    average: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,6 @@ class Rates:
             now = max(now, known.last)
             known.span = now - known.last
             gain = _spread(known.span / self._window) / self._window
-            known.average = known.average * self._fading(known.span) + float(sizes.sum()) * gain
             known.last = now
             places = self._tracks.places(bes, known.number, known.begun)
             self._tracks.average[places] *= np.exp((self._tracks.at[places] - now) / self._window)
@@ -99,7 +97,7 @@ class Rates:
     def rate(self, now: float, bes: npt.NDArray[np.int64]) -> Floats:
         """Bytes per second of each of these; zero for those never heard of."""
         with self._lock:
-            return self._rate(now, bes)
+            return self._rates_at(now, *self._tracks.find(bes))
 
     def forecast(self, now: float, channel: str, bes: npt.NDArray[np.int64]) -> Forecast:
         """What brokers are told of subscriptions of a channel."""
@@ -108,7 +106,7 @@ class Rates:
             if known is None:
                 return Forecast([None] * len(bes), 0.0)
             found, places = self._tracks.find(bes)
-            rates = self._rate(now, bes).round(_DIGITS).astype(object)
+            rates = self._rates_at(now, found, places).round(_DIGITS).astype(object)
             rates[~found] = None
             rates[np.flatnonzero(found)[self._tracks.begun[places] >= known.last]] = None
             return Forecast(rates.tolist(), round(_due(known, now), _DIGITS))
@@ -118,15 +116,6 @@ class Rates:
         with self._lock:
             known = self._channels.get(channel.casefold())
             return _due(known, now) if known else 0.0
-
-    def channel_total(self, now: float, channel: str) -> float:
-        """Bytes per second of all that the channel finds, including for subscriptions since forgotten."""
-        with self._lock:
-            known = self._channels.get(channel.casefold())
-            if known is None:
-                return 0.0
-            watched = self._watched(np.array([known.last - known.begun]))
-            return known.average * self._fading(_overdue(known, now)) / float(watched[0])
 
     def forget(self, bes: Iterable[int]) -> None:
         """Subscriptions that are no more."""
@@ -140,13 +129,13 @@ class Rates:
             if known:
                 self._tracks.forget_before(known.number, np.inf)
 
-    def _rate(self, now: float, bes: npt.NDArray[np.int64]) -> Floats:
-        found, places = self._tracks.find(bes)
+    def _rates_at(self, now: float, found: npt.NDArray[np.bool_], places: npt.NDArray[np.intp]) -> Floats:
+        """Of those that are found, at these places; zero for the others."""
         last, overdue = self._channel_times(now)
         numbers = self._tracks.channel[places]
         fading = np.exp((self._tracks.at[places] - last[numbers] - overdue[numbers]) / self._window)
-        watched = self._watched(last[numbers] - self._tracks.begun[places])
-        rates = np.zeros(len(bes))
+        watched = self._weight_of(last[numbers] - self._tracks.begun[places])
+        rates = np.zeros(len(found))
         rates[found] = self._tracks.average[places] * fading / watched
         return rates
 
@@ -162,10 +151,7 @@ class Rates:
         last = np.array([channel.last for channel in self._numbered])
         return last, np.array([_overdue(channel, now) for channel in self._numbered])
 
-    def _fading(self, seconds: float) -> float:
-        return float(np.exp(-seconds / self._window))
-
-    def _watched(self, seconds: Floats) -> Floats:
+    def _weight_of(self, seconds: Floats) -> Floats:
         """The sum of the weights of that much time, of the one that all time has."""
         return -np.expm1(-np.maximum(seconds / self._window, _YOUNGEST))
 

@@ -72,7 +72,7 @@ class Tracks:
 
     def _settle(self) -> None:
         if self._waiting:
-            for ids, channel, begun in self._gathered():
+            for ids, channel, begun in self._gather():
                 self._insert(ids, channel, begun)
             if self._forgotten:
                 self._keep(~among(self.ids, ascending(np.concatenate(self._forgotten))))
@@ -80,7 +80,7 @@ class Tracks:
         self._forgotten.clear()
         self._waiting = 0
 
-    def _gathered(self) -> list[tuple[IdArray, int, float]]:
+    def _gather(self) -> list[tuple[IdArray, int, float]]:
         """What waits to begin, in as few pieces as there are channels and times."""
         pieces: dict[tuple[int, float], list[IdArray]] = {}
         for ids, channel, begun in self._begun:

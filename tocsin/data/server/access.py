@@ -20,6 +20,7 @@ class Access(StrEnum):
     ANY = "any"
     PUBLISHER = "publisher"
     BROKER = "broker"
+    NODE = "node"
     ADMIN = "admin"
 
 
@@ -40,12 +41,12 @@ class Caller(msgspec.Struct, frozen=True):
             f"this needs a token with the role {access}; the token of {self.name} has the role {self.role}"
         )
 
-    def require_name(self, broker: str) -> None:
-        """Raises ForbiddenError when this is another broker's token; an admin's is good for each."""
-        if self.role == Access.BROKER and self.name != broker:
+    def require_name(self, name: str) -> None:
+        """Raises ForbiddenError when this is another broker's or node's token; an admin's is good for each."""
+        if self.role in (Access.BROKER, Access.NODE) and self.name != name:
             raise ForbiddenError(
-                f"this is the token of broker {self.name}, and {broker} needs its own: "
-                f"'tocsin token add {broker} --role broker' makes one"
+                f"this is the token of {self.role} {self.name}, and {name} needs its own: "
+                f"'tocsin token add {name} --role {self.role}' makes one"
             )
 
 

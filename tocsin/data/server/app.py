@@ -17,6 +17,7 @@ from tocsin.data.server.access import Access, Caller, Gate
 from tocsin.data.server.call import Call, Operation
 from tocsin.data.server.cluster import DataCluster, KnownTokens
 from tocsin.data.server.control import ControlSocket
+from tocsin.data.server.nodes import NodeSocket
 from tocsin.data.server.openapi import document
 from tocsin.data.server.operations import OPERATIONS
 from tocsin.http.demo import check_demo
@@ -43,6 +44,7 @@ def create_app(
         routes=[
             *_routes(OPERATIONS, lambda operation: _endpoint(operation, cluster, gate, settings)),
             WebSocketRoute("/control", ControlSocket(cluster, gate).endpoint),
+            WebSocketRoute("/nodes", NodeSocket(cluster, gate).endpoint),
         ],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=origins)],
         exception_handlers={HTTPException: no_such_call, Exception: lambda _, error: failure(error)},

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tocsin.data.attachment import Attachment
 from tocsin.data.control.core import Position
 from tocsin.model.control import Notice
 from tocsin.model.histories import Cursor
 from tocsin.model.messages import Health, Listed, Loaded, Published, PublishedShares, Pulled, StatementOutcome
+from tocsin.model.slices import SlicesStatus
 from tocsin.model.terms import Asker
+
+if TYPE_CHECKING:
+    from tocsin.data.sharing.heads import Heads
 
 
 class Notices(Protocol):
@@ -114,6 +118,18 @@ class DataCluster(Protocol):
 
         A dataset, feed or channel also has the ``statement`` that creates it, a feed the name of its ``dataset``.
         """
+        ...
+
+    @property
+    def heads(self) -> Heads | None:
+        """Of the feeds whose slices processing nodes share; None where they do not."""
+
+    async def slices(self) -> SlicesStatus:
+        """Who owns which slice of every feed."""
+        ...
+
+    async def drain_node(self, node: str, on: bool) -> None:
+        """Has a processing node emptied, or lets it have slices again."""
         ...
 
     async def health(self) -> Health:

@@ -10,6 +10,7 @@ from tocsin.data.server import publications, statements, status, subscriptions
 from tocsin.data.server.access import Access
 from tocsin.data.server.call import Handler, Operation, RequestBody
 from tocsin.model import messages
+from tocsin.model.slices import Draining, SlicesStatus
 
 _SQL = "Statements, separated by semicolons"
 _EXAMPLES: Final = {
@@ -218,6 +219,29 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=RequestBody({"application/json": messages.RatesWanted}, '{"ids": [1, 2]}'),
         answers={200: messages.RatesFound},
         errors=(400, 404, 413),
+    ),
+    Operation(
+        "GET",
+        "/slices",
+        Access.ANY,
+        status.slices,
+        "Ask for slices",
+        "Who owns which slice of every feed, at which rate, what waits and what is moving, and how busy the processing "
+        "nodes are.",
+        group="Processing nodes",
+        answers={200: SlicesStatus},
+    ),
+    Operation(
+        "PUT",
+        "/nodes/{name}/draining",
+        Access.ADMIN,
+        status.drain_node,
+        "Drain a processing node",
+        "It gives its slices to others, and may leave then. With `on` false it may have some again.",
+        group="Processing nodes",
+        body=RequestBody({"application/json": Draining}, '{"on": true}'),
+        answers={200: Draining},
+        errors=(400, 404, 409, 413),
     ),
     Operation(
         "GET",

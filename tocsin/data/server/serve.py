@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import TypeVar
+
+from starlette.applications import Starlette
 
 from tocsin.data.server import uploads
 from tocsin.data.server.app import create_app
 from tocsin.data.server.cluster import DataCluster, KnownTokens
+from tocsin.data.server.standby import create_standby_app
 from tocsin.http import listening as sockets
 from tocsin.http.doorway import Doorways
 from tocsin.http.listening import ADDRESS, HttpServer, address, allow_files, config, note_address
@@ -17,6 +22,8 @@ from tocsin.log import get_logger
 from tocsin.settings import Settings
 
 log = get_logger(__name__)
+
+T = TypeVar("T")
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -51,11 +58,46 @@ async def run(
         if listening:
             listening(url)
 
-    doorways = Doorways(settings.data.connections)
-    allow_files("data", settings.data.connections)
-    options = {"ws_max_size": settings.data.max_request_bytes, "ws_ping_interval": 10, "ws_ping_timeout": 30, **files}
     try:
-        await HttpServer(config(app, doorways, **options), listens, doorways).serve([listener])
+        await _server(app, settings, listens).serve([listener])
     finally:
         with suppress(OSError):
-            (directory / ADDRESS).unlink()
+            # One that has taken over has written its own.
+            if (directory / ADDRESS).read_text(encoding="utf-8").strip() == url:
+                (directory / ADDRESS).unlink()
+
+
+async def run_standby(
+    settings: Settings, listener: socket.socket, turn: Awaitable[T], listening: Callable[[str], None] | None = None
+) -> T | None:
+    """Answers that this one stands by until its ``turn`` has come, and gives what came; None if told to stop before.
+
+    ``listener`` stays open, so that whoever comes in between waits.
+    """
+    url = address(listener, "https" if settings.data.tls_certificate else "http")
+
+    def listens() -> None:
+        log.info("data cluster stands by", url=url)
+        if listening:
+            listening(url)
+
+    server = _server(create_standby_app(settings), settings, listens)
+    serving = asyncio.create_task(server.serve([listener.dup()]))
+    waiting = asyncio.ensure_future(turn)
+    try:
+        await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
+        await serving
+        return waiting.result() if waiting.done() else None
+    finally:
+        server.should_exit = True
+        waiting.cancel()
+        await asyncio.gather(serving, waiting, return_exceptions=True)
+
+
+def _server(app: Starlette, settings: Settings, listens: Callable[[], None]) -> HttpServer:
+    doorways = Doorways(settings.data.connections)
+    allow_files("data", settings.data.connections)
+    files = tls("data", settings.data.tls_certificate, settings.data.tls_key)
+    options = {"ws_max_size": settings.data.max_request_bytes, "ws_ping_interval": 10, "ws_ping_timeout": 30, **files}
+    return HttpServer(config(app, doorways, **options), listens, doorways)

@@ -35,7 +35,7 @@ _CREATES: Final = {Thing.DATASET: CreateDataset, Thing.FEED: CreateFeed, Thing.C
 async def apply(call: Call) -> Response:
     """Carries out the statements of an application file; if one fails, says what those before it did."""
     text = await _text(call)
-    await _parsed(text)
+    await _parse(text)
     outcomes: list[messages.StatementOutcome] = []
 
     def told(outcome: messages.StatementOutcome) -> None:
@@ -62,7 +62,7 @@ def create(thing: Thing) -> Handler:
 
     async def created(call: Call) -> Response:
         text = await _text(call)
-        _check_creates(thing, await _parsed(text))
+        _check_creates(thing, await _parse(text))
         [outcome] = await call.cluster.apply(text, None)
         if outcome.action == "changed":
             raise ConflictError(
@@ -111,7 +111,7 @@ async def _text(call: Call) -> str:
     return body.text(received)
 
 
-async def _parsed(text: str) -> list[Statement]:
+async def _parse(text: str) -> list[Statement]:
     """The statements, none of which may read files of the machine the server runs on."""
     statements = await _parsed_loads(text)
     for statement in statements:

@@ -13,6 +13,7 @@ from tocsin.errors import InvalidError
 from tocsin.http.answers import answer
 from tocsin.model import messages
 from tocsin.model.quoting import shown
+from tocsin.model.slices import Draining
 
 LIMIT: Final = Query(
     "limit", "The most items to give; default 1000.", {"type": "integer", "minimum": 0, "default": 1000}
@@ -35,6 +36,18 @@ async def health(call: Call) -> Response:
     found = await call.cluster.health()
     told = found if call.caller else messages.BareHealth(found.status)
     return answer(told, 503 if found.status == "starting" else 200)
+
+
+async def slices(call: Call) -> Response:
+    """Who owns which slice."""
+    return answer(await call.cluster.slices())
+
+
+async def drain_node(call: Call) -> Response:
+    """Has a processing node emptied, or no more."""
+    wanted = await call.decode(Draining)
+    await call.cluster.drain_node(call.name, wanted.on)
+    return answer(wanted)
 
 
 async def openapi(call: Call) -> Response:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
 
-from tocsin.data.store.database import Database
+from tocsin.data.store.database import Connection, Database
 from tocsin.data.store.labels import checked
 from tocsin.errors import ConflictError, NotFoundError
 from tocsin.model.quoting import shown
@@ -56,7 +55,7 @@ class Brokers:
         return True
 
 
-def broker_id(connection: sqlite3.Connection, name: str) -> int:
+def broker_id(connection: Connection, name: str) -> int:
     """The number that stands for a broker within the store; refused when nobody registered by that name."""
     row = connection.execute("SELECT id FROM brokers WHERE name = ?", (name,)).fetchone()
     if row is None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
 
-from tocsin.data.store.database import Database
+from tocsin.data.store.database import Connection, Database
 from tocsin.data.store.histories import create_incarnation
+from tocsin.data.store.topics import remove_topic
 from tocsin.errors import ConflictError, NotFoundError
 from tocsin.model.quoting import shown
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
@@ -63,6 +63,8 @@ class Definitions:
                 return False
             if kind is Channel:
                 remove_subscriptions(connection, name)
+            if kind is Feed:
+                remove_topic(connection, name)
             connection.execute("DELETE FROM definitions WHERE id = ?", row[:1])
         return True
 
@@ -82,7 +84,7 @@ class Definitions:
         return msgspec.json.decode(row[1], type=kind) if row else None
 
 
-def defined_channel(connection: sqlite3.Connection, channel: Channel) -> int:
+def defined_channel(connection: Connection, channel: Channel) -> int:
     """The number that stands for a channel within the store; refused unless it is defined with these parameters."""
     row = _row(connection, Channel, channel.name)
     if row is None:
@@ -92,7 +94,7 @@ def defined_channel(connection: sqlite3.Connection, channel: Channel) -> int:
     return row[0]
 
 
-def remove_subscriptions(connection: sqlite3.Connection, channel: str) -> None:
+def remove_subscriptions(connection: Connection, channel: str) -> None:
     """Remove all subscriptions of a channel and who holds them."""
     row = _row(connection, Channel, channel)
     if row is None:
@@ -102,14 +104,14 @@ def remove_subscriptions(connection: sqlite3.Connection, channel: str) -> None:
     connection.execute("DELETE FROM set_aside WHERE channel = ?", row[:1])
 
 
-def _row(connection: sqlite3.Connection, kind: type[Definition], name: str) -> tuple[int, str] | None:
+def _row(connection: Connection, kind: type[Definition], name: str) -> tuple[int, str] | None:
     row: tuple[int, str] | None = connection.execute(
         "SELECT id, content FROM definitions WHERE kind = ? AND name = ?", (_KIND_OF[kind], name.casefold())
     ).fetchone()
     return row
 
 
-def _check_parameters(connection: sqlite3.Connection, channel: Channel) -> None:
+def _check_parameters(connection: Connection, channel: Channel) -> None:
     row = _row(connection, Channel, channel.name)
     if row is None or msgspec.json.decode(row[1], type=Channel).same_subscriptions(channel):
         return

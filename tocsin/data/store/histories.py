@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 
-from tocsin.data.store.database import Database
+from tocsin.data.store.database import Connection, Database
 from tocsin.model.histories import DROPPED, NEWEST, Era, new_incarnation
 
 
@@ -31,13 +30,13 @@ class Histories:
             return _eras(connection, channel)
 
 
-def create_incarnation(connection: sqlite3.Connection, channel: str) -> None:
+def create_incarnation(connection: Connection, channel: str) -> None:
     """A channel is new: what an earlier one of its name has counted does not count for it."""
     began = DROPPED if _eras(connection, channel) else 0
     _append(connection, channel, Era(new_incarnation(), began))
 
 
-def _append(connection: sqlite3.Connection, channel: str, era: Era) -> None:
+def _append(connection: Connection, channel: str, era: Era) -> None:
     row = (channel.casefold(), era.incarnation, era.began)
     connection.execute("INSERT INTO incarnations (channel, incarnation, began) VALUES (?, ?, ?)", row)
     connection.execute(
@@ -47,7 +46,7 @@ def _append(connection: sqlite3.Connection, channel: str, era: Era) -> None:
     )
 
 
-def _eras(connection: sqlite3.Connection, channel: str) -> list[Era]:
+def _eras(connection: Connection, channel: str) -> list[Era]:
     rows = connection.execute(
         "SELECT incarnation, began FROM incarnations WHERE channel = ? ORDER BY id", (channel.casefold(),)
     )

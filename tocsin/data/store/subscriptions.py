@@ -6,7 +6,6 @@ while at least one broker holds it; its id is never used again, by a copy of the
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tocsin.data.store.brokers import broker_id
-from tocsin.data.store.database import Database
+from tocsin.data.store.database import Connection, Database
 from tocsin.data.store.definitions import defined_channel, remove_subscriptions
 from tocsin.schema.definitions import Channel
 
@@ -34,19 +33,12 @@ class SubscriptionTable:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        with database.changing() as connection:
-            connection.execute("CREATE TEMP TABLE wanted (position INTEGER PRIMARY KEY, key TEXT NOT NULL)")
-            connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY)")
 
     def begin(self, now: datetime) -> None:
         """The data cluster has started: ids from now on are above all that any copy of this store has given out."""
         first = max(0, int((now - _EPOCH).total_seconds())) << _IDS_PER_SECOND
         with self._database.changing() as connection:
-            connection.execute(
-                "INSERT INTO sqlite_sequence SELECT 'subscriptions', 0 WHERE NOT EXISTS "
-                "(SELECT 1 FROM sqlite_sequence WHERE name = 'subscriptions')"
-            )
-            connection.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'subscriptions'", (first,))
+            self._database.raise_ids(connection, "subscriptions", first)
 
     def attach(self, channel: Channel, broker: str, keys: Sequence[str]) -> list[int]:
         """Let the broker hold the subscriptions of these keys, made where missing; their ids in the keys' order.
@@ -57,10 +49,13 @@ class SubscriptionTable:
             target, holder = defined_channel(connection, channel), broker_id(connection, broker)
             ids: list[int] = []
             for start in range(0, len(keys), _CHUNK):
-                ids += _made(connection, target, keys[start : start + _CHUNK])
+                ids += self._made(connection, target, keys[start : start + _CHUNK])
+            self._choose(connection, ids)
             # In the order of the table, which is what makes a million of them quick.
-            connection.executemany(
-                "INSERT INTO holders VALUES (?, ?) ON CONFLICT DO NOTHING", ((be, holder) for be in sorted(ids))
+            connection.execute(
+                "INSERT INTO holders SELECT id, CAST(? AS BIGINT) FROM chosen WHERE true ORDER BY id "
+                "ON CONFLICT DO NOTHING",
+                (holder,),
             )
         return ids
 
@@ -73,8 +68,8 @@ class SubscriptionTable:
             holder = broker_id(connection, broker)
             rows: list[tuple[int, int]] = []
             for start in range(0, len(bes), _CHUNK):
-                rows += _released(connection, holder, bes[start : start + _CHUNK])
-            names = dict(connection.execute("SELECT id, name FROM definitions"))
+                rows += self._released(connection, holder, bes[start : start + _CHUNK])
+            names = dict(connection.execute("SELECT id, name FROM definitions").fetchall())
         removed: dict[str, list[int]] = {}
         for channel, be in rows:
             removed.setdefault(names[channel], []).append(be)
@@ -108,7 +103,7 @@ class SubscriptionTable:
     def holdings(self) -> dict[str, npt.NDArray[np.int64]]:
         """What each broker holds, ascending; every registered broker is there."""
         with self._database.looking() as connection:
-            names = dict(connection.execute("SELECT id, name FROM brokers"))
+            names = dict(connection.execute("SELECT id, name FROM brokers").fetchall())
         pairs = [np.empty((0, 2), np.int64)]
         after = (0, 0)
         while page := self._page(
@@ -123,31 +118,30 @@ class SubscriptionTable:
         with self._database.looking() as connection:
             return connection.execute(query, arguments).fetchall()
 
+    def _made(self, connection: Connection, channel: int, keys: Sequence[str]) -> list[int]:
+        """The ids of the subscriptions of these keys, made where missing."""
+        self._database.fill(connection, "wanted", list(enumerate(keys)))
+        connection.execute(
+            "INSERT INTO subscriptions (channel, key) SELECT CAST(? AS BIGINT), key FROM wanted WHERE true "
+            "ORDER BY position ON CONFLICT (channel, key) DO NOTHING",
+            (channel,),
+        )
+        # CROSS JOIN keeps SQLite from walking the channel's whole index for a few keys.
+        rows = connection.execute(
+            "SELECT s.id FROM wanted w CROSS JOIN subscriptions s WHERE s.channel = ? AND s.key = w.key "
+            "ORDER BY w.position",
+            (channel,),
+        ).fetchall()
+        return [be for (be,) in rows]
 
-def _made(connection: sqlite3.Connection, channel: int, keys: Sequence[str]) -> list[int]:
-    """The ids of the subscriptions of these keys, made where missing."""
-    connection.executemany("INSERT INTO wanted VALUES (?, ?)", enumerate(keys))
-    connection.execute(
-        "INSERT INTO subscriptions (channel, key) SELECT ?, key FROM wanted WHERE true ORDER BY position "
-        "ON CONFLICT (channel, key) DO NOTHING",
-        (channel,),
-    )
-    # CROSS JOIN keeps SQLite from walking the channel's whole index for a few keys.
-    rows = connection.execute(
-        "SELECT s.id FROM wanted w CROSS JOIN subscriptions s ON s.channel = ? AND s.key = w.key ORDER BY w.position",
-        (channel,),
-    ).fetchall()
-    connection.execute("DELETE FROM wanted")
-    return [be for (be,) in rows]
+    def _released(self, connection: Connection, holder: int, bes: Sequence[int]) -> list[tuple[int, int]]:
+        """Channel and id of those that are removed, as nobody holds them after this broker let go of them."""
+        self._choose(connection, bes)
+        connection.execute("DELETE FROM holders WHERE broker = ? AND be IN (SELECT id FROM chosen)", (holder,))
+        return connection.execute(
+            "DELETE FROM subscriptions WHERE id IN (SELECT id FROM chosen) "
+            "AND NOT EXISTS (SELECT 1 FROM holders WHERE be = subscriptions.id) RETURNING channel, id"
+        ).fetchall()
 
-
-def _released(connection: sqlite3.Connection, holder: int, bes: Sequence[int]) -> list[tuple[int, int]]:
-    """Channel and id of those that nobody holds any more after this broker let go of them, and that are removed."""
-    connection.executemany("INSERT INTO chosen VALUES (?) ON CONFLICT DO NOTHING", ((be,) for be in bes))
-    connection.execute("DELETE FROM holders WHERE broker = ? AND be IN (SELECT id FROM chosen)", (holder,))
-    rows = connection.execute(
-        "DELETE FROM subscriptions WHERE id IN (SELECT id FROM chosen) "
-        "AND NOT EXISTS (SELECT 1 FROM holders WHERE be = subscriptions.id) RETURNING channel, id"
-    ).fetchall()
-    connection.execute("DELETE FROM chosen")
-    return rows
+    def _choose(self, connection: Connection, bes: Sequence[int]) -> None:
+        self._database.fill(connection, "chosen", [(be,) for be in sorted(set(bes))])

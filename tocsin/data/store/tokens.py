@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
-import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from tocsin.data.store.database import Database
 from tocsin.data.store.labels import checked
-from tocsin.errors import ConflictError, InvalidError
+from tocsin.errors import ConflictError, InvalidError, StorageError
 from tocsin.model.quoting import shown
+
+_RENEW_SECONDS: Final = 0.5
 
 
 class Role(StrEnum):
@@ -23,6 +27,7 @@ class Role(StrEnum):
     ADMIN = "admin"
     PUBLISHER = "publisher"
     BROKER = "broker"
+    NODE = "node"
 
 
 class StoredToken(msgspec.Struct, frozen=True):
@@ -41,17 +46,15 @@ class TokenTable:
 
     def add(self, name: str, role: str) -> str:
         """Make a token and return its text, which cannot be had again; refused when the name is taken."""
-        row = (checked(name), _role(role), self._clock().isoformat())
+        row = (checked(name), _role(role).value, self._clock().isoformat())
         token = f"tcs_{secrets.token_urlsafe(32)}"
         with self._database.changing() as connection:
-            try:
-                connection.execute(
-                    "INSERT INTO tokens (name, role, created_at, hash) VALUES (?, ?, ?, ?)", (*row, _hash(token))
-                )
-            except sqlite3.IntegrityError:
-                raise ConflictError(
-                    f"there is a token {name} already: revoke it first, or choose another name"
-                ) from None
+            made = connection.execute(
+                "INSERT INTO tokens (name, role, created_at, hash) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
+                (*row, _hash(token)),
+            )
+            if not made.rowcount:
+                raise ConflictError(f"there is a token {name} already: revoke it first, or choose another name")
         return token
 
     def revoke(self, name: str) -> bool:
@@ -72,6 +75,30 @@ class TokenTable:
         with self._database.looking() as connection:
             row = connection.execute("SELECT name, role FROM tokens WHERE hash = ?", (_hash(token),)).fetchone()
         return (row[0], Role(row[1])) if row else None
+
+    def holders(self) -> dict[str, tuple[str, Role]]:
+        """The name and role behind each token, by its hash."""
+        with self._database.looking() as connection:
+            rows = connection.execute("SELECT hash, name, role FROM tokens").fetchall()
+        return {hash: (name, Role(role)) for hash, name, role in rows}
+
+
+class RememberedTokens:
+    """The tokens as they were a moment ago: nobody waits for a database that is far, slow or away."""
+
+    def __init__(self, tokens: TokenTable) -> None:
+        self._tokens, self._holders = tokens, tokens.holders()
+
+    def role_of(self, token: str) -> tuple[str, Role] | None:
+        """The name and role behind a token's text, or None."""
+        return self._holders.get(_hash(token))
+
+    async def renew(self) -> None:
+        """Looks again every now and then. While the database is away, what was seen last counts."""
+        while True:
+            await asyncio.sleep(_RENEW_SECONDS)
+            with suppress(StorageError):
+                self._holders = await asyncio.to_thread(self._tokens.holders)
 
 
 def _role(text: str) -> Role:

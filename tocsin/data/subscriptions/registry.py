@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tocsin.data.lake.directory import as_folder
+from tocsin.data.lake.folder import Folder
 from tocsin.data.store import Store
-from tocsin.data.subscriptions.files import BaseFiles, recovered
+from tocsin.data.subscriptions.files import BaseFiles, recover
 from tocsin.data.subscriptions.ids import NONE, IdArray, Ids, ascending, common
 from tocsin.data.subscriptions.live import Live
 from tocsin.data.subscriptions.rows import BE, Row, canonical_rows, columns, schema, table
@@ -35,20 +37,20 @@ class SubscriptionRegistry:
 
     Args:
         store: where subscriptions survive; channels must be defined and brokers registered there before they attach.
-        directory: for the base files, which are made anew when they are missing.
+        place: the folder, or directory, of the base files, which are made anew when they are missing.
         parameter_bytes: what a subscription's values may have at most, as JSON.
     """
 
-    def __init__(self, store: Store, directory: Path, parameter_bytes: int = PARAMETER_BYTES) -> None:
+    def __init__(self, store: Store, place: Folder | Path, parameter_bytes: int = PARAMETER_BYTES) -> None:
         self._store, self._parameter_bytes = store, parameter_bytes
-        self._files = BaseFiles(directory, store.identity)
+        self._files = BaseFiles(as_folder(place), store.identity, store.term)
         self._generations = count(1)
         # Changes come one at a time, so that memory learns of new ids in the order in which the store gave them out.
         self._changing = Lock()
         # Guards the fields below, and is never held while something is being written.
         self._state = Lock()
         self._rebasing = Lock()
-        self._channels = self._recovered()
+        self._channels = self._recover()
         self._holdings = {broker: Ids(bes) for broker, bes in store.subscriptions.holdings().items()}
         self._highest = max((int(held.array()[-1]) for held in self._holdings.values() if len(held.array())), default=0)
         for channel in self.due():
@@ -186,13 +188,13 @@ class SubscriptionRegistry:
         pa.default_memory_pool().release_unused()
         return True
 
-    def _recovered(self) -> dict[str, Live]:
+    def _recover(self) -> dict[str, Live]:
         channels = {}
         for stored in self._store.definitions.all():
             if isinstance(channel := stored.definition, Channel):
                 name = channel.name.casefold()
                 base = self._files.newest(name, schema(channel.parameters))
-                channels[name] = recovered(self._store, channel, base, self._generations)
+                channels[name] = recover(self._store, channel, base, self._generations)
         used = [live.snapshot().base for live in channels.values()]
         self._files.sweep({path for path in used if path})
         return channels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,8 @@ class Segments:
     stays on disk for as long as this object is kept: keep it while the file is read.
 
     Attributes:
-        base: a Parquet file, another one whenever its content is another; None when there is none.
+        base: the path of a Parquet file, as Spark reads it, another one whenever its content is another; None when
+            there is none.
         base_rows: how many rows it has.
         added: rows that are not in the base.
         removed: ids of rows that are in the base but no longer exist, ascending.
@@ -29,7 +29,7 @@ class Segments:
         generation: grows with every change of this channel.
     """
 
-    base: Path | None
+    base: str | None
     base_rows: int
     added: pa.Table
     removed: pa.Array

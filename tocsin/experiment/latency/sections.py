@@ -24,12 +24,12 @@ def sections(rows: Sequence[Delay]) -> list[ReportSection]:
     )
     header = ["scheme", "mean utilisation", "hottest broker", "p50", "p99", "moves"]
     return [
-        ReportSection("Delays", "", [Drawing("latency", what, lambda: _drawn(rows))]),
+        ReportSection("Delays", "", [Drawing("latency", what, lambda: _draw(rows))]),
         ReportSection("All numbers", "", grids=[Grid("Every run", header, [_cells(row) for row in rows])]),
     ]
 
 
-def _drawn(rows: Sequence[Delay]) -> Figure:
+def _draw(rows: Sequence[Delay]) -> Figure:
     figure, axes = panels(3, wide=3.3, high=2.9)
     x = Axis("mean utilisation, %")
     lines(axes[0], "(1) median", _series(rows, lambda row: row.p50), x, Axis("seconds", log=True), marked=True)

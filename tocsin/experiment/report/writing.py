@@ -23,7 +23,7 @@ def write(study: Study, directory: Directory) -> WrittenReport:
     """Draws the figures and writes the page for the cells that are done."""
     data = directory.data()
     sections = study.sections(data)
-    drawn = _drawn(sections, directory.path / "figures")
+    drawn = _draw_figures(sections, directory.path / "figures")
     target = directory.path / "report.html"
     verdicts = study.verdicts(data)
     if study.smaller:
@@ -32,7 +32,7 @@ def write(study: Study, directory: Directory) -> WrittenReport:
     return WrittenReport(target, verdicts)
 
 
-def _drawn(sections: list[ReportSection], folder: Path) -> dict[str, str]:
+def _draw_figures(sections: list[ReportSection], folder: Path) -> dict[str, str]:
     """The figures' SVG texts by their names."""
     folder.mkdir(exist_ok=True)
     with styled():

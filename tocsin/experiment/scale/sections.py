@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tocsin.balance.model.explain import rate
+from tocsin.balance.model.units import rate
 from tocsin.experiment.figures.lines import Axis, Points, lines
 from tocsin.experiment.figures.style import panels
 from tocsin.experiment.scale.rows import PlanRow

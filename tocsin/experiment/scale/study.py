@@ -14,7 +14,7 @@ from tocsin.balance.planners.planner import Planner
 from tocsin.balance.policies import planner
 from tocsin.balance.warming import warm_up
 from tocsin.bench.balance.process import forget_peak, one_core, peak_mib
-from tocsin.experiment.policies import known
+from tocsin.experiment.policies import resolve_policy
 from tocsin.experiment.scale.claims import verdicts
 from tocsin.experiment.scale.rows import PlanRow
 from tocsin.experiment.scale.sections import sections
@@ -121,7 +121,7 @@ class Scale:
         return QUICK if self.quick else SIZES
 
     def _planners(self) -> list[str]:
-        return list(dict.fromkeys([*PLANNERS, *map(known, self.policies)]))
+        return list(dict.fromkeys([*PLANNERS, *map(resolve_policy, self.policies)]))
 
 
 def _planner(name: str) -> Planner:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tocsin.balance.model.explain import rate
+from tocsin.balance.model.units import rate
 from tocsin.experiment.figures.bars import bars
 from tocsin.experiment.figures.lines import Axis, Points, bands, lines
 from tocsin.experiment.figures.style import panels

@@ -137,10 +137,10 @@ def shuffle_gains_little(courses: Courses) -> ClaimVerdict:
     claim = "In the prototype GSH shows little benefit over migration alone (6.1.3)"
     pairs = _shuffle_pairs(courses)
     said = "; ".join(
-        f"NR: highest load with {name}+GSH × {one.highest / other.highest:.2f} of {name}'s"
-        for name, one, other in pairs
+        f"{case}: highest load with {name}+GSH × {one.highest / other.highest:.2f} of {name}'s"
+        for name, case, one, other in pairs
     )
-    held = [abs(one.highest / other.highest - 1) <= _SIMILAR for _, one, other in pairs]
+    held = [abs(one.highest / other.highest - 1) <= _SIMILAR for _, _, one, other in pairs]
     return judge_cases(claim, f"{said} (little: within 15 %)", held)
 
 
@@ -149,9 +149,11 @@ def shuffle_saves(courses: Courses) -> ClaimVerdict:
     claim = "An early GSH saves later migrations in NR (figures 8, 9 and 11)"
     pairs = _shuffle_pairs(courses)
     late: Callable[[Course], int] = lambda course: course.moved_after(_EARLY)  # noqa: E731
-    said = [f"moves after minute 10: {name} {late(other):,}, {name}+GSH {late(one):,}" for name, one, other in pairs]
-    held = [late(one) < late(other) for _, one, other in pairs]
-    return judge_cases(claim, "; ".join(said), held, "the loads change by themselves, and both follow them")
+    said = [f"{case}: {name} {late(other):,}, {name}+GSH {late(one):,}" for name, case, one, other in pairs]
+    held = [late(one) < late(other) for _, _, one, other in pairs]
+    return judge_cases(
+        claim, f"moves after minute 10: {'; '.join(said)}", held, "the loads change by themselves, and both follow them"
+    )
 
 
 def ours(courses: Courses) -> ClaimVerdict:
@@ -195,10 +197,10 @@ def _pairs(courses: Courses, one: str, other: str) -> list[tuple[str, Course, Co
     return [(_case(key), courses[key], courses[counterpart]) for key, counterpart in paired]
 
 
-def _shuffle_pairs(courses: Courses) -> list[tuple[str, Course, Course]]:
-    """What migrates in NR, with shuffles and without."""
+def _shuffle_pairs(courses: Courses) -> list[tuple[str, str, Course, Course]]:
+    """What migrates in NR, with shuffles and without, by how it migrates and by what the case is called."""
     near = {key: course for key, course in courses.items() if key.placement == "NR"}
-    return [(scheme, *pair[1:]) for scheme in ("LDM", "SDM") for pair in _pairs(near, f"{scheme}+GSH", scheme)]
+    return [(scheme, *pair) for scheme in ("LDM", "SDM") for pair in _pairs(near, f"{scheme}+GSH", scheme)]
 
 
 def _case(key: RunKey) -> str:

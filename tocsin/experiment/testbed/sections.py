@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tocsin.balance.model.explain import rate
+from tocsin.balance.model.units import rate
 from tocsin.experiment.figures.bars import bars
 from tocsin.experiment.figures.style import panels
 from tocsin.experiment.series.course import Course, RunKey, by_scheme
@@ -117,7 +117,7 @@ def _delivery_section(summaries: Sequence[RunSummary]) -> ReportSection:
     text += "".join(
         f"\n\n{one.placement} + {one.scheme}, seed {one.seed}: {said}"
         for one in summaries
-        for said in (one.small, _gone(one))
+        for said in (one.small, _missing_note(one))
         if said
     )
     late = stalled_runs(summaries)
@@ -127,5 +127,5 @@ def _delivery_section(summaries: Sequence[RunSummary]) -> ReportSection:
     return ReportSection("What was delivered", text, grids=[Grid("Every run", header, rows)])
 
 
-def _gone(one: RunSummary) -> str:
+def _missing_note(one: RunSummary) -> str:
     return f"{one.missing} subscribers are missing, whose process died." if one.missing else ""

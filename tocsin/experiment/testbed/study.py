@@ -95,7 +95,7 @@ class Prototype:
             "minutes": self._seconds / 60,
             "β and θ of the paper's schemes": self._level,
             "places of brokers, in parts of the city": [f"{x:g} {y:g}" for x, y in PLACES[: self._brokers]],
-            **{name: _told(file) for name, file in (("trace", self.trace), ("roads", self.roads)) if file},
+            **{name: _fingerprint(file) for name, file in (("trace", self.trace), ("roads", self.roads)) if file},
         }
 
     @property
@@ -166,6 +166,6 @@ class Prototype:
         return max(self.speed, 12.0) if self.quick else self.speed
 
 
-def _told(file: Path) -> str:
+def _fingerprint(file: Path) -> str:
     """A file by its name and what is in it: of another place it is the same, and with other content it is not."""
     return f"{file.name}, sha256 {sha256(file.read_bytes()).hexdigest()[:16]}"

@@ -6,6 +6,6 @@
 
 from tocsin.overlay.client.connecting import OverlayConnection, connect
 from tocsin.overlay.client.subscription import ContentSubscription
-from tocsin.overlay.dialogue import Gap, Note
+from tocsin.overlay.dialogue import Gap, HeadCursor, Note
 
-__all__ = ["ContentSubscription", "Gap", "Note", "OverlayConnection", "connect"]
+__all__ = ["ContentSubscription", "Gap", "HeadCursor", "Note", "OverlayConnection", "connect"]

@@ -28,7 +28,7 @@ class ContentPublisher:
 
     def __init__(self, name: str, head: str, token: str, ca: str) -> None:
         self.name, self._head, self._token, self._ca = name, head, token, ca
-        self._core, self._loop = core.Publisher(name), asyncio.get_running_loop()
+        self._core, self._loop = core.OverlayPublisher(name), asyncio.get_running_loop()
         self._alarm = Alarm(lambda: self._tell(Tick()))
         self._socket: OverlaySocket | None = None
         self._unstored: deque[asyncio.Future[None]] = deque()

@@ -9,9 +9,11 @@ from typing import Final
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosedError, InvalidStatus, WebSocketException
+from websockets.frames import CloseCode
 
-from tocsin.errors import UnauthorizedError
+from tocsin.errors import ForbiddenError, TooLargeError, UnauthorizedError
+from tocsin.model.messages import Failure
 from tocsin.trust import trust
 
 # It would tell every frame and header, with the token in them.
@@ -31,7 +33,7 @@ class OverlaySocket:
         opened: called when it stands.
         said: awaited with each message; while it does not return, nothing more is read.
         lost: called with the reason when it is over, or could not be opened.
-        refused: called when the token is not taken: to try again would not help.
+        refused: called when the token is not taken, or a message is too large: to try again would not help.
     """
 
     def __init__(
@@ -63,15 +65,22 @@ class OverlaySocket:
             reason = await self._hold()
         except InvalidStatus as error:
             status = error.response.status_code
-            if status == UnauthorizedError.status:
-                self._refused(UnauthorizedError(f"{self._url} does not take this token: give the overlay's clients'"))
+            if status in (UnauthorizedError.status, ForbiddenError.status):
+                self._refused(UnauthorizedError(f"{self._url} does not take this token: {_reason(error)}"))
                 return
-            reason = f"refused with status {status}"
+            reason = f"refused with status {status}; is an edge or a head of an overlay there?"
+        except ConnectionClosedError as error:
+            if error.rcvd and error.rcvd.code == CloseCode.MESSAGE_TOO_BIG:
+                large = f"{self._url} takes no message as large as one that was sent: overlay.message_bytes"
+                self._refused(TooLargeError(large))
+                return
+            reason = str(error)
         except (OSError, TimeoutError, WebSocketException, ValueError, msgspec.MsgspecError) as error:
             reason = str(error) or type(error).__name__
         self._lost(reason)
 
     async def _hold(self) -> str:
+        """Holds the connection until it is over; says why it is."""
         options = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         async with connect(
             self._url,
@@ -105,6 +114,13 @@ class OverlaySocket:
     async def _flush(self, socket: ClientConnection) -> None:
         while not self._texts.empty():
             await socket.send(self._texts.get_nowait(), text=True)
+
+
+def _reason(error: InvalidStatus) -> str:
+    try:
+        return msgspec.json.decode(error.response.body or b"", type=Failure).error.message
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return "give one of the overlay's clients"
 
 
 def _client_url(url: str) -> str:

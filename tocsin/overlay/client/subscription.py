@@ -14,7 +14,7 @@ from tocsin.alarm import Alarm
 from tocsin.errors import InvalidError, UnavailableError
 from tocsin.overlay import subscriber as core
 from tocsin.overlay.client.socket import OverlaySocket
-from tocsin.overlay.dialogue import Began, Gap, Note, Refused, ToSubscriber
+from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Note, Refused, ToSubscriber
 from tocsin.overlay.events import Tick
 
 MOST_WAITING: Final = 1000
@@ -27,7 +27,7 @@ class _Item(NamedTuple):
 
     what: Note | Gap | None
     head: str
-    offset: int
+    cursor: HeadCursor
 
 
 class ContentSubscription:
@@ -46,14 +46,14 @@ class ContentSubscription:
         name: str,
         where: str,
         edges: Sequence[str],
-        cursors: dict[str, int],
+        cursors: dict[str, HeadCursor],
         on_gap: Callable[[Gap], None] | None,
         token: str,
         ca: str,
     ) -> None:
         self.name, self.where, self.cursors = name, where, dict(cursors)
         self._edges, self._on_gap, self._token, self._ca = edges, on_gap, token, ca
-        self._core = core.Subscriber(name, where, list(edges), SystemRandom(), dict(cursors))
+        self._core = core.OverlaySubscriber(name, where, list(edges), SystemRandom(), dict(cursors))
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(lambda: self._tell(Tick()))
         self._sockets: dict[int, OverlaySocket] = {}
@@ -65,6 +65,11 @@ class ContentSubscription:
         self._failures, self._over = 0, False
         self._began: asyncio.Future[None] = self._loop.create_future()
         self._error: Exception | None = None
+
+    @property
+    def edge(self) -> str | None:
+        """The URL of the edge where it is, or wants to be; None while it waits to try again."""
+        return self._core.edge
 
     async def start(self) -> None:
         """Goes to an edge; returns when the subscription has begun at a head."""
@@ -94,6 +99,10 @@ class ContentSubscription:
             self._something.clear()
             await self._something.wait()
 
+    def done(self) -> None:
+        """Counts the last publication as had, though the next one is not asked for yet."""
+        self._take_in()
+
     async def close(self) -> None:
         """Leaves; who waits for the next publication is told that there is none."""
         self._end()
@@ -112,7 +121,7 @@ class ContentSubscription:
 
     def _take_in(self) -> None:
         if self._had:
-            self.cursors[self._had.head] = self._had.offset
+            self.cursors[self._had.head] = self._had.cursor
             self._had = None
 
     def _tell(self, event: core.SubscriberEvent) -> None:
@@ -127,9 +136,9 @@ class ContentSubscription:
     def _do(self, action: core.SubscriberAction) -> None:
         match action:
             case core.Give(note):
-                self._put(_Item(note, note.head, note.offset))
+                self._put(_Item(note, note.head, self._core.cursors[note.head]))
             case core.Miss(gap):
-                self._put(_Item(gap, gap.head, gap.last))
+                self._put(_Item(gap, gap.head, self._core.cursors[gap.head]))
             case core.OpenEdge(number, edge):
                 self._open(number, edge)
             case core.SendEdge(number, message):
@@ -172,9 +181,9 @@ class ContentSubscription:
         if isinstance(message, Began) and not self._began.done():
             self._began.set_result(None)
         if before is not None and not isinstance(message, Gap | Refused):
-            for head, offset in self._core.cursors.items():
-                if before.get(head) != offset:
-                    self._put(_Item(None, head, offset))
+            for head, cursor in self._core.cursors.items():
+                if before.get(head) != cursor:
+                    self._put(_Item(None, head, cursor))
 
     def _lost(self, number: int, edge: str, reason: str) -> None:
         self._sockets.pop(number, None)

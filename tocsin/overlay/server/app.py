@@ -16,6 +16,8 @@ from tocsin.http.answers import answer
 from tocsin.http.envelope import Envelope
 from tocsin.http.failures import failure, no_such_call
 from tocsin.http.origins import Guard, Origins
+from tocsin.http.script import PATHS as SCRIPTS
+from tocsin.http.script import script
 from tocsin.overlay.server.server import OverlayServer
 from tocsin.overlay.server.websocket import CLIENT, LINK
 
@@ -29,13 +31,14 @@ def create_app(server: OverlayServer, origins: Origins) -> Starlette:
         return answer(server.health())
 
     def status(request: Request) -> Response:
-        server.access.require_client(request.headers.get("authorization"))
+        server.access.require_reader(request.headers.get("authorization"))
         return answer(server.status())
 
     return Starlette(
         routes=[
-            Route("/health", _guarded(health)),
-            Route("/status", _guarded(status)),
+            Route("/health", _guard(health)),
+            Route("/status", _guard(status)),
+            *(Route(path, _guard(script)) for path in SCRIPTS),
             WebSocketRoute(LINK, server.links.endpoint),
             WebSocketRoute(CLIENT, server.clients.endpoint),
         ],
@@ -44,7 +47,7 @@ def create_app(server: OverlayServer, origins: Origins) -> Starlette:
     )
 
 
-def _guarded(call: Call) -> Callable[[Request], Awaitable[Response]]:
+def _guard(call: Call) -> Callable[[Request], Awaitable[Response]]:
     async def called(request: Request) -> Response:
         try:
             return call(request)
@@ -57,5 +60,6 @@ def _guarded(call: Call) -> Callable[[Request], Awaitable[Response]]:
 def _no_such_call(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == NotFoundError.status:
-        return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of an overlay's broker"))
+        what = f"there is no call {request.method} {request.url.path} of an overlay's broker"
+        return failure(NotFoundError(f"{what}; programs name it by its ws:// URL"))
     return no_such_call(request, error)

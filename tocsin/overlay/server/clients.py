@@ -1,12 +1,15 @@
 """The connections of publishers and subscribers: one WebSocket each, messages of :mod:`tocsin.overlay.dialogue`.
 
-A handshake without the clients' token is refused with 401, one too many with 503. A connection is closed with 1009 for
-a message that is too large, 4400 after one that makes no sense (``Refused`` says why), 4429 when what is sent is not
-read or too much is said.
+A handshake without a token that is taken is refused with 401 or 403, one too many with 503. A connection is closed with
+1009 for a message that is too large, 4400 after one that makes no sense (``Refused`` says why), 4401 when its token has
+expired, 4429 when what is sent is not read or too much is said.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
+from base64 import urlsafe_b64decode
 from contextlib import suppress
 from typing import Final
 
@@ -18,17 +21,25 @@ from tocsin.http import failures
 from tocsin.model.terms import SubscriberName
 from tocsin.overlay.dialogue import Introduce, Publish, Refused, Subscribe, ToEdge, ToHead, Unsubscribe
 from tocsin.overlay.head import Head
-from tocsin.overlay.server.access import OverlayAccess
+from tocsin.overlay.server.access import ClientIdentity, OverlayAccess
 from tocsin.overlay.server.driver import OverlayDriver
-from tocsin.overlay.server.outgoing import UNREAD, UNREADABLE, Outgoing, encode
+from tocsin.overlay.server.outgoing import EXPIRED, UNREAD, UNREADABLE, Outgoing, encode
 from tocsin.overlay.server.websocket import finish, receive
 from tocsin.overlay.server.writer import LogWriter
 from tocsin.schema.refusals import UNDECODABLE, undecodable
 from tocsin.settings.overlay import OverlaySettings
 from tocsin.tasks import until_one_ends
 
+PROTOCOL: Final = "tocsin"
+"""What is chosen of the protocols that a page offers, so that the token among them is not sent back."""
 MOST_CURSORS: Final = 1000
 LARGEST: Final = 2**62
+LONGEST_INCARNATION: Final = 64
+LONGEST_NAME: Final = 128
+MOST_PUBLISHERS: Final = 1000
+"""Names under which the bearer of a signed token may publish to a head, so that there are some for others."""
+# How often it is looked whether a token has expired.
+LOOK_SECONDS: Final = 60.0
 # Messages that a subscriber may send at once, and in a second for long; it has hardly anything to say.
 BURST: Final = 30.0
 PER_SECOND: Final = 3.0
@@ -46,7 +57,7 @@ class OverlayClients:
     async def endpoint(self, socket: WebSocket) -> None:
         """One connection, from its handshake to its end."""
         try:
-            self._access.require_client(socket.headers.get("authorization"))
+            identity = self._access.require_client(_authorization(socket))
             if self._driver.clients >= self._settings.connections:
                 raise UnavailableError(
                     f"overlay.connections = {self._settings.connections} clients are connected, and no more are taken"
@@ -56,27 +67,28 @@ class OverlayClients:
             return
         outgoing = Outgoing(self._settings.waiting_bytes)
         with suppress(WebSocketDisconnect):
-            await socket.accept()
-            await self._hold(socket, outgoing)
+            await socket.accept(PROTOCOL if PROTOCOL in socket.scope["subprotocols"] else None)
+            await self._hold(socket, identity, outgoing)
             await finish(socket, outgoing)
 
-    async def _hold(self, socket: WebSocket, outgoing: Outgoing) -> None:
+    async def _hold(self, socket: WebSocket, identity: ClientIdentity, outgoing: Outgoing) -> None:
         session = self._driver.open_client(outgoing)
         try:
-            reading = self._read(socket, session, outgoing)
-            await until_one_ends(reading, outgoing.send_all(socket.send_text), outgoing.ended())
+            reading = self._read(socket, identity, session, outgoing)
+            sending, expiring = outgoing.send_all(socket.send_text), _expire(identity, outgoing)
+            await until_one_ends(reading, sending, expiring, outgoing.ended())
         except InvalidError as error:
             outgoing.put(encode(Refused(str(error))).decode())
             outgoing.end(UNREADABLE, str(error))
         finally:
             self._driver.lose_client(session)
 
-    async def _read(self, socket: WebSocket, session: int, outgoing: Outgoing) -> None:
+    async def _read(self, socket: WebSocket, identity: ClientIdentity, session: int, outgoing: Outgoing) -> None:
         left, at = BURST, self._driver.now
         while True:
             if self._writer:
                 await self._writer.room()
-            message = self._check(_decode(await receive(socket)))
+            message = self._check(identity, _decode(await receive(socket)))
             if not isinstance(message, Publish):
                 now = self._driver.now
                 left, at = min(BURST, left + (now - at) * PER_SECOND) - 1, now
@@ -85,24 +97,44 @@ class OverlayClients:
                     return
             self._driver.hear_client(session, message)
 
-    def _check(self, message: ToEdge | ToHead) -> ToEdge | ToHead:
+    def _check(self, identity: ClientIdentity, message: ToEdge | ToHead) -> ToEdge | ToHead:
         """The message, if it can be taken here."""
         core = self._driver.core
+        match message:
+            case Subscribe(name) | Introduce(name):
+                identity.check(name)
         if isinstance(core, Head):
             if isinstance(message, Subscribe | Unsubscribe):
                 raise InvalidError(f"{core.name} is a head, which takes publications: subscribe at one of its edges")
             if isinstance(message, Introduce):
-                self._check_publisher(core, message.publisher)
+                self._check_publisher(core, identity, message.publisher)
         elif isinstance(message, Introduce | Publish):
             raise InvalidError(
                 f"{core.name} is an edge, which serves subscribers: publish to a head, such as {self._settings.head}"
             )
         return message
 
-    def _check_publisher(self, head: Head, publisher: str) -> None:
+    def _check_publisher(self, head: Head, identity: ClientIdentity, publisher: str) -> None:
         most = self._settings.publishers
-        if head.log.sequence(publisher) == 0 and head.log.publishers >= most:
+        if head.log.sequence(publisher):
+            return
+        if head.log.publishers >= most:
             raise InvalidError(f"{head.name} knows overlay.publishers = {most} publishers, and takes no more")
+        if identity.name and head.log.publishers_of(identity.name) >= MOST_PUBLISHERS:
+            raise InvalidError(
+                f"{identity.name} has published under {MOST_PUBLISHERS} names, and {head.name} takes no more of them: "
+                "publish under one of these again"
+            )
+
+
+def _authorization(socket: WebSocket) -> str | None:
+    """As the header has it; pages cannot set that, and offer the token as a protocol, ``bearer.`` and base64url."""
+    for offered in socket.scope["subprotocols"]:
+        scheme, _, token = str(offered).partition(".")
+        if scheme == "bearer":
+            with suppress(ValueError):
+                return f"Bearer {urlsafe_b64decode(token + '=' * (-len(token) % 4)).decode()}"
+    return socket.headers.get("authorization")
 
 
 def _decode(text: str) -> ToEdge | ToHead:
@@ -113,8 +145,10 @@ def _decode(text: str) -> ToEdge | ToHead:
     match message:
         case Subscribe(name, _, cursors):
             _check_name(name)
-            if len(cursors) > MOST_CURSORS or not all(0 <= offset < LARGEST for offset in cursors.values()):
+            if len(cursors) > MOST_CURSORS or not all(0 <= each.offset < LARGEST for each in cursors.values()):
                 raise InvalidError(f"cursors are offsets of heads, from 0 on, and {MOST_CURSORS} at most")
+            if any(len(each.incarnation) > LONGEST_INCARNATION for each in cursors.values()):
+                raise InvalidError(f"no incarnation of a log has more than {LONGEST_INCARNATION} letters")
         case Introduce(name):
             _check_name(name)
         case Publish(sequence):
@@ -123,10 +157,24 @@ def _decode(text: str) -> ToEdge | ToHead:
     return message
 
 
+async def _expire(identity: ClientIdentity, outgoing: Outgoing) -> None:
+    """Ends the connection when its token does, by the clock on the wall, which may be set meanwhile."""
+    while True:
+        left = identity.expires - time.time()
+        if left <= 0:
+            outgoing.end(EXPIRED, f"the token of {identity.name} is no longer valid")
+            return
+        await asyncio.sleep(min(left, LOOK_SECONDS))
+
+
 def _check_name(name: str) -> None:
     try:
-        msgspec.convert(name, SubscriberName)
+        for part in name.split("+"):
+            msgspec.convert(part, SubscriberName)
+        if len(name) > LONGEST_NAME:
+            raise msgspec.ValidationError
     except msgspec.ValidationError:
         raise InvalidError(
-            f"{name[:128]!r} is no name: up to 128 letters, digits and . _ : @ -, first a letter or digit"
+            f"{name[:128]!r} is no name: up to 128 letters, digits and . _ : @ -, first a letter or digit, and "
+            "the same again after each +"
         ) from None

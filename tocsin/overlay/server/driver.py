@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from itertools import count
 from time import perf_counter
+from typing import Final
 
 from tocsin.alarm import Alarm
 from tocsin.errors import FilterError, InvalidError
@@ -18,6 +19,9 @@ from tocsin.overlay.messages import FromLink, Routed
 from tocsin.overlay.server.outgoing import REPLACED, UNREADABLE, Outgoing, encode
 
 log = get_logger(__name__)
+
+DRAINED_BYTES: Final = 65_536
+"""With no more than this waiting, a client has read what it was sent."""
 
 
 class OverlayDriver:
@@ -143,9 +147,16 @@ class OverlayDriver:
             case actions.AppendLog(publication):
                 assert self._append is not None
                 self._append(publication)
+            case actions.AwaitDrain(session):
+                if outgoing := self._clients.get(session):
+                    outgoing.when_drained(DRAINED_BYTES, lambda: self._drained(session))
             case actions.CloseClient(session, reason):
                 if outgoing := self._clients.pop(session, None):
                     outgoing.end(UNREADABLE, reason)
+
+    def _drained(self, session: int) -> None:
+        """From the loop, as the core may be in the middle of something."""
+        self._loop.call_soon(self.tell, events.Drained(session))
 
     def _send(self, session: int, text: str) -> None:
         if outgoing := self._clients.get(session):

@@ -12,6 +12,7 @@ import msgspec
 UNREADABLE: Final = 4400
 UNREAD: Final = 4429
 REPLACED: Final = 4409
+EXPIRED: Final = 4401
 
 encode: Final = msgspec.json.Encoder().encode
 
@@ -36,6 +37,7 @@ class Outgoing:
         self._others: deque[str] = deque()
         self._something, self._ended = asyncio.Event(), asyncio.Event()
         self.ending: Ending | None = None
+        self._drained: tuple[int, Callable[[], None]] | None = None
 
     @property
     def size(self) -> int:
@@ -52,6 +54,11 @@ class Outgoing:
         (self._urgent if urgent else self._others).append(text)
         self._size += len(text)
         self._something.set()
+
+    def when_drained(self, size: int, call: Callable[[], None]) -> None:
+        """Calls once, when no more than so much waits; only the last one that asked is called."""
+        self._drained = size, call
+        self._look()
 
     def end(self, code: int, reason: str) -> None:
         """Takes nothing more; the first reason counts."""
@@ -75,3 +82,9 @@ class Outgoing:
         while waiting := self._urgent or self._others:
             await send(waiting[0])
             self._size -= len(waiting.popleft())
+            self._look()
+
+    def _look(self) -> None:
+        if self._drained and self._size <= self._drained[0]:
+            (_, call), self._drained = self._drained, None
+            call()

@@ -21,6 +21,7 @@ from tocsin.http.tls import tls
 from tocsin.log import get_logger
 from tocsin.overlay.server.access import check_access
 from tocsin.overlay.server.app import create_app
+from tocsin.overlay.server.channel import ChannelSource, ChannelWanted
 from tocsin.overlay.server.server import OverlayServer
 from tocsin.overlay.server.status import OverlayHealth
 from tocsin.overlay.server.store import ReplayStore
@@ -34,17 +35,25 @@ log = get_logger(__name__)
 Listening = Callable[[str], None]
 
 
-async def run_head(section: OverlaySettings, *, ca: str = "", listening: Listening | None = None) -> None:
+async def run_head(
+    section: OverlaySettings,
+    *,
+    ca: str = "",
+    listening: Listening | None = None,
+    channel: ChannelWanted | None = None,
+) -> None:
     """A head, until SIGTERM or SIGINT. Once it listens, its URL is logged and given to ``listening``.
 
-    What can go wrong: the address is taken, a setting makes no sense, the replay log cannot be opened or is another
-    head's. Each is a TocsinError; any other is a fault.
+    With a ``channel``, it publishes what that finds. What can go wrong: the address is taken, a setting makes no sense,
+    the replay log cannot be opened or is another head's, the channel cannot be subscribed to. Each is a TocsinError;
+    any other is a fault.
     """
     check_access(section)
     with sockets.bind("overlay", section.host, section.port) as listener:
         store = await asyncio.to_thread(ReplayStore, section.directory, section.name, section.replay_publications)
         with closing(store):
-            server = OverlayServer(section, public_url(section, listener), store=store, ca=ca)
+            source = ChannelSource(channel, section.directory, ca) if channel else None
+            server = OverlayServer(section, public_url(section, listener), store=store, ca=ca, source=source)
             await _serve(server, section, listener, listening)
 
 
@@ -117,7 +126,7 @@ async def _serve(
 
     doorways = Doorways(section.connections)
     allow_files("overlay", section.connections)
-    origins = Origins("overlay", section.origins, demo=not section.client_token)
+    origins = Origins("overlay", section.origins, demo=not (section.client_token or section.public_keys))
     options = {"ws": OverlayWebSocket, "ws_max_size": section.message_bytes, "ws_ping_interval": 10, **files}
     uvicorn = HttpServer(config(create_app(server, origins), doorways, **options), listens, doorways)
     await until_one_ends(uvicorn.serve([listener]), server.run())

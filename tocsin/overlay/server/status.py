@@ -28,7 +28,8 @@ class OverlayFigures(msgspec.Struct, frozen=True):
 
     ``state`` is whether it, or a head's cluster, is available for balancing; ``metrics`` are its own, or the averages
     of a cluster, None before anything was measured. ``clients`` are an edge's subscribers, or connections to a head.
-    ``oldest`` and ``last`` are the offsets of a head's replay log. ``links`` are the brokers next to it.
+    ``oldest`` and ``last`` are the offsets of a head's replay log. ``links`` are the brokers next to it. ``session`` is
+    what an edge that is BUSY does: asking, sampling, migrating or accepting.
     """
 
     broker: str
@@ -42,6 +43,7 @@ class OverlayFigures(msgspec.Struct, frozen=True):
     problems: list[str] = []
     oldest: int | None = None
     last: int | None = None
+    session: str = ""
 
 
 def figures(driver: OverlayDriver, links: OverlayLinks, cluster: str, url: str, problems: list[str]) -> OverlayFigures:
@@ -65,5 +67,14 @@ def figures(driver: OverlayDriver, links: OverlayLinks, cluster: str, url: str, 
     load, state = core.surroundings.load(), core.surroundings.state()
     metrics = load.metrics if load else None
     return OverlayFigures(
-        core.name, "edge", cluster, url, state.value, metrics, len(core.subscriptions), known, problems
+        core.name,
+        "edge",
+        cluster,
+        url,
+        state.value,
+        metrics,
+        len(core.subscriptions),
+        known,
+        problems,
+        session=core.mediation.stage,
     )

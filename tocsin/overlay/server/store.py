@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -14,16 +14,20 @@ import msgspec
 
 from tocsin.errors import SettingsError, StorageError
 from tocsin.lock import take_lock
+from tocsin.model.histories import Era
 from tocsin.overlay.messages import Routed
 from tocsin.overlay.replay import KeptLog
 from tocsin.private import make_private
+from tocsin.sqlite import transaction
 
 FILE: Final = "replay.sqlite"
-_SCHEMA: Final = 1
+_SCHEMA: Final = 2
+_HISTORY: Final = "CREATE TABLE history (number INTEGER PRIMARY KEY, incarnation TEXT NOT NULL, began INTEGER NOT NULL)"
 _TABLES: Final = (
     "CREATE TABLE head (name TEXT NOT NULL)",
     "CREATE TABLE publications (number INTEGER PRIMARY KEY, publication BLOB NOT NULL)",
     "CREATE TABLE publishers (name TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID",
+    _HISTORY,
 )
 _PUT_PUBLISHER: Final = (
     "INSERT INTO publishers VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence"
@@ -45,7 +49,7 @@ class ReplayStore:
 
     def __init__(self, directory: Path, head: str, most: int) -> None:
         self._file, self._most, self._turn = directory / FILE, most, Lock()
-        with self._explained():
+        with self._explain():
             make_private(self._file)
             self._lock = take_lock(self._file.with_name(f"{FILE}.lock"), "the head's replay log")
             self._connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
@@ -59,13 +63,24 @@ class ReplayStore:
 
     def read(self) -> KeptLog:
         """All that is kept."""
-        with self._turn, self._explained():
+        with self._turn, self._explain():
             newest = self._connection.execute(
                 "SELECT publication FROM publications ORDER BY number DESC LIMIT ?", (self._most,)
             )
             publications = [msgspec.json.decode(text, type=Routed) for (text,) in newest][::-1]
             sequences = dict(self._connection.execute("SELECT name, sequence FROM publishers"))
-        return KeptLog(publications, publications[-1].offset if publications else 0, sequences)
+            eras = self._connection.execute("SELECT incarnation, began FROM history ORDER BY number").fetchall()
+        last = publications[-1].offset if publications else 0
+        return KeptLog(publications, last, sequences, [Era(*era) for era in eras])
+
+    def begin(self, incarnation: str) -> KeptLog:
+        """All that is kept, with one more incarnation under which the head goes on from there."""
+        kept = self.read()
+        kept.begin(incarnation)
+        with self._changing():
+            self._connection.execute("DELETE FROM history")
+            self._connection.executemany("INSERT INTO history VALUES (?, ?, ?)", _number_eras(kept.history))
+        return kept
 
     def append(self, publications: Sequence[Routed]) -> None:
         """Keeps a batch: all of it, on disk, or nothing. What is too old is dropped."""
@@ -87,11 +102,12 @@ class ReplayStore:
         (schema,) = self._connection.execute("PRAGMA user_version").fetchone()
         if schema > _SCHEMA:
             raise StorageError(f"{self._file} has schema {schema}, which a newer version of Tocsin wrote: use that")
-        if schema == 0:
+        if schema < _SCHEMA:
             with self._changing():
-                for table in _TABLES:
+                for table in _TABLES if schema == 0 else (_HISTORY,):
                     self._connection.execute(table)
-                self._connection.execute("INSERT INTO head VALUES (?)", (head,))
+                if schema == 0:
+                    self._connection.execute("INSERT INTO head VALUES (?)", (head,))
                 self._connection.execute(f"PRAGMA user_version = {_SCHEMA}")
         (owner,) = self._connection.execute("SELECT name FROM head").fetchone()
         if owner != head:
@@ -102,22 +118,18 @@ class ReplayStore:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        with self._turn, self._explained():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # After some refusals SQLite has already rolled back, and says so with an error.
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-                raise
+        with self._turn, self._explain(), transaction(self._connection):
+            yield
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.OperationalError as error:
             raise StorageError(f"{self._file}: {error}; nothing was changed; see to the disk and try again") from error
         except (sqlite3.DatabaseError, OSError, msgspec.MsgspecError) as error:
             raise StorageError(f"{self._file} cannot be used ({error}): put a backup in its place") from error
+
+
+def _number_eras(history: Sequence[Era]) -> list[tuple[int, str, int]]:
+    return [(number, era.incarnation, era.began) for number, era in enumerate(history)]

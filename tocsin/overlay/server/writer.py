@@ -64,7 +64,7 @@ class LogWriter:
         wait, batch = _FIRST_WAIT, self._waiting
         self._waiting = []
         self._room.set()
-        while not await self._tried(batch):
+        while not await self._try(batch):
             if self._ending.is_set():
                 return False
             with suppress(TimeoutError):
@@ -74,7 +74,7 @@ class LogWriter:
         self._stored(batch[-1].offset)
         return True
 
-    async def _tried(self, batch: list[Routed]) -> bool:
+    async def _try(self, batch: list[Routed]) -> bool:
         try:
             await asyncio.to_thread(self._store.append, batch)
         except StorageError as error:

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from enum import StrEnum
 from hashlib import blake2b
 from multiprocessing import get_context
+from typing import Final
 
 from tocsin.simulate.faults.schedule import Schedule, ScheduleOutcome
 from tocsin.simulate.overlay.schedule import OverlaySchedule
+from tocsin.simulate.slices.schedule import SliceSchedule
 
 _AT_ONCE = 5
+
+
+class Subject(StrEnum):
+    """What is broken by schedules."""
+
+    BROKERS = "brokers"
+    OVERLAY = "overlay"
+    SLICES = "slices"
 
 
 @dataclass
@@ -43,9 +54,11 @@ class CampaignResult:
         return blake2b("".join(self._fingerprints).encode(), digest_size=8).hexdigest()
 
 
-def run_schedules(first: int, count: int, jobs: int = 1, overlay: bool = False) -> Iterator[ScheduleOutcome]:
-    """The outcomes of ``count`` schedules from seed ``first`` on, in order; for the ``overlay``, if that is wanted."""
-    run, seeds = run_overlay_schedule if overlay else run_schedule, range(first, first + count)
+def run_schedules(
+    first: int, count: int, jobs: int = 1, subject: Subject = Subject.BROKERS
+) -> Iterator[ScheduleOutcome]:
+    """The outcomes of ``count`` schedules from seed ``first`` on, in order."""
+    run, seeds = RUNS[subject], range(first, first + count)
     if jobs == 1:
         yield from map(run, seeds)
         return
@@ -63,7 +76,19 @@ def run_overlay_schedule(seed: int, show: Callable[[str], None] | None = None) -
     return _run(OverlaySchedule(seed, show), seed)
 
 
-def _run(schedule: Schedule | OverlaySchedule, seed: int) -> ScheduleOutcome:
+def run_slice_schedule(seed: int, show: Callable[[str], None] | None = None) -> ScheduleOutcome:
+    """The same for processing nodes that share slices."""
+    return _run(SliceSchedule(seed, show), seed)
+
+
+RUNS: Final = {
+    Subject.BROKERS: run_schedule,
+    Subject.OVERLAY: run_overlay_schedule,
+    Subject.SLICES: run_slice_schedule,
+}
+
+
+def _run(schedule: Schedule | OverlaySchedule | SliceSchedule, seed: int) -> ScheduleOutcome:
     try:
         return schedule.run()
     except Exception as error:

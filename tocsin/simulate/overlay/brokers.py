@@ -8,19 +8,25 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
+import msgspec
+
 from tocsin.overlay import actions, events
+from tocsin.overlay.dialogue import Move, Note, Publish, Settle
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.messages import Routed
-from tocsin.overlay.replay import KeptLog
+from tocsin.overlay.messages import Mark, Routed
 from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.network import SimulatedConnection
+from tocsin.simulate.overlay.disks import HeadDisk
+from tocsin.simulate.overlay.service import BrokerService, ServiceTimes
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 HEAD, EDGE, CLIENT = "head", "edge", "client"
 _AGAIN: Final = (0.2, 1.0)
 _GAUGE_SECONDS: Final = 0.5
+_MEASURED_SECONDS: Final = 1.0
+_encode = msgspec.json.Encoder().encode
 
 
 class _Neighbour:
@@ -64,7 +70,12 @@ class _Neighbour:
     def received(self, link: SimulatedConnection, message: Any) -> None:  # noqa: ARG002
         """The other broker says something."""
         if self._stands:
-            self._process.tell(events.LinkSaid(self._broker, message))
+            self._process.hear(events.LinkSaid(self._broker, message), self)
+
+    @property
+    def stands(self) -> bool:
+        """Whether what comes on it counts."""
+        return self._stands
 
     def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """It is over, or could not be opened."""
@@ -91,32 +102,49 @@ class _Client:
 
     def __init__(self, process: OverlayHost, number: int) -> None:
         self._process, self._number = process, number
+        self._event = events.Drained(number)
 
     def received(self, link: SimulatedConnection, message: Any) -> None:  # noqa: ARG002
         """It says something."""
-        self._process.tell(events.ClientSaid(self._number, message))
+        self._process.hear(events.ClientSaid(self._number, message))
 
     def lost(self, link: SimulatedConnection, code: int) -> None:  # noqa: ARG002
         """It is gone."""
         self._process.clients.pop(self._number, None)
         self._process.tell(events.ClientLost(self._number))
 
-    def drained(self, link: SimulatedConnection) -> None:
-        """Nothing waits for that."""
+    def drained(self, link: SimulatedConnection) -> None:  # noqa: ARG002
+        """It has read everything, perhaps at its leisure."""
+        process, world = self._process, self._process.world
+        if self._number in process.awaited:
+            process.awaited.discard(self._number)
+            world.clock.after(world.random.choice([0.0, 0.0, process.leisure]), process.tell, self._event)
 
 
 class OverlayHost(CoreProcess):
     """A head or an edge, from its start to its end.
 
-    ``pace`` is how long publications wait for a link at most, while control messages overtake them.
+    ``pace`` is how long publications wait for a link at most, while control messages overtake them. Some clients take
+    their ``leisure`` before they have read what they were sent. With ``times`` the machine takes time for what it does;
+    without, none.
     """
 
     kind = EDGE
     core: Head | Edge
 
-    def __init__(self, world: SimulatedWorld, name: str, core: Head | Edge, dials: list[str], pace: float) -> None:
+    def __init__(
+        self,
+        world: SimulatedWorld,
+        name: str,
+        core: Head | Edge,
+        dials: list[str],
+        pace: float,
+        times: ServiceTimes | None = None,
+    ) -> None:
         super().__init__(world, name, core, events.Tick())
-        self.pace = pace
+        self.pace, self.leisure = pace, 0.5
+        self.awaited: set[int] = set()
+        self.service = BrokerService(world.clock, times, self.subscriptions, self._matched) if times else None
         self.neighbours: dict[str, _Neighbour] = {}
         self.clients: dict[int, SimulatedConnection] = {}
         self._numbers = count(1)
@@ -124,17 +152,48 @@ class OverlayHost(CoreProcess):
         for head in dials:
             _Neighbour(self, head, is_head=True, dialled=True).dial()
 
+    def subscriptions(self) -> int:
+        """How many the matching engine has."""
+        raise NotImplementedError
+
+    def hear(self, event: events.Event, link: _Neighbour | None = None) -> None:
+        """Something has come. If the machine takes time, publications wait for it, and what must stay behind them."""
+        if self.service and _is_matched(event):
+            self.service.take((event, link), instant=_is_mark(event))
+        else:
+            self.tell(event)
+
     def carry_out(self, action: actions.Action) -> None:
-        """Does what the core wants done."""
+        """Does what the core wants done; if the machine takes time, what it sends waits for the bandwidth."""
+        if self.service is None or _is_urgent(action):
+            self._act(action)
+            return
+        size = _size(action)
+        leaves = self.service.send(size)
+        if isinstance(action, actions.SendNote):
+            self.sending(action.note, len(action.sessions), size / self.service.times.bandwidth, leaves)
+        self.world.clock.at(leaves, self._act, action)
+
+    def sending(self, note: Note, subscribers: int, seconds: float, leaves: float) -> None:
+        """A publication is sent to so many, which takes so long; the last of it leaves at a time."""
+
+    def _matched(self, item: tuple[events.Event, _Neighbour | None]) -> None:
+        event, link = item
+        if link is None or link.stands:
+            self.tell(event)
+
+    def _act(self, action: actions.Action) -> None:
         match action:
             case actions.SendLink(broker, message, urgent):
                 if neighbour := self.neighbours.get(broker):
                     neighbour.send(message, urgent)
             case actions.SendNote(sessions, note):
-                for session in sessions:
-                    self._send(session, note)
+                links = [link for session in sessions if (link := self.clients.get(session))]
+                self.world.network.send_each(links, 1, note)
             case actions.SendClient(session, message):
                 self._send(session, message)
+            case actions.AwaitDrain(session):
+                self.awaited.add(session)
             case actions.CloseClient(session):
                 if link := self.clients.pop(session, None):
                     link.close(1)
@@ -159,7 +218,7 @@ class OverlayHost(CoreProcess):
 
 
 class HeadHost(OverlayHost):
-    """A head with its disk, which outlives it. ``stored`` is told of every publication that is on it."""
+    """A head with its disk, which outlives it."""
 
     kind = HEAD
     core: Head
@@ -169,16 +228,17 @@ class HeadHost(OverlayHost):
         world: SimulatedWorld,
         name: str,
         incarnation: str,
-        disk: KeptLog,
+        disk: HeadDisk,
         dials: list[str],
         limits: OverlayLimits,
         tuning: Tuning,
         pace: float = 0.0,
+        times: ServiceTimes | None = None,
     ) -> None:
-        super().__init__(world, name, Head(name, incarnation, disk, limits, tuning), dials, pace)
+        disk.begin(incarnation)
+        super().__init__(world, name, Head(name, incarnation, disk.kept, limits, tuning), dials, pace, times)
         self.disk, self._most = disk, limits.replay_publications
         self.store_seconds = 0.01
-        self.stored: Callable[[Routed], None] | None = None
 
     def carry_out(self, action: actions.Action) -> None:
         """Does what the core wants done."""
@@ -187,15 +247,15 @@ class HeadHost(OverlayHost):
         else:
             super().carry_out(action)
 
+    def subscriptions(self) -> int:
+        """What all its neighbours want."""
+        links = self.core.links
+        return sum(len(links.publications.wanted(link)) for link in links.open)
+
     def _store(self, publication: Routed) -> None:
         if not self.alive:
             return
-        self.disk.publications.append(publication)
-        del self.disk.publications[: -self._most]
-        self.disk.last = publication.offset
-        self.disk.sequences[publication.publisher] = publication.sequence
-        if self.stored:
-            self.stored(publication)
+        self.disk.store(publication, self._most)
         self.tell(events.LogStored(publication.offset))
 
 
@@ -208,7 +268,9 @@ class Power:
 
 
 class EdgeHost(OverlayHost):
-    """An edge, of which nothing outlives it. What it is told of its load follows from its ``power``."""
+    """An edge, of which nothing outlives it. What it is told of its load follows from its ``power``, or is measured
+    of a machine that takes ``times``. Then ``sent`` is told of each publication that is sent to subscribers: to how
+    many, for how long, and when the last of it leaves."""
 
     core: Edge
 
@@ -222,16 +284,65 @@ class EdgeHost(OverlayHost):
         tuning: Tuning,
         power: Power,
         pace: float = 0.0,
+        times: ServiceTimes | None = None,
     ) -> None:
-        super().__init__(world, name, Edge(name, head, incarnation, limits, tuning), [head], pace)
+        super().__init__(world, name, Edge(name, head, incarnation, limits, tuning), [head], pace, times)
         self.power = power
+        self.sent: Callable[[str, Note, int, float, float], None] | None = None
         self._gauge()
+
+    def subscriptions(self) -> int:
+        """Whom it serves."""
+        return len(self.core.subscriptions)
+
+    def sending(self, note: Note, subscribers: int, seconds: float, leaves: float) -> None:
+        """Tells whoever wants to know."""
+        if self.sent:
+            self.sent(self.host, note, subscribers, seconds, leaves)
 
     def _gauge(self) -> None:
         if not self.alive:
             return
+        self.tell(self.service.gauge() if self.service else self._estimate())
+        self.world.clock.after(_MEASURED_SECONDS if self.service else _GAUGE_SECONDS, self._gauge)
+
+    def _estimate(self) -> events.Gauged:
         delay = self.power.matching_seconds * max(1, len(self.core.subscriptions))
         load = self.core.surroundings.load()
         cpu = min(1.0, load.incoming * delay) if load else 0.0
-        self.tell(events.Gauged(delay, self.power.bandwidth, cpu=cpu))
-        self.world.clock.after(_GAUGE_SECONDS, self._gauge)
+        return events.Gauged(delay, self.power.bandwidth, cpu=cpu)
+
+
+def _is_matched(event: events.Event) -> bool:
+    match event:
+        case events.LinkSaid(_, Routed() | Mark()) | events.ClientSaid(_, Publish()):
+            return True
+        case _:
+            return False
+
+
+def _is_mark(event: events.Event) -> bool:
+    return isinstance(event, events.LinkSaid) and isinstance(event.message, Mark)
+
+
+def _is_urgent(action: actions.Action) -> bool:
+    """Whether it overtakes what is sent to subscribers and neighbours."""
+    match action:
+        case actions.SendLink(urgent=urgent):
+            return urgent
+        case actions.SendClient(message=message):
+            return isinstance(message, Move | Settle)
+        case _:
+            return False
+
+
+def _size(action: actions.Action) -> int:
+    match action:
+        case actions.SendNote(sessions, note):
+            return len(sessions) * len(_encode(note))
+        case actions.SendLink(message=said):
+            return len(_encode(said))
+        case actions.SendClient(message=told):
+            return len(_encode(told))
+        case _:
+            return 0

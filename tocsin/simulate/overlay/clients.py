@@ -8,28 +8,65 @@ from random import Random
 from typing import Any
 
 from tocsin.overlay import events, publisher, subscriber
-from tocsin.overlay.dialogue import Gap, Move, Note
-from tocsin.overlay.publisher import Publisher
-from tocsin.overlay.subscriber import Subscriber
+from tocsin.overlay.dialogue import Gap, HeadCursor, Move, Note
+from tocsin.overlay.publisher import OverlayPublisher
+from tocsin.overlay.subscriber import OverlaySubscriber
 from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.overlay.brokers import CLIENT
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 
 @dataclass
-class Album:
-    """What a subscriber's application has had; it outlives the program, as the cursors do that it keeps with it.
+class Passage:
+    """What an application has had of a head under one incarnation of its log.
 
-    ``began`` has for each head the offset after which everything was promised.
+    ``began`` is the offset after which everything was promised, ``left`` the cursor when another incarnation followed,
+    and ``lost`` the gap without an end that was told then.
     """
+
+    incarnation: str
+    began: int
+    notes: list[Note] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    left: int | None = None
+    lost: Gap | None = None
+
+
+@dataclass
+class Album:
+    """What a subscriber's application has had; it outlives the program, as the cursors do that it keeps with it."""
 
     name: str
     where: str
-    began: dict[str, int] = field(default_factory=dict)
-    cursors: dict[str, int] = field(default_factory=dict)
+    cursors: dict[str, HeadCursor] = field(default_factory=dict)
+    passages: dict[str, list[Passage]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     given_up: str = ""
+
+    def give(self, note: Note, cursor: HeadCursor) -> None:
+        """A publication comes, which takes the cursor here."""
+        self.notes.append(note)
+        self.follow(note.head, cursor).notes.append(note)
+
+    def miss(self, gap: Gap, cursor: HeadCursor) -> None:
+        """Something is told to be gone."""
+        self.gaps.append(gap)
+        if gap.last is None:
+            self.passages[gap.head][-1].lost = gap
+            self.follow(gap.head, cursor)
+        else:
+            self.follow(gap.head, cursor).gaps.append(gap)
+
+    def follow(self, head: str, cursor: HeadCursor) -> Passage:
+        """The cursor is here; the passage that it is in."""
+        passages = self.passages.setdefault(head, [])
+        if not passages or passages[-1].incarnation != cursor.incarnation:
+            if passages:
+                passages[-1].left = self.cursors[head].offset
+            passages.append(Passage(cursor.incarnation, cursor.offset))
+        self.cursors[head] = cursor
+        return passages[-1]
 
 
 class _Connection:
@@ -57,10 +94,10 @@ class _Connection:
 class SubscriberHost(CoreProcess):
     """A subscriber's program. ``moving`` is told when it sets out for another edge."""
 
-    core: Subscriber
+    core: OverlaySubscriber
 
     def __init__(self, world: SimulatedWorld, album: Album, edges: list[str]) -> None:
-        core = Subscriber(album.name, album.where, edges, Random(world.random.random()), album.cursors)
+        core = OverlaySubscriber(album.name, album.where, edges, Random(world.random.random()), album.cursors)
         super().__init__(world, album.name, core, events.Tick())
         self.album = album
         self.moving: Callable[[SubscriberHost], None] | None = None
@@ -76,9 +113,8 @@ class SubscriberHost(CoreProcess):
         if self.moving and isinstance(event, subscriber.EdgeSaid) and isinstance(event.message, Move):
             self.moving(self)
         if self.alive:
-            for head, offset in self.core.cursors.items():
-                self.album.began.setdefault(head, offset)
-            self.album.cursors = dict(self.core.cursors)
+            for head, cursor in self.core.cursors.items():
+                self.album.follow(head, cursor)
 
     def carry_out(self, action: subscriber.SubscriberAction) -> None:
         """Does what the core wants done."""
@@ -93,11 +129,9 @@ class SubscriberHost(CoreProcess):
             case subscriber.CloseEdge(number):
                 self.links.pop(number).close(0)
             case subscriber.Give(note):
-                self.album.notes.append(note)
-                self.album.cursors[note.head] = note.offset
+                self.album.give(note, self.core.cursors[note.head])
             case subscriber.Miss(gap):
-                self.album.gaps.append(gap)
-                self.album.cursors[gap.head] = gap.last
+                self.album.miss(gap, self.core.cursors[gap.head])
             case subscriber.GiveUp(reason):
                 self.album.given_up = reason
 
@@ -105,10 +139,10 @@ class SubscriberHost(CoreProcess):
 class PublisherHost(CoreProcess):
     """A publisher's program."""
 
-    core: Publisher
+    core: OverlayPublisher
 
     def __init__(self, world: SimulatedWorld, name: str, head: str) -> None:
-        super().__init__(world, name, Publisher(name), events.Tick())
+        super().__init__(world, name, OverlayPublisher(name), events.Tick())
         self._head = head
         self._link: SimulatedConnection | None = None
         self.published: list[dict[str, Any]] = []

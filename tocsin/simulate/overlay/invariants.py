@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from tocsin.content.language import parse
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
-from tocsin.overlay.messages import Routed
-from tocsin.simulate.overlay.clients import Album
+from tocsin.simulate.overlay.clients import Album, Passage
+from tocsin.simulate.overlay.disks import HeadDisk
 from tocsin.simulate.overlay.system import OverlaySystem
 
 
@@ -21,36 +22,67 @@ def broken(system: OverlaySystem) -> list[str]:
 
 
 def _published(system: OverlaySystem, name: str) -> list[str]:
-    """Everything that a publisher published is in a head's log once, in its order."""
-    publisher = system.publishers[name]
-    logged = [each.content for log in system.published.values() for each in log if each.publisher == name]
-    if logged == publisher.published:
-        return []
-    return [f"{name} published {len(publisher.published)}, and {len(logged)} are logged, or in another order"]
+    """Everything that a publisher published was stored once, in its order. What it did not know to be stored when its
+    head lost its log may be stored again."""
+    published, place, life = system.publishers[name].published, 0, 0
+    for disk in system.disks.values():
+        for number, publication in disk.stored:
+            if publication.publisher != name:
+                continue
+            while life < number:
+                life += 1
+                confirmed = disk.lives[life].confirmed.get(name, 0)
+                again = [each for each in range(confirmed, place) if published[each] == publication.content]
+                place = again[0] if again else place
+            if place >= len(published) or published[place] != publication.content:
+                return [f"{name}: {publication} is stored, where number {place} of {len(published)} should be"]
+            place += 1
+    return [] if place == len(published) else [f"{name} published {len(published)}, and {place} are stored"]
 
 
 def _notes(system: OverlaySystem, album: Album) -> list[str]:
     """Of each head somebody had everything that matches, once and in order, but for what it was told is gone."""
-    wrong = [text for head, log in system.published.items() for text in _of_head(system, album, head, log)]
+    wrong = [f"{album.name} of {head}: {text}" for head in system.disks for text in _of_head(system, album, head)]
     if album.given_up:
         wrong.append(f"{album.name} gave up: {album.given_up}")
     return wrong
 
 
-def _of_head(system: OverlaySystem, album: Album, head: str, log: list[Routed]) -> list[str]:
-    had = [note.offset for note in album.notes if note.head == head]
-    if head not in album.began:
-        return [f"{album.name} never began with {head}"] + ([f"and had {had}"] if had else [])
-    gone = {offset for gap in album.gaps if gap.head == head for offset in range(gap.first, gap.last + 1)}
-    filter, began = parse(album.where), album.began[head]
-    due = [each.offset for each in log if each.offset > began and filter.matches(each.content)]
+def _of_head(system: OverlaySystem, album: Album, head: str) -> list[str]:
+    passages, disk = album.passages.get(head), system.disks[head]
+    if not passages:
+        return ["never began"]
+    wrong = [text for passage in passages for text in _passage(disk, album, passage)]
+    wrong += [text for one, two in pairwise(passages) for text in _turn(disk, one, two)]
+    if disk.begun[passages[-1].incarnation][0] != disk.life:
+        wrong.append(f"it is still at {passages[-1].incarnation}, which is lost")
+    gone = [gap.last for passage in passages for gap in passage.gaps if disk.begun[passage.incarnation][0] == disk.life]
+    if any(last and last >= system.heads[head].core.log.oldest for last in gone):
+        wrong.append(f"{gone} were told to be gone, and are not")
+    return wrong
+
+
+def _passage(disk: HeadDisk, album: Album, passage: Passage) -> list[str]:
+    """Everything that matches under one incarnation, once and in order, but for what is gone."""
+    life, _ = disk.begun[passage.incarnation]
+    log, filter, had = disk.lives[life].log, parse(album.where), [note.offset for note in passage.notes]
+    gone = {offset for gap in passage.gaps for offset in range(gap.first, (gap.last or 0) + 1)}
+    due = [each.offset for each in log[passage.began : passage.left] if filter.matches(each.content)]
+    if had == (expected := [offset for offset in due if offset not in gone]):
+        return []
+    lost, twice = sorted(set(expected) - set(had))[:5], [each for each, times in Counter(had).items() if times > 1]
+    strange = sorted(set(had) - set(expected))[:5]
+    return [f"{passage.incarnation} after {passage.began}: lost {lost}, twice {twice[:5]}, strange {strange}"]
+
+
+def _turn(disk: HeadDisk, before: Passage, after: Passage) -> list[str]:
+    """Whoever had more than the log has in common with what it was begins anew there, and is told so; nobody else."""
+    left, common = before.left or 0, disk.common(before.incarnation, after.incarnation)
     wrong = []
-    if had != (expected := [offset for offset in due if offset not in gone]):
-        lost, twice = sorted(set(expected) - set(had))[:5], [each for each, times in Counter(had).items() if times > 1]
-        strange = sorted(set(had) - set(expected))[:5]
-        wrong.append(f"{album.name} of {head} after {began}: lost {lost}, twice {twice[:5]}, strange {strange}")
-    if gone and max(gone) >= system.heads[head].core.log.oldest:
-        wrong.append(f"{album.name} was told that {max(gone)} of {head} is gone, and it is not")
+    if after.began != max(0, min(left, common)):
+        wrong.append(f"began at {after.began}, from {left} with {common} in common")
+    if (before.lost is not None) != (left > common):
+        wrong.append(f"was told {before.lost}, at {left} with {common} in common")
     return wrong
 
 

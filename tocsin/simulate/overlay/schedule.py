@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -53,12 +54,13 @@ class OverlaySchedule:
             random.choice([0.01, 0.5, 2.0]),
             _tuning(random),
             {name: _power(random) for name in edges},
-            show,
+            show=show,
         )
         self.system.on_subscriber = lambda host: setattr(host, "moving", self._on_the_way)
         self.moves, self._nasty = 0, random.random()
         self._faults, self._pause = 0, random.choice([0.05, 0.3])
         self._publishing, self._healed = True, False
+        self._published, self._loses = count(1), random.random() < 0.3
         self._brokers = [*parents, *edges]
 
     def run(self) -> ScheduleOutcome:
@@ -89,7 +91,7 @@ class OverlaySchedule:
         """Publishes again and again."""
         if self._publishing:
             random = self._random
-            self.system.publish(name, kind=random.choice("xyz"), size=random.randrange(8))
+            self.system.publish(name, kind=random.choice("xyz"), size=random.randrange(8), n=next(self._published))
             self.system.clock.after(random.uniform(0.0, 2 * self._pause), self._publish, name)
 
     def _subscribe(self, number: int) -> None:
@@ -111,6 +113,9 @@ class OverlaySchedule:
             (self._break_publisher, 2),
             (self._crash_subscriber, 3),
             (self._start_subscribers, 4),
+            (self._lose_disk, 2 * self._loses),
+            (self._copy_disk, 2 * self._loses),
+            (self._restore_disk, 2 * self._loses),
         ]
         chosen, _ = random.choices(troubles, [weight for _, weight in troubles])[0]
         chosen()
@@ -180,6 +185,15 @@ class OverlaySchedule:
         if not self._healed:
             self.system.crash(name)
 
+    def _lose_disk(self) -> None:
+        self.system.lose_disk(self._random.choice(list(self.system.parents)))
+
+    def _copy_disk(self) -> None:
+        self.system.disks[self._random.choice(list(self.system.parents))].copy()
+
+    def _restore_disk(self) -> None:
+        self.system.restore_disk(self._random.choice(list(self.system.parents)))
+
     def _crash_subscriber(self) -> None:
         self.system.crash(self._random.choice(list(self.system.subscribers)))
 
@@ -200,6 +214,8 @@ class OverlaySchedule:
             host.fuse = None
         for name in system.albums:
             system.start_subscriber(name, self._edges())
+        for edge in system.edges.values():
+            edge.leisure = 0.0
         system.advance(HEALING)
         # Nothing is much any more, so no session begins.
         for edge in system.edges.values():
@@ -214,6 +230,9 @@ def _limits(random: Random) -> OverlayLimits:
         replay_publications=random.choice([20, 10_000, 10_000]),
         mark_seconds=random.choice([0.2, 2.0]),
         cursor_lag=random.choice([2, 20]),
+        fetch_publications=random.choice([10, 50, 1000]),
+        fetch_bytes=random.choice([2000, 262_144]),
+        gather_seconds=random.choice([0.0, 0.1]),
         refetch_seconds=10.0,
         rate_seconds=random.choice([3.0, 10.0]),
         report_seconds=0.5,

@@ -8,13 +8,13 @@ from random import Random
 from typing import Any, Final
 
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.messages import Routed
-from tocsin.overlay.replay import KeptLog
 from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.clock import VirtualClock
 from tocsin.simulate.network import Conditions, SimulatedNetwork
 from tocsin.simulate.overlay.brokers import EdgeHost, HeadHost, Power
 from tocsin.simulate.overlay.clients import Album, PublisherHost, SubscriberHost
+from tocsin.simulate.overlay.disks import HeadDisk
+from tocsin.simulate.overlay.service import ServiceTimes
 from tocsin.simulate.process import SimulatedWorld
 from tocsin.simulate.trace import Trace
 
@@ -30,6 +30,8 @@ class OverlaySystem:
         pace: how long publications wait for a link at most, while control messages overtake them.
         store_seconds: how long a head's disk takes.
         powers: what the edges' machines can do; those not named have one on which nothing is ever much.
+        times: what brokers' machines take; those not named take no time.
+        programs: what a subscriber's program is.
     """
 
     def __init__(
@@ -43,17 +45,19 @@ class OverlaySystem:
         store_seconds: float = 0.01,
         tuning: Tuning | None = None,
         powers: dict[str, Power] | None = None,
+        times: dict[str, ServiceTimes] | None = None,
+        programs: type[SubscriberHost] = SubscriberHost,
         show: Callable[[str], None] | None = None,
     ) -> None:
         self.parents, self.clusters, self.limits = parents, edges, limits or OverlayLimits()
         self.random, self.clock, self.trace = Random(seed), VirtualClock(), Trace(show)
         self.network = SimulatedNetwork(self.clock, self.random, conditions)
         self.world = SimulatedWorld(self.network, self.trace)
-        self.tuning, self.powers = tuning or Tuning(), powers or {}
+        self.tuning, self.powers, self.times = tuning or Tuning(), powers or {}, times or {}
+        self.programs = programs
         self.on_subscriber: Callable[[SubscriberHost], None] | None = None
         self.pace, self.store_seconds = pace, store_seconds
-        self.disks = {name: KeptLog([], 0, {}) for name in parents}
-        self.published: dict[str, list[Routed]] = {name: [] for name in parents}
+        self.disks = {name: HeadDisk() for name in parents}
         self.heads: dict[str, HeadHost] = {}
         self.edges: dict[str, EdgeHost] = {}
         self.subscribers: dict[str, SubscriberHost] = {}
@@ -88,8 +92,9 @@ class OverlaySystem:
                 self.limits,
                 self.tuning,
                 self.pace,
+                self.times.get(name),
             )
-            head.stored, head.store_seconds = self.published[name].append, self.store_seconds
+            head.store_seconds = self.store_seconds
 
     def start_edge(self, name: str) -> None:
         """Starts an edge's process."""
@@ -104,6 +109,7 @@ class OverlaySystem:
                 self.tuning,
                 self.powers.get(name, POWERFUL),
                 self.pace,
+                self.times.get(name),
             )
 
     def subscribe(self, name: str, where: str, edges: list[str]) -> SubscriberHost:
@@ -115,7 +121,7 @@ class OverlaySystem:
         """A subscriber's program starts with the cursors that its application has kept."""
         if name not in self.subscribers or not self.subscribers[name].alive:
             self.remark(f"{name} starts")
-            self.subscribers[name] = SubscriberHost(self.world, self.albums[name], edges)
+            self.subscribers[name] = self.programs(self.world, self.albums[name], edges)
             if self.on_subscriber:
                 self.on_subscriber(self.subscribers[name])
             self.subscribers[name].start()
@@ -130,6 +136,21 @@ class OverlaySystem:
     def publish(self, name: str, **content: Any) -> None:
         """A publisher publishes something."""
         self.publishers[name].publish(content)
+
+    def lose_disk(self, name: str) -> None:
+        """A head ends, and its disk is lost."""
+        self.crash(name)
+        self.remark(f"the disk of {name} is lost")
+        self.disks[name].lose(self._count_confirmed())
+
+    def restore_disk(self, name: str) -> None:
+        """A head ends, and the copy of its disk that was made last takes its place."""
+        self.crash(name)
+        self.remark(f"a copy of the disk of {name} is restored")
+        self.disks[name].restore(self._count_confirmed())
+
+    def _count_confirmed(self) -> dict[str, int]:
+        return {name: len(host.published) - host.core.waiting for name, host in self.publishers.items()}
 
     def _incarnation(self, name: str) -> str:
         return f"{name}.{next(self._incarnations)}"

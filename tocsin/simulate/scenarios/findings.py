@@ -50,13 +50,13 @@ class Findings:
             numbers = [number for number, line in enumerate(lines) if line.channel == channel.name]
             own, before = [lines[number] for number in numbers], np.zeros(len(numbers))
             for at in np.arange(channel.period, self._tracks.seconds + 0.5, channel.period).tolist():
-                now = self._found(channel, own, at)
+                now = self._find_bytes(channel, own, at)
                 rows += [(at, numbers[place], float(now[place])) for place in np.flatnonzero(now != before).tolist()]
                 before = now
         rows.sort()
         return ScenarioRates([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
 
-    def _found(self, channel: ScenarioChannel, lines: list[CitySubscription], at: float) -> Floats:
+    def _find_bytes(self, channel: ScenarioChannel, lines: list[CitySubscription], at: float) -> Floats:
         """The bytes that the channel's execution at this time finds for each of its lines."""
         window = slice(bisect_left(self._at, at - channel.period), bisect_left(self._at, at))
         reports = self._tracks.reports[window]

@@ -1,0 +1,90 @@
+"""The driver around the core: what fails there ends either nothing or everything, and is said."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+
+from tests.coordinator.desk import START, Desk, planners
+from tests.coordinator.test_plans import RATES
+from tocsin.balance.control.thresholds import Thresholds
+from tocsin.balance.model.plan import Plan
+from tocsin.balance.model.problem import Problem
+from tocsin.coordinator.answers import NetworkStatus
+from tocsin.coordinator.balancing import Planners
+from tocsin.coordinator.events import ApplyPlan, AskStatus, Lost, ShowPlan
+from tocsin.coordinator.server.driver import CoordinatorDriver, SteadyClock
+from tocsin.errors import BusyError, UnavailableError
+from tocsin.model.coordination import Load
+
+
+class Still(SteadyClock):
+    """Time as the desk has it."""
+
+    def __call__(self) -> float:
+        return START
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A policy of one's own with a mistake."""
+
+    name: str = "broken"
+
+    def plan(self, problem: Problem) -> Plan:
+        raise ZeroDivisionError(f"{problem.workload.brokers} / 0")
+
+
+def crowd(chosen: Planners) -> Desk:
+    """Eight subscribers on "a", and a broker "b" with nobody."""
+    desk = Desk(planners=chosen)
+    desk.hello("a")
+    for n in range(8):
+        desk.settle(f"p{n}", n)
+    desk.hello("b")
+    for broker in "ab":
+        desk.say(broker, Load(0.0, 0.0, RATES))
+    return desk
+
+
+def drive(desk: Desk, seconds: float = 30.0, most: int = 100) -> CoordinatorDriver:
+    return CoordinatorDriver(desk.core, desk.store, Still(), seconds, most)
+
+
+async def ended(running: asyncio.Task[None]) -> None:
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+async def test_a_planner_that_fails_moves_nobody_and_the_coordinator_goes_on() -> None:
+    desk = crowd(Planners(Broken(), Broken(), Thresholds(cool_down=0, settle=0)))
+    driver = drive(desk)
+    running = asyncio.create_task(driver.run())
+    for request in (ShowPlan, ApplyPlan):
+        answer = await driver.ask(request)
+        assert "the planner failed: ZeroDivisionError; see the log" in str(answer)
+    status = await driver.ask(AskStatus)
+    assert isinstance(status, NetworkStatus)
+    assert (status.subscribers, status.moving, status.waiting) == (8, 0, 0)
+    await ended(running)
+
+
+async def test_a_core_that_fails_ends_the_coordinator_and_hears_no_more() -> None:
+    driver = drive(crowd(planners()), seconds=0.01)
+    running = asyncio.create_task(driver.run())
+    driver.tell(Lost(cast(int, ["no number"])))
+    with pytest.raises(TypeError, match="unhashable"):
+        await running
+    with pytest.raises(UnavailableError, match=r"no answer within 0\.01 s"):
+        await driver.ask(AskStatus)
+
+
+async def test_more_calls_than_may_wait_are_refused_at_once() -> None:
+    driver = drive(crowd(planners()), most=0)
+    with pytest.raises(BusyError, match="too many calls are waiting"):
+        await driver.ask(AskStatus)

@@ -1,0 +1,225 @@
+"""The log in Kafka: what is acknowledged is there, positions only grow, and whatever is away is told."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+
+from tests.kafka import KafkaServer
+from tests.waiting import until
+from tocsin.data.feeds.kafka import ForeignLog, KafkaLog
+from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.logs import open_log
+from tocsin.data.feeds.topics import read_address
+from tocsin.data.store import Store
+from tocsin.errors import ConflictError, SettingsError, UnavailableError
+from tocsin.schema.definitions import Column, Dataset, DatasetKind, Feed
+from tocsin.schema.types import parse_type
+from tocsin.settings import FeedsSettings
+
+FEED = Feed("orders", "Orders", "id", 2)
+ORDERS = Dataset("Orders", DatasetKind.APPEND, (Column("id", parse_type("STRING")),), "id")
+OpenLog = Callable[..., KafkaLog]
+
+
+@pytest.fixture
+def prefix(kafka: KafkaServer) -> str:
+    return kafka.prefix()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path) as store:
+        yield store
+
+
+@pytest.fixture
+def open_kafka(kafka: KafkaServer, prefix: str, store: Store) -> Iterator[OpenLog]:
+    """Opens the log of this test, each time as another process would."""
+    with ExitStack() as stack:
+
+        def opened(*read: int, feed: Feed = FEED) -> KafkaLog:
+            made = KafkaLog(kafka.servers, prefix, feed, store.topics, read or (0,) * feed.slices).open()
+            stack.callback(made.close)
+            return made
+
+        yield opened
+
+
+def messages(kafka: KafkaServer, topic: str, partition: int, count: int) -> list[bytes]:
+    """The first so many records of a partition."""
+    consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": "test", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    found: list[bytes] = []
+    while len(found) < count:
+        message = consumer.poll(30)
+        assert message is not None, f"only {found}"
+        assert message.error() is None
+        found.append(message.value() or b"")
+    consumer.close()
+    return found
+
+
+def acknowledged(log: KafkaLog, batches: dict[int, list[bytes]]) -> bool:
+    """Whether it is this time."""
+    try:
+        log.append(batches)
+    except UnavailableError:
+        return False
+    return True
+
+
+def test_what_is_appended_is_there_in_its_slice_and_order(kafka: KafkaServer, open_kafka: OpenLog) -> None:
+    log = open_kafka()
+    assert log.ends() == [0, 0]
+    assert log.append({0: [b"a", b"b"], 1: [b"c"]}) == [2, 1]
+    assert log.append({1: [b"d"]}) == [2, 2]
+    assert log.records == 4
+    assert messages(kafka, log.topic, 0, 2) == [b"a", b"b"]
+    assert messages(kafka, log.topic, 1, 2) == [b"c", b"d"]
+    assert open_kafka(1, 0).ends() == [2, 2]
+
+
+def test_positions_go_on_after_those_of_the_log_before(open_kafka: OpenLog) -> None:
+    log = open_kafka(5_000, 70)
+    assert log.ends() == [5_000, 70]
+    assert log.append({1: [b"a"]}) == [5_000, 71]
+    assert open_kafka(5_000, 71).append({0: [b"b"]}) == [5_001, 71]
+
+
+def test_a_topic_that_is_nobodys_is_taken_from_its_end_on(open_kafka: OpenLog, store: Store) -> None:
+    open_kafka().append({0: [b"of a feed that was dropped"]})
+    store.definitions.put(FEED)
+    store.definitions.remove(Feed, "orders")
+    log = open_kafka(10, 10)
+    assert log.ends() == [10, 10]
+    assert log.append({0: [b"a"]}) == [11, 10]
+    assert log.damage() == ""
+
+
+def test_a_topic_made_anew_is_told_and_read_from_its_beginning(kafka: KafkaServer, open_kafka: OpenLog) -> None:
+    log = open_kafka()
+    log.append({0: [b"a", b"b"], 1: [b"c"]})
+    log.remove()
+    admin = AdminClient({"bootstrap.servers": kafka.servers, "log_level": 0})
+    until(lambda: log.topic not in admin.list_topics().topics)
+    anew = open_kafka(1, 1)
+    assert "was made anew" in anew.damage()
+    assert anew.append({0: [b"d"]}) == [2, 1]
+    assert open_kafka(1, 1).damage() == ""
+
+
+def test_while_kafka_is_away_nothing_is_acknowledged_and_all_goes_on_when_it_is_back(
+    kafka: KafkaServer, open_kafka: OpenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_kafka()
+    log.append({0: [b"a"]})
+    kafka.stop(signal.SIGKILL)
+    try:
+        with monkeypatch.context() as impatient:
+            for name in ("kafka._DELIVERY_SECONDS", "kafka.CALL_SECONDS", "topics.CALL_SECONDS"):
+                impatient.setattr(f"tocsin.data.feeds.{name}", 1.0)
+            with pytest.raises(UnavailableError, match=r"has not acknowledged this .*: publish it again"):
+                log.append({0: [b"b"], 1: [b"c"]})
+            assert not log.has_room()
+            with pytest.raises(UnavailableError, match="Kafka at"):
+                open_kafka()
+    finally:
+        kafka.start()
+    # Asked first, as whoever follows a topic does: what it goes to is told by a server that has begun anew.
+    log.look()
+    assert log.ends()[0] >= 1
+    until(lambda: acknowledged(log, {0: [b"b"], 1: [b"c"]}))
+    assert set(messages(kafka, log.topic, 0, 2)) == {b"a", b"b"}
+    assert log.has_room()
+
+
+def test_another_number_of_partitions_is_refused(kafka: KafkaServer, open_kafka: OpenLog) -> None:
+    log = open_kafka()
+    admin = AdminClient({"bootstrap.servers": kafka.servers, "log_level": 0})
+    admin.create_partitions([NewPartitions(log.topic, 3)])[log.topic].result()
+    with pytest.raises(ConflictError, match="has 3 partitions, and feed orders has 2 slices: say INTO 3 SLICES"):
+        open_kafka()
+
+
+def test_what_the_dataset_has_is_deleted_in_kafka(
+    kafka: KafkaServer, open_kafka: OpenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.data.feeds.kafka._RELEASE_SECONDS", 0.0)
+    log = open_kafka(100, 100)
+    log.append({0: [b"a", b"b", b"c"]})
+    log.release([102, 100])
+    consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": "test"})
+    until(lambda: consumer.get_watermark_offsets(TopicPartition(log.topic, 0)) == (2, 3))
+    consumer.close()
+
+
+def test_the_backlog_is_told_in_bytes_as_far_as_is_known(open_kafka: OpenLog) -> None:
+    log = open_kafka()
+    log.append({0: [b"x" * 1000] * 50})
+    assert log.backlog([50, 0]) == 0
+    assert 20 * 300 < log.backlog([30, 0]) <= 20 * 1000
+
+
+def test_a_feed_does_not_leave_records_behind_in_the_log_it_had(
+    kafka: KafkaServer, prefix: str, store: Store, tmp_path: Path
+) -> None:
+    there = FeedsSettings(log=f"kafka://{kafka.servers}/{prefix}")
+    with FeedLog(tmp_path / "orders", 2, 1 << 20) as embedded:
+        (end, _) = embedded.append({0: [b"{}"]})
+    with pytest.raises(ConflictError, match=r'start once with feeds\.log = "embedded" until they are stored'):
+        open_log(FEED, ORDERS, tmp_path / "orders", there, store.topics, [0, 0])
+    open_log(FEED, ORDERS, tmp_path / "orders", there, store.topics, [end, 0]).close()
+    with pytest.raises(ConflictError, match=r"is in Kafka: set feeds\.log as it was"):
+        open_log(FEED, ORDERS, tmp_path / "orders", FeedsSettings(), store.topics, [end, 0])
+
+
+def test_a_topic_of_others_is_taken_from_its_beginning_and_left_as_it_is(
+    kafka: KafkaServer, prefix: str, store: Store, open_kafka: OpenLog
+) -> None:
+    theirs = open_kafka()
+    theirs.append({0: [b"a", b"b"]})
+    feed = Feed("copies", "Orders", "id", 2, topic=theirs.topic)
+    log = ForeignLog(kafka.servers, feed, ORDERS, store.topics, [7, 7]).open()
+    assert log.ends() == [9, 7]
+    theirs.append({1: [b"c"]})
+    until(lambda: log.ends() == [9, 8])
+    with pytest.raises(ConflictError, match=f"is filled from the topic {theirs.topic} of Kafka: publish there"):
+        log.append({0: [b"d"]})
+    log.release([9, 8])
+    log.remove()
+    log.close()
+    assert messages(kafka, theirs.topic, 0, 2) == [b"a", b"b"]
+
+
+def test_a_topic_of_others_that_is_not_there_is_told(
+    kafka: KafkaServer, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.data.feeds.topics.CALL_SECONDS", 5.0)
+    feed = Feed("copies", "Orders", "id", 2, topic="nowhere")
+    with pytest.raises(UnavailableError, match=r"topic nowhere: .*Unknown topic"):
+        ForeignLog(kafka.servers, feed, ORDERS, store.topics, [0, 0]).open()
+
+
+def test_a_feed_from_kafka_needs_to_know_where_that_is(store: Store, tmp_path: Path) -> None:
+    feed = Feed("copies", "Orders", "id", 2, topic="orders")
+    with pytest.raises(SettingsError, match=r"say where that is, feeds\.log = kafka://host:9092"):
+        open_log(feed, ORDERS, tmp_path, FeedsSettings(), store.topics, [0, 0])
+
+
+@pytest.mark.parametrize("url", ["kafka://", "kafka:///prefix", "amqp://here"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match="kafka://host:9092"):
+        read_address(url)
+
+
+def test_an_address_has_servers_and_perhaps_a_prefix() -> None:
+    assert read_address("kafka://a:1,b:2") == ("a:1,b:2", "tocsin")
+    assert read_address("kafka://a:1/city") == ("a:1", "city")

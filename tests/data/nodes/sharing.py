@@ -1,0 +1,142 @@
+"""A feed that nodes share, in a directory: its log, its dataset, the head's store, and nodes that process slices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tocsin.data.disk import Disk
+from tocsin.data.feeds.ingest import DEAD_LETTERS
+from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.logs import PublicationLog
+from tocsin.data.feeds.source import LogRange, read_ranges
+from tocsin.data.lake.table import Table
+from tocsin.data.language.parser import CreateDataset, parse
+from tocsin.data.nodes.processing import ProcessedBatch, SliceProcessing
+from tocsin.data.nodes.sharing import SharedFeed, share
+from tocsin.data.nodes.storing import CommitStore
+from tocsin.data.nodes.writing import WrittenRows, first_of
+from tocsin.schema.arrow import record_schema
+from tocsin.schema.definitions import Dataset, Feed
+from tocsin.slices.actions import StoreCommits
+from tocsin.slices.assignment import hashed
+from tocsin.slices.messages import Commit, Epoch, SlicePart
+
+APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
+UNKEYED = "CREATE DATASET Reports (id STRING, value BIGINT)"
+KEYED = "CREATE KEYED DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
+_DISK = Disk(sync=False)
+
+
+def dataset_of(statement: str) -> Dataset:
+    """What a CREATE DATASET statement defines."""
+    (parsed,) = parse(statement)
+    assert isinstance(parsed, CreateDataset)
+    return parsed.definition
+
+
+class Sharing:
+    """What a head has of a shared feed, and what publishers do to it."""
+
+    def __init__(
+        self, directory: Path, statement: str = APPEND, slices: int = 4, max_batch_bytes: int = 1 << 20
+    ) -> None:
+        self.directory, self.dataset = directory, dataset_of(statement)
+        self.feed = Feed("reports", self.dataset.name, "id", slices)
+        self.log: PublicationLog = FeedLog(directory / "feeds" / "reports", slices, 4096).open()
+        self.max_batch_bytes = max_batch_bytes
+        self._numbers = count(1)
+        self.open()
+
+    def open(self) -> None:
+        """What a head finds when it starts."""
+        lake = self.directory / "lake"
+        self.table = Table(lake / "datasets" / "Reports", record_schema(self.dataset.columns), disk=_DISK)
+        self.letters = Table(lake / "dead-letters" / "reports", DEAD_LETTERS, disk=_DISK)
+        self.shared: SharedFeed = share(self.feed, self.dataset, self.log, lake, self.max_batch_bytes)
+        self.store = CommitStore(self.shared, self.table, self.letters, self.log)
+
+    def publish(self, *records: dict[str, Any]) -> None:
+        """Appends records in the slices of their ids."""
+        self.publish_lines(*((str(record["id"]), json.dumps(record).encode()) for record in records))
+
+    def publish_lines(self, *lines: tuple[str, bytes]) -> None:
+        """Appends lines, each in the slice of an id."""
+        slices: dict[int, list[bytes]] = {}
+        for name, line in lines:
+            slices.setdefault(hashed(name, self.feed.slices), []).append(line)
+        self.log.append(slices)
+
+    def slice_of(self, name: str) -> int:
+        return hashed(name, self.feed.slices)
+
+    def starts(self, *slices: int) -> dict[int, int]:
+        """Where the dataset has got to, of some slices or of all."""
+        markers = self.store.markers()
+        return {index: markers[index] for index in slices or range(self.feed.slices)}
+
+    def commit(self, *batches: ProcessedBatch) -> None:
+        """Checks and stores what nodes offer, as one commit."""
+        commits = [offer(batch) for batch in batches]
+        for each in commits:
+            self.store.check(each)
+        markers = {part.slice: part.end for each in commits for part in each.parts}
+        self.store.store(StoreCommits(next(self._numbers), 1, commits, markers))
+
+    def rows(self) -> dict[str, int]:
+        """The dataset, whose ids must differ."""
+        found = self.table.read(columns=["id", "value"]).to_pylist()
+        assert len({row["id"] for row in found}) == len(found)
+        return {row["id"]: row["value"] for row in found}
+
+
+def offer(batch: ProcessedBatch) -> Commit:
+    """What a node says to the head."""
+    parts = [SlicePart(part.slice, Epoch(1, 1), part.begin, part.end, part.records) for part in batch.parts]
+    return Commit(1, parts, list(batch.files))
+
+
+class PlainProcessing(SliceProcessing):
+    """A node's processing with Python in Spark's place, for tests of everything around it."""
+
+    def __init__(self, shared: SharedFeed, ids: Path) -> None:
+        super().__init__(None, shared, ids, by_executors=True)  # type: ignore[arg-type]
+
+    def _attempt(self, ranges: Sequence[LogRange]) -> list[WrittenRows]:
+        path = Path(self.shared.log.path)  # type: ignore[union-attr]
+        found = [row for batch in read_ranges(path, ranges) for row in batch.to_pylist()]
+        return [self._sorter.write(computed(self.shared.dataset, found), self._ids.unseen if self._ids else first_of)]
+
+
+def computed(dataset: Dataset, rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """What Spark computes of lines."""
+    fields = [*record_schema(dataset.columns), pa.field("__corrupt", pa.string())]
+    parsed = [_parsed(row["line"]) for row in rows]
+    return pa.table(
+        {
+            "__slice": pa.array([row["slice"] for row in rows], pa.int32()),
+            "__position": pa.array([row["position"] for row in rows], pa.int64()),
+            "__damage": pa.array([row["damage"] for row in rows], pa.string()),
+            "__raw": pa.array([row["line"] if row["damage"] else None for row in rows], pa.string()),
+            "__row": pa.array(parsed, pa.struct(fields)),
+        }
+    )
+
+
+def _parsed(line: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(line or "{}")
+    except ValueError:
+        return {"__corrupt": line}
+    return {"id": found.get("id"), "value": found.get("value")}
+
+
+def on_spark(spark: SparkSession, sharing: Sharing, name: str = "a", by_executors: bool = False) -> SliceProcessing:
+    """A node on real Spark."""
+    return SliceProcessing(spark, sharing.shared, sharing.directory / f"ids-{name}", by_executors=by_executors)

@@ -1,0 +1,238 @@
+"""What nodes offer is judged before it counts, and one commit has all of it, with the dead letters before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.data.nodes.sharing import PlainProcessing, Sharing, offer
+from tocsin.data.lake.table import Table
+from tocsin.data.nodes import files
+from tocsin.data.nodes.files import NodeFile
+from tocsin.errors import InvalidError, StorageError
+from tocsin.slices.actions import StoreCommits
+from tocsin.slices.messages import Commit, SlicePart
+
+
+@pytest.fixture
+def sharing(tmp_path: Path) -> Iterator[Sharing]:
+    sharing = Sharing(tmp_path)
+    yield sharing
+    sharing.log.close()
+
+
+def node(sharing: Sharing, name: str = "a") -> PlainProcessing:
+    return PlainProcessing(sharing.shared, sharing.directory / f"ids-{name}")
+
+
+@pytest.fixture
+def offered(sharing: Sharing) -> Commit:
+    """Two records of two slices, and a line that is none."""
+    sharing.publish({"id": "a", "value": 1}, {"id": "b", "value": 2})
+    sharing.publish_lines(("a", b"no json"))
+    return offer(node(sharing).process(sharing.starts()))
+
+
+def stored(sharing: Sharing, *commits: Commit) -> None:
+    markers = {part.slice: part.end for commit in commits for part in commit.parts}
+    sharing.store.store(StoreCommits(1, 1, list(commits), markers))
+
+
+def test_files_of_several_nodes_are_one_commit(sharing: Sharing) -> None:
+    sharing.publish(*({"id": f"r{n}", "value": n} for n in range(20)))
+    one = node(sharing, "a").process(sharing.starts(0, 1))
+    other = node(sharing, "b").process(sharing.starts(2, 3))
+    sharing.commit(one, other)
+    assert sharing.table.version == 1
+    assert sharing.rows() == {f"r{n}": n for n in range(20)}
+    assert sharing.store.markers() == sharing.log.ends()
+    sharing.open()
+    assert sharing.store.markers() == sharing.log.ends()
+
+
+def with_part(commit: Commit, **changes: Any) -> Commit:
+    first, *rest = commit.parts
+    return msgspec.structs.replace(commit, parts=[msgspec.structs.replace(first, **changes), *rest])
+
+
+PARTS: dict[str, tuple[Callable[[SlicePart], dict[str, Any]], str]] = {
+    "a slice that is none": (lambda part: {"slice": 4}, "has no slice 4"),
+    "a slice below none": (lambda part: {"slice": -1}, "has no slice -1"),
+    "an end beyond the log's": (lambda part: {"end": part.end + 1}, "and its log goes up to"),
+    "an end before its beginning": (lambda part: {"end": part.begin}, "is offered from"),
+    "a beginning below 0": (lambda part: {"begin": -1}, "is offered from -1"),
+    "fewer than no records": (lambda part: {"records": -1}, "with -1 records"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), PARTS.values(), ids=PARTS)
+def test_parts_that_cannot_be_are_refused(
+    sharing: Sharing, offered: Commit, change: Callable[[SlicePart], dict[str, Any]], reason: str
+) -> None:
+    bad = with_part(offered, **change(offered.parts[0]))
+    with pytest.raises(InvalidError, match=reason):
+        sharing.store.check(bad)
+    with pytest.raises(StorageError):
+        stored(sharing, bad)
+    assert (sharing.table.version, sharing.letters.version) == (0, 0)
+    sharing.store.check(offered)
+
+
+def replaced(sharing: Sharing, file: NodeFile, rows: pa.Table) -> NodeFile:
+    path = Path(sharing.shared.lake) / file.path
+    pq.write_table(rows, path)
+    return msgspec.structs.replace(file, size=path.stat().st_size)
+
+
+def linked(sharing: Sharing, file: NodeFile) -> NodeFile:
+    path = Path(sharing.shared.lake) / file.path
+    path.rename(path.with_name("elsewhere.parquet"))
+    path.symlink_to(path.with_name("elsewhere.parquet"))
+    return file
+
+
+def emptied(sharing: Sharing, file: NodeFile) -> NodeFile:
+    (Path(sharing.shared.lake) / file.path).write_bytes(bytes(file.size))
+    return file
+
+
+def removed(sharing: Sharing, file: NodeFile) -> NodeFile:
+    (Path(sharing.shared.lake) / file.path).unlink()
+    return file
+
+
+FILES: dict[str, Callable[[Sharing, NodeFile], NodeFile | str]] = {
+    "outside of the lake": lambda _, file: msgspec.structs.replace(file, path=f"../{file.path}"),
+    "by a way around": lambda _, file: msgspec.structs.replace(file, path=f"datasets/../{file.path}"),
+    "by its absolute path": lambda it, file: msgspec.structs.replace(file, path=f"{it.shared.lake}/{file.path}"),
+    "spelled otherwise": lambda _, file: msgspec.structs.replace(file, path=file.path.replace("/", "//")),
+    "in another table": lambda _, file: msgspec.structs.replace(file, path=file.path.replace("Reports", "Others")),
+    "under another name": lambda _, file: msgspec.structs.replace(file, path="datasets/Reports/part-1.parquet"),
+    "of another kind": lambda _, file: msgspec.structs.replace(file, kind=files.FileKind.DEAD_LETTERS),
+    "of another size": lambda _, file: msgspec.structs.replace(file, size=file.size + 1),
+    "of more rows": lambda _, file: msgspec.structs.replace(file, rows=file.rows + 1),
+    "a link": linked,
+    "gone": removed,
+    "zeroes": emptied,
+    "of other columns": lambda sharing, file: replaced(sharing, file, pa.table({"id": ["a", "b"]})),
+    "with versions": lambda sharing, file: replaced(
+        sharing, file, pa.table({"id": ["a", "b"], "value": [1, 2], "_v": [9, 9]})
+    ),
+    "nonsense": lambda _, __: "{}",
+    "more nonsense": lambda _, __: "\ud800[",
+    "with a NUL": lambda _, file: msgspec.structs.replace(file, path="datasets/Reports/\0"),
+}
+
+
+@pytest.mark.parametrize("spoil", FILES.values(), ids=FILES)
+def test_files_that_are_not_what_they_should_be_are_refused(
+    sharing: Sharing, offered: Commit, spoil: Callable[[Sharing, NodeFile], NodeFile | str]
+) -> None:
+    text = next(text for text in offered.files if '"records"' in text)
+    bad = spoil(sharing, files.decoded(text))
+    others = [each for each in offered.files if each != text]
+    with pytest.raises(InvalidError):
+        sharing.store.check(
+            msgspec.structs.replace(
+                offered, files=[*others, bad if isinstance(bad, str) else msgspec.json.encode(bad).decode()]
+            )
+        )
+
+
+def test_a_file_that_is_offered_twice_is_refused(sharing: Sharing, offered: Commit) -> None:
+    with pytest.raises(InvalidError, match="is offered twice"):
+        sharing.store.check(msgspec.structs.replace(offered, files=[*offered.files, offered.files[0]]))
+
+
+def test_parts_that_do_not_begin_at_the_markers_are_not_stored(sharing: Sharing, offered: Commit) -> None:
+    stored(sharing, offered)
+    with pytest.raises(StorageError, match="is offered from 0, and the dataset has it up to"):
+        stored(sharing, offered)
+    with pytest.raises(StorageError, match="markers are offered that the parts do not reach"):
+        sharing.store.store(StoreCommits(2, 1, [], {0: 10**6}))
+    assert (sharing.table.version, sharing.letters.version) == (1, 1)
+
+
+def test_a_file_that_is_gone_by_then_fails_the_whole_and_leaves_no_trace(sharing: Sharing, offered: Commit) -> None:
+    sharing.store.check(offered)
+    removed(sharing, files.decoded(next(text for text in offered.files if '"records"' in text)))
+    with pytest.raises(StorageError, match="is not there as it was written"):
+        stored(sharing, offered)
+    assert sharing.store.markers() == [0] * 4
+    sharing.commit(node(sharing).process(sharing.starts()))
+    assert sharing.rows() == {"a": 1, "b": 2}
+    assert sharing.letters.read().num_rows == 1
+
+
+def test_dead_letters_are_there_once_however_often_the_dataset_refuses(
+    sharing: Sharing, offered: Commit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adopt = Table.adopt_unstamped
+
+    def refusing(table: Table, *arguments: Any) -> object:
+        if table is sharing.table:
+            raise StorageError("the disk is full")
+        return adopt(table, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "adopt_unstamped", refusing)
+        with pytest.raises(StorageError):
+            stored(sharing, offered)
+    assert sharing.letters.read().num_rows == 1
+    sharing.publish_lines(("a", b"no json either"))
+    sharing.commit(node(sharing).process(sharing.starts()))
+    lines = sharing.letters.read(columns=["line"])["line"].to_pylist()
+    assert sorted(lines) == ["no json", "no json either"]
+    assert sharing.rows() == {"a": 1, "b": 2}
+
+
+def test_what_the_disk_does_not_keep_is_not_taken_for_seen(
+    sharing: Sharing, offered: Commit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processing = node(sharing)
+    real = Path.hardlink_to
+
+    def seen_and_refused(entry: Path, draft: Path) -> None:
+        real(entry, draft)
+        if entry.parent.parent == sharing.table.path:
+            # A node sees the commit while the disk has yet to keep it; then it is taken back.
+            processing.prepare([0])
+            os.unlink(entry)
+            raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "hardlink_to", seen_and_refused)
+        with pytest.raises(StorageError):
+            stored(sharing, offered)
+    sharing.commit(processing.process(sharing.starts()))
+    assert sharing.rows() == {"a": 1, "b": 2}
+
+
+def test_a_place_for_ids_that_cannot_be_used_is_told(sharing: Sharing) -> None:
+    (sharing.directory / "ids-a").write_text("no directory", encoding="utf-8")
+    with pytest.raises(StorageError, match="make the directory writable"):
+        node(sharing)
+
+
+def test_a_file_is_synced_before_it_is_offered(sharing: Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
+    sharing.publish({"id": "a", "value": 1})
+    sharing.publish_lines(("a", b"no json"))
+    synced: dict[str, int] = {}
+    fsync = os.fsync
+
+    def noting(descriptor: int) -> None:
+        fsync(descriptor)
+        synced[Path(os.readlink(f"/proc/self/fd/{descriptor}")).name] = os.fstat(descriptor).st_size
+
+    monkeypatch.setattr(os, "fsync", noting)
+    batch = node(sharing).process(sharing.starts())
+    assert len(batch.files) == 2
+    for file in map(files.decoded, batch.files):
+        assert synced[Path(file.path).name] == file.size

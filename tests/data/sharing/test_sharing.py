@@ -1,0 +1,320 @@
+"""Heads in a data cluster's server, and workers that dial it: real sockets, and a feed in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from dataclasses import replace as dataclass_replace
+
+import pytest
+from msgspec.structs import replace
+
+from tests.data.server.memory import MemoryCluster, MemoryTokens
+from tests.data.server.running import running
+from tests.data.sharing.memory import SLICES, MemoryFeed, MemoryWork
+from tests.waiting import until_async
+from tocsin.balance.control.controller import Controller, Decision
+from tocsin.balance.control.observation import Observation
+from tocsin.data.nodes.sharing import SharedFeed
+from tocsin.data.sharing.heads import Heads
+from tocsin.data.sharing.node import SliceWork
+from tocsin.errors import NotFoundError, StorageError
+from tocsin.settings import NodesSettings, Settings, WorkerSettings
+from tocsin.slices.balancing import SlicePlanners, slice_thresholds
+from tocsin.worker.worker import Worker
+
+NODES = NodesSettings(share=True, settling_seconds=0.2, grace_seconds=0.3, silent_seconds=20.0, round_seconds=0.3)
+
+
+@dataclass
+class Site:
+    """A data cluster's server with a head, and the workers that were started."""
+
+    settings: Settings
+    cluster: MemoryCluster
+    tokens: MemoryTokens
+    url: str
+    feed: MemoryFeed
+    heads: Heads
+    workers: dict[str, Worker] = field(default_factory=dict)
+    works: dict[str, MemoryWork] = field(default_factory=dict)
+
+    def owners(self) -> set[str | None]:
+        """Who has slices."""
+        found = self.heads.slices("reports")
+        return {one.owner for one in found.slices} if found else set()
+
+    async def until_owned(self, *nodes: str) -> None:
+        """These have all slices, and each of them some; meanwhile records come, for nothing is shared that is none."""
+
+        def owned() -> bool:
+            self.feed.publish(SLICES)
+            return self.owners() == set(nodes)
+
+        await until_async(owned, f"slices of {nodes}", pause=0.1)
+
+    async def until_stored(self) -> None:
+        """Every record is in the dataset once."""
+        await until_async(lambda: self.feed.is_stored, "all records")
+
+
+@asynccontextmanager
+async def begun(settings: Settings, feed: MemoryFeed, nodes: NodesSettings, term: int = 1) -> AsyncIterator[Site]:
+    cluster, tokens = MemoryCluster(), MemoryTokens()
+    soon = SlicePlanners.by_name(thresholds=dataclass_replace(slice_thresholds(), cool_down=0.2, settle=0.5))
+    cluster.heads = heads = Heads(asyncio.get_running_loop(), nodes, term, 0.01, soon)
+    try:
+        async with running(cluster, settings, tokens=tokens) as (url, _):
+            await asyncio.to_thread(heads.begin, feed.share())
+            yield Site(settings, cluster, tokens, url, feed, heads)
+    finally:
+        await asyncio.to_thread(heads.end, "reports")
+
+
+@pytest.fixture
+async def site(settings: Settings) -> AsyncIterator[Site]:
+    """A data cluster that is a node of its own."""
+    async with begun(settings, MemoryFeed(), NODES) as site:
+        yield site
+
+
+@pytest.fixture
+async def bare(settings: Settings) -> AsyncIterator[Site]:
+    """A data cluster that leaves all work to others."""
+    async with begun(settings, MemoryFeed(), replace(NODES, local=False)) as site:
+        yield site
+
+
+@asynccontextmanager
+async def working(site: Site, *names: str, url: str | None = None) -> AsyncIterator[list[Worker]]:
+    """Workers of these names, until the end of the block."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(_working(site, name, url or site.url)) for name in names]
+
+
+@asynccontextmanager
+async def _working(site: Site, name: str, url: str) -> AsyncIterator[Worker]:
+    work = site.works[name] = MemoryWork(site.feed)
+
+    async def make_work(_: SharedFeed) -> tuple[SliceWork, bool]:
+        return work, True
+
+    worker = Worker(WorkerSettings(name=name, head=url, token=f"node-{name}"), make_work)
+    site.workers[name] = worker
+    task = asyncio.create_task(worker.run())
+    try:
+        yield worker
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_data_cluster_alone_processes_all_slices(site: Site) -> None:
+    site.feed.publish(100)
+    await site.until_stored()
+    assert site.owners() == {"data"}
+
+
+async def test_nodes_that_join_get_their_share_while_records_come(site: Site) -> None:
+    await site.until_owned("data")
+    async with working(site, "n1", "n2"):
+        await site.until_owned("data", "n1", "n2")
+        await site.until_stored()
+
+
+async def test_a_node_that_leaves_ends_when_others_have_its_slices(bare: Site) -> None:
+    async with working(bare, "n1", "n2") as (first, _):
+        await bare.until_owned("n1", "n2")
+        bare.feed.publish(200)
+        first.leave()
+        await asyncio.wait_for(first.done.wait(), 60)
+        assert bare.owners() == {"n2"}
+        await bare.until_stored()
+
+
+async def test_the_last_node_does_not_leave_before_somebody_else_comes(bare: Site) -> None:
+    async with working(bare, "n1") as (first,):
+        await bare.until_owned("n1")
+        first.leave()
+        async with working(bare, "n2"):
+            await asyncio.wait_for(first.done.wait(), 60)
+            await bare.until_owned("n2")
+
+
+async def test_slices_of_a_node_that_dies_are_taken_over(bare: Site) -> None:
+    async with working(bare, "n1"):
+        async with working(bare, "n2"):
+            await bare.until_owned("n1", "n2")
+            bare.feed.publish(400)
+        await bare.until_owned("n1")
+        await bare.until_stored()
+
+
+async def test_without_any_node_health_says_so_and_nothing_is_lost(bare: Site) -> None:
+    bare.feed.publish(10)
+    await until_async(lambda: "no processing node" in bare.heads.problem("reports"))
+    async with working(bare, "n1"):
+        await bare.until_stored()
+        assert bare.heads.problem("reports") == ""
+
+
+async def test_what_the_disk_refuses_is_processed_again(bare: Site) -> None:
+    async with working(bare, "n1"):
+        bare.feed.refusing = StorageError("the disk is full")
+        bare.feed.publish(10)
+        await until_async(lambda: "the disk is full" in bare.heads.problem("reports"))
+        bare.feed.refusing = None
+        await bare.until_stored()
+        assert bare.heads.problem("reports") == ""
+
+
+async def test_a_node_that_cannot_read_the_log_gets_nothing_while_others_can(bare: Site) -> None:
+    async with working(bare, "n1"):
+        bare.works["n1"].unprepared = "the log cannot be read from here"
+        await until_async(lambda: bool(bare.workers["n1"].problems))
+        async with working(bare, "n2"):
+            await bare.until_owned("n2")
+            await bare.until_stored()
+
+
+async def test_a_batch_that_fails_is_tried_again_and_told(bare: Site) -> None:
+    async with working(bare, "n1") as (worker,):
+        bare.works["n1"].failing = "Kafka does not answer"
+        bare.feed.publish(10)
+        await until_async(lambda: worker.problems == ["feed reports: Kafka does not answer"])
+        bare.works["n1"].failing = ""
+        await bare.until_stored()
+        assert worker.problems == []
+
+
+async def test_the_next_head_lets_nodes_keep_what_they_had(settings: Settings) -> None:
+    feed, nodes = MemoryFeed(), replace(NODES, local=False, settling_seconds=30.0)
+    async with AsyncExitStack() as workers:
+        async with begun(settings, feed, replace(nodes, settling_seconds=0.2)) as first:
+            port = int(first.url.rpartition(":")[2])
+            await workers.enter_async_context(working(first, "n1", "n2"))
+            feed.publish(100)
+            await first.until_owned("n1", "n2")
+            await first.until_stored()
+            had = _shares(first)
+        feed.publish(100)
+        same = replace(settings, data=replace(settings.data, port=port))
+        async with begun(same, feed, nodes, term=2) as second:
+            await second.until_owned("n1", "n2")
+            assert _shares(second) == had
+            await second.until_stored()
+            await workers.aclose()
+
+
+def _shares(site: Site) -> dict[int, str | None]:
+    found = site.heads.slices("reports")
+    assert found is not None
+    return {one.slice: one.owner for one in found.slices}
+
+
+async def test_a_feed_that_is_made_anew_is_learnt_anew(site: Site) -> None:
+    async with working(site, "n1"):
+        site.feed.publish(100)
+        await site.until_owned("data", "n1")
+        await site.until_stored()
+        await asyncio.to_thread(site.heads.end, "reports")
+        assert site.heads.slices("reports") is None
+        site.feed.publish(100)
+        await asyncio.to_thread(site.heads.begin, site.feed.share())
+        await site.until_owned("data", "n1")
+        await site.until_stored()
+
+
+async def test_a_drained_node_ends_and_stays_away_until_it_may_come_back(site: Site) -> None:
+    async with working(site, "n1") as (worker,):
+        await site.until_owned("data", "n1")
+        site.heads.drain("n1", True)
+        await asyncio.wait_for(worker.done.wait(), 60)
+        await site.until_owned("data")
+    assert site.heads.drained == ["n1"]
+    async with working(site, "n1") as (worker,):
+        await asyncio.wait_for(worker.done.wait(), 60)
+    site.heads.drain("n1", False)
+    async with working(site, "n1"):
+        await site.until_owned("data", "n1")
+
+
+async def test_the_data_cluster_can_be_drained_and_come_back(site: Site) -> None:
+    async with working(site, "n1"):
+        await site.until_owned("data", "n1")
+        site.heads.drain("data", True)
+        site.feed.publish(50)
+        await site.until_owned("n1")
+        site.heads.drain("data", False)
+        await site.until_owned("data", "n1")
+        await site.until_stored()
+
+
+async def test_nobody_can_drain_a_node_that_was_never_there(site: Site) -> None:
+    with pytest.raises(NotFoundError, match="there is no processing node n9"):
+        site.heads.drain("n9", True)
+
+
+async def test_figures_say_who_has_what_and_what_waits(bare: Site) -> None:
+    async with working(bare, "n1"):
+        await until_async(lambda: bare.owners() == {"n1"})
+        bare.works["n1"].going_on.clear()
+        bare.feed.publish(3, slice_=2)
+
+        def waiting() -> bool:
+            found = bare.heads.slices("reports")
+            return found is not None and found.slices[2].backlog == 300
+
+        await until_async(waiting, "a backlog of 300 bytes")
+        found = bare.heads.slices("reports")
+        assert found is not None
+        (node,) = found.nodes
+        assert (node.name, node.slices, node.backlog) == ("n1", SLICES, 300)
+        bare.works["n1"].going_on.set()
+        await bare.until_stored()
+        await until_async(_counted(bare), "a count of records")
+
+
+def _counted(site: Site) -> Callable[[], bool]:
+    def counted() -> bool:
+        found = site.heads.slices("reports")
+        return found is not None and [one.records for one in found.slices] == [0, 0, 3, 0]
+
+    return counted
+
+
+async def test_a_fault_after_a_commit_counts_as_what_the_dataset_says(bare: Site) -> None:
+    async with working(bare, "n1"):
+        await until_async(lambda: bare.owners() == {"n1"})
+        bare.feed.faulty = True
+        bare.feed.publish(30)
+        await bare.until_stored()
+
+
+async def test_a_planner_that_fails_is_asked_again(bare: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def fail(controller: Controller, now: float, observed: Observation) -> Decision:
+        asked.append(now)
+        raise RuntimeError("no plan")
+
+    monkeypatch.setattr(Controller, "decide", fail)
+    async with working(bare, "n1"):
+        await until_async(lambda: bare.owners() == {"n1"})
+        async with working(bare, "n2"):
+
+            def asked_again() -> bool:
+                bare.feed.publish(SLICES)
+                return len(asked) > 1
+
+            await until_async(asked_again, "a second question")
+            monkeypatch.undo()
+            await bare.until_owned("n1", "n2")
+
+
+async def test_a_node_finds_the_head_where_it_is(bare: Site) -> None:
+    async with working(bare, "n1", url=f"http://127.0.0.1:1,{bare.url}"):
+        bare.feed.publish(10)
+        await bare.until_stored()

@@ -1,0 +1,68 @@
+"""The units start commands that exist, with settings that exist, and are what systemd understands."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.files import DEPLOY, check_command, settings_from
+
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+NAMES = [unit.name for unit in UNITS]
+
+
+def _said(unit: Path) -> dict[str, list[str]]:
+    """What a unit says, by the names of its directives."""
+    said = defaultdict(list)
+    for line in unit.read_text(encoding="utf-8").splitlines():
+        if "=" in line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            said[name].append(value)
+    return said
+
+
+def test_there_is_one_for_each_part() -> None:
+    parts = ["broker@", "coordinator", "data", "overlay-edge@", "overlay-head@"]
+    assert [f"tocsin-{part}.service" for part in parts] == NAMES
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=NAMES)
+def test_it_starts_a_command_with_settings_that_exist_and_starts_it_again(unit: Path) -> None:
+    said = _said(unit)
+    [command] = said["ExecStart"]
+    check_command(shlex.split(command))
+    given = [part for line in said["Environment"] for part in line.replace("%i", "north").split()]
+    settings = settings_from(dict(part.split("=", 1) for part in given))
+    if "@" in unit.name:
+        assert "north" in (settings.broker.name, settings.overlay.name)
+    assert (said["Restart"], said["StartLimitIntervalSec"]) == (["always"], ["0"])
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=NAMES)
+def test_it_may_write_where_it_keeps_something_and_nowhere_else(unit: Path) -> None:
+    said = _said(unit)
+    assert (said["ProtectSystem"], said["CapabilityBoundingSet"], said["UMask"]) == (["strict"], [""], ["0077"])
+    states = {f"/var/lib/{name}" for line in said["StateDirectory"] for name in line.split()}
+    directories = [
+        part.partition("=")[2] for line in said["Environment"] for part in line.split() if "_DIRECTORY=" in part
+    ]
+    assert set(directories) <= states
+    assert set(said["WorkingDirectory"]) <= states
+    assert said["DynamicUser"] == ["yes"] or said["User"] == ["tocsin"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.parametrize("unit", UNITS, ids=NAMES)
+def test_systemd_understands_it(unit: Path, tmp_path: Path) -> None:
+    program = tmp_path / "tocsin"
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
+    copy = tmp_path / unit.name
+    copy.write_text(unit.read_text(encoding="utf-8").replace("/opt/tocsin/bin/tocsin", str(program)), encoding="utf-8")
+    checked = subprocess.run(["systemd-analyze", "verify", str(copy)], capture_output=True, text=True, timeout=60)
+    assert [line for line in checked.stderr.splitlines() if unit.stem.partition("@")[0] in line] == []

@@ -1,0 +1,239 @@
+"""Three nodes share a feed with a hot slice while everybody dies in turn: every accepted record is stored once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import httpx
+import pytest
+from deltalake import DeltaTable
+
+from tests.e2e.conftest import Cluster
+from tests.e2e.nodes import NodeProcess
+from tests.e2e.process import SMALL, DataProcess
+from tests.kafka import KafkaServer, connector_jars, kafka_server
+from tocsin.slices.assignment import hashed
+
+pytestmark = pytest.mark.process
+
+SLICES: Final = 8
+APPLICATION: Final = f"""
+CREATE DATASET Reports (id STRING, kind STRING) PRIMARY KEY id;
+CREATE FEED reports INTO Reports SLICED BY id INTO {SLICES} SLICES;
+CREATE CONTINUOUS CHANNEL OfKind(wanted STRING) AS SELECT r.id FROM Reports r WHERE r.kind = wanted AND is_new(r);
+"""
+_SETTINGS: Final = {
+    "nodes__share": "true",
+    "nodes__silent_seconds": 4,
+    "nodes__grace_seconds": 1,
+    "nodes__round_seconds": 1,
+    "spark__master": "local[1]",
+}
+_TRY_AGAIN: Final = (429, 503, 507)
+_PAUSE: Final = 0.05
+_HOT: Final = 0.5
+
+
+class HotPublisher(threading.Thread):
+    """Publishes until it is told to finish: half of all records for one slice, and some of them again."""
+
+    def __init__(self, server: DataProcess, seed: int) -> None:
+        super().__init__(daemon=True)
+        self._url, self._chance = f"http://127.0.0.1:{server.port}", Random(seed)
+        self._finishing = threading.Event()
+        self.ids: list[str] = []
+        self.fault = ""
+
+    def finish(self) -> None:
+        """Publishes no more; returns when the batch at hand is acknowledged."""
+        self._finishing.set()
+        self.join()
+
+    def run(self) -> None:
+        """Publishes until it is told to finish."""
+        with httpx.Client(headers={"Authorization": "Bearer demo"}, timeout=30, trust_env=False) as client:
+            while not self._finishing.wait(_PAUSE) and not self.fault:
+                new = [self._new() for _ in range(self._chance.randint(1, 20))]
+                again = self._chance.choices(self.ids, k=2) if self.ids else []
+                self._until_acknowledged(client, new + again)
+                self.ids += new
+
+    def _new(self) -> str:
+        hot = self._chance.random() < _HOT
+        while True:
+            made = f"r{self._chance.getrandbits(60):x}"
+            if not hot or hashed(made, SLICES) == 0:
+                return made
+
+    def _until_acknowledged(self, client: httpx.Client, ids: list[str]) -> None:
+        body = "\n".join(json.dumps({"id": one, "kind": "flood"}) for one in ids).encode()
+        while not self.fault:
+            try:
+                answer = client.post(f"{self._url}/feeds/reports", content=body)
+            except httpx.TransportError:
+                self._finishing.wait(_PAUSE)
+                continue
+            if answer.status_code == 200:
+                return
+            if answer.status_code not in _TRY_AGAIN:
+                self.fault = f"{answer.status_code} {answer.text}"
+
+
+class Sharing:
+    """A data cluster and two workers."""
+
+    def __init__(self, head: DataProcess, directory: Path) -> None:
+        self.head = head
+        url = f"http://127.0.0.1:{head.port}"
+        of_spark = {key: value for key, value in head.settings.items() if key.startswith("spark.")}
+        settings = {**SMALL, **of_spark, "worker.scratch": directory}
+        self.nodes = {name: NodeProcess(name, url, directory / name, settings) for name in ("n1", "n2")}
+
+    def figures(self) -> dict[str, Any]:
+        """All that is known of the feed's slices."""
+        feeds = self.head.client.get("/slices").json()["feeds"]
+        return dict(next(feed for feed in feeds if feed["feed"] == "reports"))
+
+    def owners(self) -> Counter[str | None]:
+        """How many slices each has."""
+        return Counter(one["owner"] for one in self.figures()["slices"])
+
+    def wait(self, condition: Callable[[Counter[str | None]], bool], what: str) -> None:
+        """Waits until every slice has an owner, and who has how many is as it should be."""
+
+        def met() -> bool:
+            owners = self.owners()
+            return sum(owners.values()) == SLICES and not owners[None] and condition(owners)
+
+        try:
+            self.head.until(met, what)
+        except AssertionError as error:
+            logs = "\n".join(f"{name}:\n{node.tail()}" for name, node in self.nodes.items())
+            raise AssertionError(f"{error}\n{self.figures()}\n{logs}") from None
+
+    def wait_connected(self, *names: str) -> None:
+        """The head knows these, and does not miss them."""
+
+        def connected() -> bool:
+            return {node["name"] for node in self.figures()["nodes"] if node["state"] != "lost"} >= set(names)
+
+        self.head.until(connected, f"connections of {names}")
+
+    def spread(self) -> None:
+        """All have slices, though one of them has half of everything: who is new got its share."""
+        self.wait_connected("n1", "n2")
+        self.wait(lambda owners: set(owners) == {"data", "n1", "n2"}, "slices of the data cluster, n1 and n2")
+
+    def drain(self, node: str, on: bool = True) -> None:
+        """Moves all slices from a node, or lets it have some again."""
+        answer = self.head.client.put(f"/nodes/{node}/draining", json={"on": on})
+        assert answer.status_code == 200, answer.text
+
+
+@contextmanager
+def sharing(head: DataProcess, directory: Path) -> Iterator[Sharing]:
+    head.start()
+    made = Sharing(head, directory)
+    try:
+        for node in made.nodes.values():
+            node.start()
+        head.wait_ready()
+        head.apply(APPLICATION)
+        yield made
+    finally:
+        for node in made.nodes.values():
+            node.close()
+
+
+def live_through_everything(made: Sharing, restart_log: Callable[[], None]) -> None:
+    """Giver, taker and head die in the middle of a session, a node sleeps and wakes, one leaves."""
+    head, n1, n2 = made.head, made.nodes["n1"], made.nodes["n2"]
+    made.spread()
+
+    made.drain("n1")
+    n1.kill()
+    made.wait(lambda owners: not owners["n1"], "owners of what the giver had")
+    made.drain("n1", False)
+    n1.start()
+    made.spread()
+
+    made.drain("n2")
+    n1.kill()
+    made.wait(lambda owners: set(owners) == {"data"}, "slices of the data cluster alone")
+    assert n2.wait() == 0, n2.tail()
+    n1.start()
+    made.drain("n2", False)
+    n2.start()
+    made.spread()
+
+    made.drain("n1")
+    head.kill()
+    head.start()
+    if n1.has_ended:
+        n1.start()
+    made.spread()
+
+    restart_log()
+
+    n2.signal(signal.SIGSTOP)
+    made.wait(lambda owners: not owners["n2"], "owners of what the sleeper had")
+    n2.signal(signal.SIGCONT)
+    made.spread()
+
+    n1.signal(signal.SIGTERM)
+    assert n1.wait() == 0, n1.tail()
+    made.wait(lambda owners: not owners["n1"], "owners of what the leaver had")
+
+
+def judge(made: Sharing, publisher: HotPublisher, directory: Path) -> None:
+    """Every accepted record is in the dataset once, and whoever subscribed was told of it once."""
+    publisher.finish()
+    assert publisher.fault == ""
+    made.head.wait_drained()
+    stored = DeltaTable(str(directory / "datasets" / "Reports")).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+    assert sorted(stored) == sorted(publisher.ids)
+    assert sum(made.owners().values()) == SLICES
+    assert None not in made.owners()
+
+    def told() -> list[str]:
+        found = made.head.results("OfKind")
+        return [row["id"] for result in found for row in result["payload"]]
+
+    made.head.until(lambda: len(told()) >= len(publisher.ids), "results of all records")
+    assert sorted(told()) == sorted(publisher.ids)
+
+
+def test_nobodys_death_loses_or_repeats_a_record(cluster: Cluster, tmp_path: Path) -> None:
+    with sharing(cluster(**_SETTINGS), tmp_path) as made:
+        made.head.subscribe("OfKind", [{"wanted": "flood"}])
+        publisher = HotPublisher(made.head, seed=15)
+        publisher.start()
+        live_through_everything(made, lambda: None)
+        judge(made, publisher, made.head.directory)
+
+
+@pytest.mark.kafka
+def test_nobodys_death_loses_or_repeats_a_record_of_a_log_in_kafka(cluster: Cluster, tmp_path: Path) -> None:
+    with kafka_server() as kafka:
+        log = f"kafka://{kafka.servers}/{kafka.prefix()}"
+        settings = {"feeds__log": log, "spark__extra": f'{{ "spark.jars" = "{connector_jars()}" }}'}
+        with sharing(cluster(**_SETTINGS, **settings), tmp_path) as made:
+            made.head.subscribe("OfKind", [{"wanted": "flood"}])
+            publisher = HotPublisher(made.head, seed=16)
+            publisher.start()
+            live_through_everything(made, lambda: restart(kafka))
+            judge(made, publisher, made.head.directory)
+
+
+def restart(kafka: KafkaServer) -> None:
+    """Kafka's broker dies, and comes back."""
+    kafka.stop(signal.SIGKILL)
+    kafka.start()

@@ -1,0 +1,167 @@
+"""What was missed comes in pieces, the next one when the last has been read, and nobody waits for a slower one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tocsin.overlay import events
+from tocsin.overlay.actions import Action, AwaitDrain, SendClient, SendLink, SendNote
+from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Passed, Subscribe
+from tocsin.overlay.edge import Edge
+from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.messages import Control, Fetch, Found, FromLink, Interrupted, Routed, Sync
+
+LIMITS = OverlayLimits(fetch_publications=10, gather_seconds=0.5, refetch_seconds=20.0)
+PRESENT = 2**63 - 1
+
+
+class Bench:
+    """An edge of head h, which has logged a hundred publications that say their offsets."""
+
+    def __init__(self) -> None:
+        self.core, self.now = Edge("e", "h", "e.1", LIMITS), 0.0
+        self.actions: list[Action] = []
+        self.tell(events.LinkOpened("h", is_head=True))
+        self.hear(Sync([], ["to = 'heads'", "to = 'h'"]))
+
+    def tell(self, event: events.Event) -> None:
+        self.actions += self.core.handle(self.now, event)
+
+    def hear(self, message: FromLink) -> None:
+        self.tell(events.LinkSaid("h", message))
+
+    def subscribe(self, session: int, offset: int, where: str = "n > 0") -> None:
+        cursors = {"h": HeadCursor(offset, "h.1")}
+        self.tell(events.ClientSaid(session, Subscribe(f"s{session}", where, cursors)))
+
+    def fetches(self) -> list[tuple[str, Fetch]]:
+        """What was asked since the last time, and of whom."""
+        sent = [action.message for action in self.actions if isinstance(action, SendLink)]
+        self.actions = [action for action in self.actions if not isinstance(action, SendLink)]
+        asked = [each for each in sent if isinstance(each, Control)]
+        return [(each.attributes["to"], each.body) for each in asked if isinstance(each.body, Fetch)]
+
+    def answer(self, fetch: Fetch, upto: int, last: int = 100, oldest: int = 1) -> None:
+        (offset,) = fetch.cursors["h"].values()
+        notes = [Routed("h", each, "p", each, {"n": float(each)}) for each in range(max(offset + 1, oldest), upto + 1)]
+        found = Found(fetch.id, "h", "h.1", {"h.1": PRESENT}, oldest, upto, last, notes)
+        self.hear(Control({"to": "e"}, "h", found))
+
+    def had(self, session: int) -> list[int]:
+        notes = [action for action in self.actions if isinstance(action, SendNote)]
+        return [each.note.offset for each in notes if session in each.sessions]
+
+    def told(self, session: int) -> Sequence[object]:
+        return [each.message for each in self.actions if isinstance(each, SendClient) and each.session == session]
+
+    def awaited(self) -> list[int]:
+        return [action.session for action in self.actions if isinstance(action, AwaitDrain)]
+
+    def live(self, offset: int) -> None:
+        self.hear(Routed("h", offset, "p", offset, {"n": float(offset)}))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def only(fetches: list[tuple[str, Fetch]]) -> Fetch:
+    ((_, fetch),) = fetches
+    return fetch
+
+
+def test_the_next_piece_is_asked_for_when_the_last_was_read(bench: Bench) -> None:
+    bench.subscribe(1, 80)
+    bench.answer(only(bench.fetches()), 90)
+    assert (bench.had(1), bench.awaited(), bench.fetches()) == (list(range(81, 91)), [1], [])
+    bench.live(101)
+    bench.tell(events.Drained(1))
+    ((to, fetch),) = bench.fetches()
+    assert (to, fetch.cursors) == ("h", {"h": {"h.1": 90}})
+    bench.answer(fetch, 101, last=101)
+    bench.live(102)
+    assert bench.had(1) == list(range(81, 103))
+    assert bench.told(1) == [Began("h", 80, "h.1", "h.1", PRESENT), Passed("h", 90), Passed("h", 101)]
+    assert bench.awaited() == [1]
+
+
+def test_who_reads_slowly_keeps_nobody_waiting(bench: Bench) -> None:
+    for session in (1, 2):
+        bench.subscribe(session, 80)
+    for _, fetch in bench.fetches():
+        bench.answer(fetch, 90)
+    bench.tell(events.Drained(2))
+    assert bench.fetches() == []
+    bench.now = bench.core.wake() or 0.0
+    bench.tell(events.Tick())
+    bench.answer(only(bench.fetches()), 100)
+    assert (bench.had(1), bench.had(2)) == (list(range(81, 91)), list(range(81, 101)))
+    bench.tell(events.Drained(1))
+    bench.answer(only(bench.fetches()), 100)
+    assert bench.had(1) == list(range(81, 101))
+
+
+def test_those_who_are_as_far_share_a_piece_and_others_have_their_own(bench: Bench) -> None:
+    for session, offset in enumerate((0, 5, 60, 65, 69), 1):
+        bench.subscribe(session, offset)
+    bench.fetches()
+    bench.hear(Interrupted(["h"]))
+    bench.answer(only(bench.fetches()), 10)
+    assert [bench.had(session) for session in (1, 2, 3)] == [list(range(1, 11)), list(range(6, 11)), []]
+    for session in (1, 2):
+        bench.tell(events.Drained(session))
+    fetches = [fetch for _, fetch in bench.fetches()]
+    assert [fetch.cursors["h"] for fetch in fetches] == [{"h.1": 10}, {"h.1": 60}]
+    bench.answer(fetches[1], 70)
+    assert (bench.had(1)[-1], bench.had(3), bench.had(5)) == (10, list(range(61, 71)), [70])
+
+
+def test_of_a_piece_for_many_each_has_what_it_wants(bench: Bench) -> None:
+    for session in range(1, 9):
+        bench.subscribe(session, 90, f"n > {90 + session}")
+    bench.fetches()
+    bench.hear(Interrupted(["h"]))
+    bench.answer(only(bench.fetches()), 100)
+    assert [bench.had(session) for session in range(1, 9)] == [list(range(91 + each, 101)) for each in range(1, 9)]
+
+
+def test_what_is_dropped_from_the_log_between_two_pieces_is_a_gap(bench: Bench) -> None:
+    bench.subscribe(1, 0)
+    bench.answer(only(bench.fetches()), 10)
+    bench.tell(events.Drained(1))
+    bench.answer(only(bench.fetches()), 100, oldest=91)
+    assert bench.had(1) == [*range(1, 11), *range(91, 101)]
+    assert bench.told(1)[-2:] == [Gap("h", 11, 90), Passed("h", 100)]
+
+
+def test_a_piece_that_does_not_come_is_asked_for_again(bench: Bench) -> None:
+    bench.subscribe(1, 80)
+    bench.answer(only(bench.fetches()), 90)
+    bench.tell(events.Drained(1))
+    lost = only(bench.fetches())
+    bench.now = 30.0
+    bench.tell(events.Tick())
+    ((to, fetch),) = bench.fetches()
+    assert (to, fetch.cursors) == ("heads", {"h": {"h.1": 90}})
+    bench.answer(lost, 100)
+    assert bench.had(1)[-1] == 90
+    bench.answer(fetch, 100)
+    assert bench.had(1) == list(range(81, 101))
+
+
+def test_when_the_way_is_interrupted_between_two_pieces_it_begins_again(bench: Bench) -> None:
+    bench.subscribe(1, 80)
+    bench.answer(only(bench.fetches()), 90)
+    bench.hear(Interrupted(["h"]))
+    assert only(bench.fetches()).cursors == {"h": {"h.1": 90}}
+
+
+def test_who_leaves_while_it_reads_is_asked_nothing_for(bench: Bench) -> None:
+    bench.subscribe(1, 80)
+    bench.answer(only(bench.fetches()), 90)
+    bench.tell(events.ClientLost(1))
+    bench.tell(events.Drained(1))
+    assert bench.fetches() == []

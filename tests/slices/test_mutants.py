@@ -1,0 +1,113 @@
+"""The checker checked: small faults put into the cores of head and node must be found by some of many schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tocsin.simulate.faults.campaign import run_slice_schedule
+from tocsin.simulate.slices import lake
+from tocsin.slices import balancing, commits, head, node, sessions
+from tocsin.slices.messages import Order, Refused, SlicePart, Welcome
+
+SEEDS = 300
+
+
+def nothing(*arguments: Any, **options: Any) -> None:
+    """Forgets to do it."""
+
+
+def takes_what_begins_anywhere(self: commits.CommitQueue, node: str, part: SlicePart) -> bool:
+    return self._ownership.is_owner(node, part.slice, part.epoch) and part.end > self._accepted[part.slice]
+
+
+def takes_half_of_it(self: commits.CommitQueue, offered: commits.OfferedCommit) -> bool:
+    fits = [part for part in offered.commit.parts if self._fits(offered.node, part)]
+    for part in fits:
+        self._accepted[part.slice] = part.end
+        self._busy[part.slice] += 1
+    if fits:
+        self._waiting.append(offered)
+    return bool(fits)
+
+
+def keeps_what_rests_on_it(self: commits.CommitQueue, number: int) -> list[commits.OfferedCommit]:
+    failed, self._storing = self._storing, []
+    for offered in failed:
+        for part in offered.commit.parts:
+            if not any(part.slice in {p.slice for p in later.commit.parts} for later in self._waiting):
+                self._accepted[part.slice] = self.markers[part.slice]
+    self._settle(failed)
+    return failed
+
+
+def forgets_to_go_back(self: commits.CommitQueue, number: int) -> list[commits.OfferedCommit]:
+    failed, self._storing, self._waiting = [*self._storing, *self._waiting], [], []
+    self._settle(failed)
+    return failed
+
+
+def does_not_go_back(self: node.NodeCore, now: float, refused: Refused) -> None:
+    self._drop(refused.batch)
+
+
+def keeps_what_it_had(self: node.NodeCore, now: float, grants: list[Any]) -> None:
+    self._batches.clear()
+    self._processing = None
+    self._add(0, grants)
+
+
+def obeys_twice(self: node.NodeCore, order: Order) -> bool:
+    if isinstance(order, Welcome) == self._welcomed:
+        return False
+    self._welcomed = True
+    return True
+
+
+def lets_go_of_nobody(self: sessions.BalancingSessions, session: sessions.BalancingSession) -> None:
+    self._end(session)
+
+
+def nobody_is_new(self: balancing.SliceBalancer, registry: Any) -> None:
+    for member in registry:
+        member.joining = False
+
+
+def stores_for_anybody(self: lake.SimulatedDataset, term: int, *rest: Any) -> None:
+    _store(self, self._term, *rest)
+
+
+_store = lake.SimulatedDataset.store
+
+MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "a commit counts wherever it begins": (commits.CommitQueue, "_fits", takes_what_begins_anywhere),
+    "a commit counts in part": (commits.CommitQueue, "offer", takes_half_of_it),
+    "what rests on a failed commit counts": (commits.CommitQueue, "failed", keeps_what_rests_on_it),
+    "the head does not go back to the markers when the disk refuses": (
+        commits.CommitQueue,
+        "failed",
+        forgets_to_go_back,
+    ),
+    "a head of an older term can store": (lake.SimulatedDataset, "store", stores_for_anybody),
+    "a node does not go back when it is refused": (node.NodeCore, "_refused", does_not_go_back),
+    "a node keeps what the head says it has not": (node.NodeCore, "_start_over", keeps_what_it_had),
+    "a node obeys an order twice": (node.NodeCore, "_heeds", obeys_twice),
+    "a node does not say what it cannot process": (node.NodeCore, "_cannot", nothing),
+    "a node keeps what it was told to remove": (node.NodeCore, "_remove", nothing),
+    "a session has no end": (sessions.BalancingSessions, "due", nothing),
+    "the gate is never opened": (sessions.BalancingSessions, "_open", lets_go_of_nobody),
+    "the slices of the dead stay with them": (head.HeadCore, "_bury", nothing),
+    "slices without an owner are given to nobody": (head.HeadCore, "_place", nothing),
+    "who has lost all slices is not new again": (balancing.SliceBalancer, "_renew", nothing),
+    "who joins is seen to no more than others": (balancing.SliceBalancer, "_renew", nobody_is_new),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTANTS)
+def test_schedules_catch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, attribute, mutant = MUTANTS[name]
+    monkeypatch.setattr(owner, attribute, mutant)
+    assert any(run_slice_schedule(seed).wrong for seed in range(SEEDS)), f"{SEEDS} schedules hold although {name}"

@@ -1,0 +1,247 @@
+"""Content-based subscriptions in a real browser, at real heads and edges: the same promises as in Python."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tocsin
+from tests.overlay.server.running import edge, head, talk
+from tests.pages import ROOT, blocks
+from tests.web.conftest import Open
+from tests.web.fakes import FakeEdge
+from tocsin.overlay.dialogue import Introduce, Publish
+
+pytestmark = pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium: scripts/ensure-chromium installs it")
+
+HIGHS = (
+    "const highs = async (subscription, count) => (await taken(subscription, count)).map((note) => note.content.high);"
+)
+
+
+async def publish(url: str, *highs: float, client_token: str = "") -> None:
+    async with tocsin.connect(url, name="ticker", client_token=client_token) as ticker:
+        for high in highs:
+            await ticker.publish({"symbol": "YHOO", "high": high})
+
+
+async def test_a_page_subscribes_by_content_and_goes_on_with_its_cursors(tmp_path: Path, browse: Open) -> None:
+    script = f"""
+        {HIGHS}
+        const me = await tocsin.connect(url);
+        const quotes = await me.subscribe("symbol = 'YHOO' and high > 40");
+        await report("ready");
+        const [first] = await taken(quotes, 1);
+        await report([first.publisher, first.sequence, first.head, first.content]);
+        await report(await highs(quotes, 1));
+        quotes.done();
+        quotes.close();
+        await report((await quotes.next()).done);
+        await asked();
+        const again = await (await tocsin.connect([nowhere, url])).subscribe(quotes.where, {{cursors: quotes.cursors}});
+        await report(await highs(again, 2));
+    """
+    nowhere = "ws://127.0.0.1:1"
+    async with head(tmp_path) as root, edge(root) as url, browse(script, url=url, nowhere=nowhere) as browser:
+        assert await browser.report() == "ready"
+        await publish(root, 39, 41, 50)
+        assert await browser.report() == ["ticker", 2, "h", {"symbol": "YHOO", "high": 41}]
+        assert await browser.report() == [50]
+        assert await browser.report() is True
+        await publish(root, 60, 30, 70)
+        browser.ask()
+        assert await browser.report() == [60, 70]
+
+
+async def test_when_an_edge_dies_a_page_goes_to_the_next_and_misses_nothing(tmp_path: Path, browse: Open) -> None:
+    script = f"""
+        {HIGHS}
+        const me = await tocsin.connect(urls, {{rules: {{firstWait: 0.02}}}});
+        const quotes = await me.subscribe("high > 0");
+        await report(quotes.edge);
+        await report(await highs(quotes, 1));
+        await report(await highs(quotes, 3));
+    """
+    async with head(tmp_path) as root, edge(root, "b") as second:
+        async with edge(root, "a") as first:
+            browser = browse(script, urls=[first, second])
+            await browser.__aenter__()
+            assert await browser.report() == first
+            await publish(root, 1)
+            assert await browser.report() == [1]
+        await publish(root, 2, 3, 4)
+        assert await browser.report() == [2, 3, 4]
+        await browser.__aexit__(None, None, None)
+
+
+async def test_what_is_not_kept_any_more_is_told_in_its_place(tmp_path: Path, browse: Open) -> None:
+    script = f"""
+        {HIGHS}
+        const gaps = [];
+        const me = await tocsin.connect(url);
+        const cursors = {{h: [0]}};
+        const quotes = await me.subscribe("high > 0", {{cursors, onGap: (gap) => gaps.push(gap)}});
+        await report([await highs(quotes, 2), gaps]);
+    """
+    async with head(tmp_path, replay_publications=2) as root:
+        await publish(root, 1, 2, 3, 4, 5)
+    async with head(tmp_path, replay_publications=2) as root, edge(root) as url, browse(script, url=url) as browser:
+        assert await browser.report() == [[4, 5], [{"head": "h", "first": 1, "last": 3}]]
+
+
+async def test_a_page_shows_the_clients_token(tmp_path: Path, browse: Open) -> None:
+    token = "secret/+= ~?"
+    script = f"""
+        {HIGHS}
+        const refused = await tocsin.connect(url);
+        await report(await refused.subscribe("high > 0").catch((error) => error.code));
+        refused.close();
+        const me = await tocsin.connect(url, {{token}});
+        const quotes = await me.subscribe("high > 0");
+        await report("ready");
+        await report(await highs(quotes, 1));
+    """
+    async with (
+        head(tmp_path, client_token=token) as root,
+        edge(root, client_token=token) as url,
+        browse(script, url=url, token=token) as browser,
+    ):
+        assert await browser.report() == "unavailable"
+        assert await browser.report() == "ready"
+        async with talk(root, token) as ticker:
+            await ticker.say(Introduce("p"), Publish(1, {"high": 7}))
+            await ticker.hear()
+        assert await browser.report() == [7]
+
+
+async def test_mistakes_are_told(tmp_path: Path, browse: Open) -> None:
+    script = """
+        const told = (subscribing) => subscribing.catch((error) => [error.code, error.message]);
+        const me = await tocsin.connect(url, {rules: {firstWait: 0.02}});
+        await report(await told(me.subscribe("high >")));
+        await report((await told((await tocsin.connect("ws://127.0.0.1:1")).subscribe("high > 1")))[0]);
+    """
+    async with head(tmp_path) as root, edge(root) as url, browse(script, url=url) as browser:
+        code, message = await browser.report()
+        assert (code, message.startswith("line 1, column 7: a value is expected")) == ("invalid", True)
+        assert await browser.report() == "unavailable"
+
+
+async def test_a_page_moves_to_another_edge_and_drops_what_both_send(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url);
+        const quotes = await me.subscribe("high > 0");
+        await report((await taken(quotes, 4)).map((note) => note.offset));
+        await report(quotes.cursors);
+    """
+    async with FakeEdge() as old, FakeEdge() as new, browse(script, url=old.url) as browser:
+        await old.subscribed(cursors={})
+        await old.say("Began", head="h", offset=0, incarnation="i", known="", shared=0)
+        await old.note(1)
+        await old.say("Move", edge=new.url, session="s", migrating=3)
+        coming = await new.subscribed(cursors={"h": [1, "i"]})
+        assert (coming["session"], coming["migrating"]) == ("s", 3)
+        await old.note(2)
+        await new.say("Began", head="h", offset=1, incarnation="i", known="i", shared=1)
+        await new.note(2)
+        await new.note(3)
+        await old.note(3)
+        await old.say("Settle", session="s", seconds=0)
+        assert (await old.heard())["type"] == "Unsubscribe"
+        await new.note(4)
+        assert await browser.report() == [1, 2, 3, 4]
+        assert await browser.report() == {"h": [3, "i"]}
+
+
+async def test_a_page_that_may_leave_before_it_hears_from_the_other_edge_goes_when_it_does(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url);
+        const quotes = await me.subscribe("high > 0");
+        await report((await taken(quotes, 2)).map((note) => note.offset));
+    """
+    async with FakeEdge() as old, FakeEdge() as new, browse(script, url=old.url) as browser:
+        await old.subscribed(cursors={})
+        await old.say("Began", head="h", offset=0, incarnation="i", known="", shared=0)
+        await old.say("Move", edge=new.url, session="s", migrating=1)
+        await new.subscribed(cursors={"h": [0, "i"]})
+        await old.say("Settle", session="s", seconds=0)
+        await old.note(1)
+        await new.say("Began", head="h", offset=0, incarnation="i", known="i", shared=0)
+        assert (await old.heard())["type"] == "Unsubscribe"
+        # The page may have left before the first one came.
+        await new.note(1)
+        await new.note(2)
+        assert await browser.report() == [1, 2]
+
+
+async def test_an_edge_that_begins_too_late_is_asked_again(browse: Open) -> None:
+    script = """
+        const gaps = [];
+        const me = await tocsin.connect(url);
+        const quotes = await me.subscribe("high > 0", {cursors: {h: [5, "i"]}, onGap: (gap) => gaps.push(gap)});
+        await report([(await taken(quotes, 2)).map((note) => note.offset), gaps]);
+    """
+    async with FakeEdge() as old, browse(script, url=old.url) as browser:
+        await old.subscribed(cursors={"h": [5, "i"]})
+        await old.say("Began", head="h", offset=9, incarnation="i", known="", shared=0)
+        await old.note(10)
+        await old.subscribed(cursors={"h": [5, "i"]})
+        await old.say("Began", head="h", offset=5, incarnation="i", known="i", shared=5)
+        await old.note(6)
+        # The head has lost its log since: what is numbered anew is not taken for what was had.
+        await old.say("Began", head="h", offset=0, incarnation="j", known="i", shared=-1)
+        await old.note(1)
+        assert await browser.report() == [[6, 1], [{"head": "h", "first": 7, "last": None}]]
+
+
+async def test_an_edge_that_talks_nonsense_is_left_for_another(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect([url, other], {rules: {firstWait: 0.02}});
+        const quotes = await me.subscribe("high > 0");
+        await report((await taken(quotes, 2)).map((note) => note.offset));
+    """
+    async with FakeEdge() as bad, FakeEdge() as good, browse(script, url=bad.url, other=good.url) as browser:
+        await bad.subscribed(cursors={})
+        await bad.say("Began", head="h", offset=0, incarnation="i", known="", shared=0)
+        await bad.note(1)
+        await bad.say_nonsense()
+        await good.subscribed(cursors={"h": [1, "i"]})
+        await good.say("Began", head="h", offset=1, incarnation="i", known="i", shared=1)
+        await good.note(2)
+        assert await browser.report() == [1, 2]
+
+
+async def test_a_page_that_is_slow_leaves_and_comes_back_for_the_rest(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {rules: {backlog: 3}});
+        const quotes = await me.subscribe("high > 0", {cursors: {h: [0, "i"]}});
+        await report("subscribed");
+        await asked();
+        await report((await taken(quotes, 4)).map((note) => note.offset));
+    """
+    async with FakeEdge() as old, browse(script, url=old.url) as browser:
+        await old.subscribed(cursors={"h": [0, "i"]})
+        await old.say("Began", head="h", offset=0, incarnation="i", known="i", shared=0)
+        assert await browser.report() == "subscribed"
+        for offset in (1, 2, 3):
+            await old.note(offset)
+        await old.gone()
+        browser.ask()
+        await old.subscribed(cursors={"h": [3, "i"]})
+        await old.say("Began", head="h", offset=3, incarnation="i", known="i", shared=3)
+        await old.note(4)
+        assert await browser.report() == [1, 2, 3, 4]
+
+
+async def test_the_example_of_the_page_runs(tmp_path: Path, browse: Open) -> None:
+    (text,) = blocks(ROOT / "docs" / "content.md", "javascript")
+    script = text.replace('import {connect} from "./tocsin.js";', "const {connect} = tocsin;")
+    async with head(tmp_path) as root, edge(root, "a") as first, edge(root, "b") as second:
+        script = script.replace("ws://127.0.0.1:8711", first).replace("ws://127.0.0.1:8712", second)
+        script = script.replace("for await", "await report(null); for await")
+        async with browse(f"console.log = (...words) => report(words);\n{script}") as browser:
+            assert await browser.report() is None
+            await publish(root, 41.5)
+            assert await browser.report() == ["ticker", 1, {"symbol": "YHOO", "high": 41.5}]

@@ -1,0 +1,101 @@
+"""The log of a feed, wherever the settings have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.data.feeds.ends import read_ends
+from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.places import LogPlace
+from tocsin.data.fence import Fence
+from tocsin.data.store import Topics
+from tocsin.errors import ConflictError, SettingsError
+from tocsin.schema.definitions import Dataset, Feed
+from tocsin.settings import FeedsSettings
+
+EMBEDDED: Final = "embedded"
+
+
+class PublicationLog(Protocol):
+    """Durable and sliced. A position within a slice only ever grows."""
+
+    @property
+    def records(self) -> int:
+        """Records appended since the log was opened."""
+
+    def append(self, batches: Mapping[int, Sequence[bytes]]) -> list[int]:
+        """Makes the records of each slice durable and returns the new ends."""
+
+    def ends(self) -> list[int]:
+        """Up to where each slice is durable."""
+
+    def backlog(self, positions: Sequence[int]) -> int:
+        """How many bytes lie between ``positions`` and the ends."""
+
+    def has_room(self) -> bool:
+        """Whether it would take something."""
+
+    def release(self, positions: Sequence[int]) -> None:
+        """What lies below these positions is no longer needed."""
+
+    def stream(self, spark: SparkSession, positions: Sequence[int], max_bytes: int) -> DataFrame:
+        """The log from these positions on: columns slice, position (after the record), line, damage."""
+
+    def place(self) -> LogPlace:
+        """Where others can read it."""
+
+    def newest_ends(self) -> list[int]:
+        """Up to where each slice is durable; asked anew where others write, too."""
+
+    def damage(self) -> str:
+        """What has been lost, in a sentence for operators; empty if nothing is."""
+
+    def close(self) -> None:
+        """Lets go of it."""
+
+    def remove(self) -> None:
+        """The feed is no more: what is left of the log outside of the data directory can go."""
+
+
+def open_log(
+    feed: Feed,
+    dataset: Dataset,
+    path: Path,
+    settings: FeedsSettings,
+    topics: Topics,
+    read: Sequence[int],
+    fence: Fence | None = None,
+) -> PublicationLog:
+    """The log that ``feeds.log`` names; ``read`` is how far the dataset has come.
+
+    Args:
+        path: for an embedded one, with the ``fence`` around it.
+    """
+    if settings.log == EMBEDDED:
+        if feed.topic:
+            raise SettingsError(
+                f"feed {feed.name} is filled FROM KAFKA: say where that is, feeds.log = kafka://host:9092"
+            )
+        if topics.find(feed.name) is not None:
+            raise ConflictError(
+                f"the log of feed {feed.name} is in Kafka: set feeds.log as it was, or drop the feed then"
+            )
+        return FeedLog(path, feed.slices, settings.segment_bytes, read, fence).open()
+    try:
+        from tocsin.data.feeds.kafka import ForeignLog, KafkaLog
+        from tocsin.data.feeds.topics import read_address
+    except ImportError:
+        raise SettingsError("feeds.log in Kafka needs its client: pip install 'tocsin[kafka]'") from None
+    if any(end > position for end, position in zip(read_ends(path) or (), read, strict=False)):
+        raise ConflictError(
+            f"feed {feed.name} has records in {path} that its dataset does not have yet: start once with "
+            f'feeds.log = "{EMBEDDED}" until they are stored'
+        )
+    servers, prefix = read_address(settings.log)
+    if feed.topic:
+        return ForeignLog(servers, feed, dataset, topics, read).open()
+    return KafkaLog(servers, prefix, feed, topics, read).open()

@@ -1,0 +1,94 @@
+"""The log of a shared feed as a node reads it: how far it goes, and a part of it as rows in Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.data.feeds.batch import bounded_ends
+from tocsin.data.feeds.places import DirectoryLog, LogPlace
+from tocsin.data.feeds.reader import durable_ends
+from tocsin.data.feeds.source import SCHEMA, LogRange, divided, read_ranges
+from tocsin.errors import SettingsError, UnavailableError
+
+__all__ = ["SliceLog", "open_slices"]
+
+
+class SliceLog(Protocol):
+    """A log that others write. May be used from several threads."""
+
+    def require(self, slices: Iterable[int]) -> None:
+        """Raises UnavailableError unless these slices can be read from here."""
+
+    def backlog(self, starts: Mapping[int, int]) -> dict[int, int]:
+        """How many bytes lie after each of these positions, about."""
+
+    def ranges(self, starts: Mapping[int, int], max_bytes: int) -> list[LogRange]:
+        """What a batch of about so many bytes has, in fair shares; nothing of slices in which there is nothing new."""
+
+    def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
+        """What is there, read where Spark computes: columns slice, position (after the record), line, damage."""
+
+
+def open_slices(place: LogPlace) -> SliceLog:
+    """The log at a place."""
+    if isinstance(place, DirectoryLog):
+        return DirectorySlices(place)
+    try:
+        from tocsin.data.nodes.topic import TopicSlices
+    except ImportError:
+        raise SettingsError("a feed's log is in Kafka, which needs its client: pip install 'tocsin[kafka]'") from None
+    return TopicSlices(place)
+
+
+class DirectorySlices:
+    """An embedded log, read by its path."""
+
+    def __init__(self, place: DirectoryLog) -> None:
+        self._path = Path(place.path)
+
+    def require(self, slices: Iterable[int]) -> None:
+        """Raises UnavailableError unless these slices can be read from here."""
+        self._ends(slices)
+
+    def backlog(self, starts: Mapping[int, int]) -> dict[int, int]:
+        """How many bytes lie after each of these positions."""
+        ends = self._ends(starts)
+        return {index: max(ends[index] - start, 0) for index, start in starts.items()}
+
+    def ranges(self, starts: Mapping[int, int], max_bytes: int) -> list[LogRange]:
+        """What a batch of about so many bytes has."""
+        ends = self._ends(starts)
+        begins = [starts.get(index, end) for index, end in enumerate(ends)]
+        bounded = bounded_ends(self._path, begins, ends, max_bytes)
+        return [(i, begin, end) for i, (begin, end) in enumerate(zip(begins, bounded, strict=True)) if end > begin]
+
+    def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
+        """What is there, each slice by one task."""
+        tasks = divided(ranges, spark.sparkContext.defaultParallelism)
+        # A row for each task: Spark makes as many partitions of them.
+        frame = spark.createDataFrame(pa.table({"ranges": [json.dumps(task) for task in tasks]}), "ranges string")
+        return frame.mapInArrow(_Reading(self._path), SCHEMA)
+
+    def _ends(self, slices: Iterable[int]) -> list[int]:
+        ends = durable_ends(self._path)
+        if missing := [index for index in slices if not 0 <= index < len(ends)]:
+            raise UnavailableError(f"the feed log at {self._path} has {len(ends)} slices, and no slice {missing[0]}")
+        return ends
+
+
+class _Reading:
+    """Reads ranges of a log; runs in the executors."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                yield from read_ranges(self._path, [(index, begin, end) for index, begin, end in json.loads(task)])

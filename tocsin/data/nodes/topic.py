@@ -1,0 +1,62 @@
+"""The log of a shared feed in Kafka, as a node reads it: with Spark's connector, between offsets that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.data.feeds.batch import fair_shares
+from tocsin.data.feeds.places import TopicLog
+from tocsin.data.feeds.source import LogRange
+from tocsin.data.feeds.topics import LATEST, SlicedTopic, to_json
+from tocsin.errors import UnavailableError
+
+
+class TopicSlices(SlicedTopic):
+    """A topic, of which a partition is a slice."""
+
+    def __init__(self, place: TopicLog) -> None:
+        super().__init__(place.servers, place.topic)
+        self.bases, self.record_bytes = place.bases, place.record_bytes
+
+    def require(self, slices: Iterable[int]) -> None:
+        """Raises UnavailableError unless these slices can be read from here."""
+        self._ends(slices)
+
+    def backlog(self, starts: Mapping[int, int]) -> dict[int, int]:
+        """About how many bytes lie after each of these positions."""
+        waiting = self._waiting(starts)
+        return {index: int(records * self.record_bytes) for index, records in waiting.items()}
+
+    def ranges(self, starts: Mapping[int, int], max_bytes: int) -> list[LogRange]:
+        """What a batch of about so many bytes has."""
+        waiting = self._waiting(starts)
+        shares = fair_shares(list(waiting.values()), max(int(max_bytes / self.record_bytes), len(starts)))
+        return [
+            (index, starts[index], starts[index] + share) for index, share in zip(waiting, shares, strict=True) if share
+        ]
+
+    def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
+        """What is there, each slice by one task."""
+        begins = {str(index): begin - self.bases[index] for index, begin, _ in ranges}
+        ends = {str(index): end - self.bases[index] for index, _, end in ranges}
+        frame = (
+            spark.read.format("kafka")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("assign", to_json({self.topic: [index for index, _, _ in ranges]}))
+            .option("startingOffsets", to_json({self.topic: begins}))
+            .option("endingOffsets", to_json({self.topic: ends}))
+            .load()
+        )
+        return self.lines_of(frame)
+
+    def _waiting(self, starts: Mapping[int, int]) -> dict[int, int]:
+        ends = self._ends(starts)
+        return {index: max(ends[index] - start, 0) for index, start in starts.items()}
+
+    def _ends(self, slices: Iterable[int]) -> dict[int, int]:
+        wanted = list(slices)
+        if missing := [index for index in wanted if not 0 <= index < len(self.bases)]:
+            raise UnavailableError(f"the topic {self.topic} has {len(self.bases)} slices, and no slice {missing[0]}")
+        return {index: self.bases[index] + offset for index, offset in self.offsets(LATEST, wanted).items()}

@@ -1,0 +1,59 @@
+"""A head's core as operators are shown it."""
+
+from __future__ import annotations
+
+from tocsin.model.slices import FeedSlices, NodeFigures, NodeState, SliceFigures
+from tocsin.slices.head import HeadCore
+from tocsin.slices.registry import NodeMember
+
+
+def feed_slices(feed: str, dataset: str, term: int, core: HeadCore) -> FeedSlices:
+    """Who owns which slice of a feed, and how the nodes are."""
+    members = sorted(core.registry, key=lambda member: member.name)
+    loads = {load.slice: load for member in members if member.report for load in member.report.slices}
+    takers = {slice_: session.taker for session in core.sessions for slice_ in session.epochs}
+    slices = [
+        SliceFigures(
+            number,
+            owned.owner,
+            loads[number].rate if number in loads else 0,
+            loads[number].backlog if number in loads else 0,
+            core.commits.markers[number],
+            core.commits.records[number],
+            takers.get(number),
+        )
+        for number, owned in enumerate(core.ownership.slices)
+    ]
+    nodes = [_node(member, [one for one in slices if one.owner == member.name]) for member in members]
+    # The planners balance brokers, and say so.
+    decision = core.balancer.decision.replace("broker", "node")
+    return FeedSlices(feed, dataset, True, "", term, slices, nodes, core.sessions.moves, decision)
+
+
+def _node(member: NodeMember, own: list[SliceFigures]) -> NodeFigures:
+    report = member.report
+    return NodeFigures(
+        name=member.name,
+        state=_state(member),
+        load=member.load.value if report else "",
+        capacity=member.capacity,
+        slices=len(own),
+        rate=sum(one.rate for one in own),
+        backlog=sum(one.backlog for one in own),
+        cpu=report.cpu if report else 0.0,
+        memory=report.memory if report else 0.0,
+        rows=report.rows if report else 0.0,
+        batch_seconds=report.batch_seconds if report else 0.0,
+    )
+
+
+def _state(member: NodeMember) -> NodeState:
+    if member.connection is None:
+        return "lost"
+    if member.leaving:
+        return "leaving"
+    if member.draining:
+        return "draining"
+    if member.stuck:
+        return "stuck"
+    return "joining" if member.joining else "serving"

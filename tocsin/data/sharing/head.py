@@ -1,0 +1,182 @@
+"""The head of one shared feed: what drives its core."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from tocsin.alarm import Alarm
+from tocsin.balance.control.controller import Decision
+from tocsin.balance.control.triggers import Stage
+from tocsin.data.nodes.sharing import SharedFeed
+from tocsin.errors import StorageError
+from tocsin.log import get_logger
+from tocsin.slices import actions, events
+from tocsin.slices.head import HeadCore
+from tocsin.slices.judgement import judge
+from tocsin.slices.messages import Commit, Declined, FromHead, FromNode
+
+log = get_logger(__name__)
+
+
+class CommitStorage(Protocol):
+    """What puts nodes' files into the dataset; each call takes its time, and is made from a thread."""
+
+    def markers(self) -> list[int]:
+        """Up to which position the dataset has each slice."""
+
+    def check(self, commit: Commit, /) -> None:
+        """Raises InvalidError for what cannot be: files that are not there, records that were never published."""
+
+    def store(self, commits: actions.StoreCommits, /) -> None:
+        """One commit of the dataset. Raises StorageError if nothing of it was committed, and never will be."""
+
+
+class HeadDriver:
+    """Runs the core of a head: gives it what happens, and does what it wants. All but the disk is on the event loop.
+
+    What can go wrong: the disk refuses (nodes are told, and try again; ``problem`` says why).
+
+    Args:
+        incarnation: another each time that a feed begins to be shared.
+        committed: called from a thread after each commit.
+        send, close: to the node that has a connection, which is named by a number.
+    """
+
+    def __init__(
+        self,
+        shared: SharedFeed,
+        incarnation: str,
+        core: HeadCore,
+        store: CommitStorage,
+        committed: Callable[[], None],
+        send: Callable[[int, FromHead], None],
+        close: Callable[[int, str], None],
+    ) -> None:
+        self.shared, self.incarnation, self.core, self.problem = shared, incarnation, core, ""
+        self._store, self._committed, self._send, self._close = store, committed, send, close
+        self._loop = asyncio.get_running_loop()
+        self._alarm = Alarm(lambda: self.tell(events.Tick()))
+        self._storing = ThreadPoolExecutor(1, thread_name_prefix=f"head-{self.name}")
+        self._checking = ThreadPoolExecutor(4, thread_name_prefix=f"head-checks-{self.name}")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: deque[events.Event] = deque()
+        self._busy = self._ending = False
+
+    @property
+    def name(self) -> str:
+        """The feed's."""
+        return self.shared.feed.name
+
+    async def stop(self) -> None:
+        """Stores nothing any more once this returns."""
+        self._ending = True
+        self._alarm.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for pool in (self._storing, self._checking):
+            await asyncio.to_thread(pool.shutdown)
+
+    async def hear(self, connection: int, node: str, message: FromNode) -> None:
+        """A node says something. Raises InvalidError or ForbiddenError if it makes no sense; then nobody has heard it.
+
+        Whether a commit's files are there is looked up before the core hears of it: it must not count and then fail, as
+        those of other nodes are stored together with it.
+        """
+        judge(node, message, self.shared.feed.slices)
+        if self._ending:
+            return
+        if isinstance(message, Commit):
+            await self._loop.run_in_executor(self._checking, self._store.check, message)
+        elif isinstance(message, Declined):
+            reason = message.reason or "no reason was given"
+            log.warning("a node cannot process slices", node=node, feed=self.name, reason=reason)
+        self.tell(events.NodeSaid(connection, message))
+
+    def tell(self, event: events.Event) -> None:
+        """Something has happened. What happens while the core's wishes are carried out waits until they are."""
+        self._waiting.append(event)
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._waiting and not self._ending:
+                self._handle(self._waiting.popleft())
+        finally:
+            self._busy = False
+
+    def _handle(self, event: events.Event) -> None:
+        try:
+            wanted = self.core.handle(self._loop.time(), event)
+        except Exception:
+            log.exception("fault in a head's core", feed=self.name, cause=type(event).__name__)
+            return
+        for action in wanted:
+            self._carry_out(action)
+        at = self.core.wake()
+        if at is not None:
+            self._alarm.set(at)
+
+    def _carry_out(self, action: actions.Action) -> None:
+        match action:
+            case actions.Send(connection, message):
+                self._send(connection, message)
+            case actions.Close(connection, reason):
+                self._close(connection, reason)
+            case actions.StoreCommits():
+                self._spawn(self._commit(action))
+            case actions.Decide():
+                self._spawn(self._decide(action))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _commit(self, commits: actions.StoreCommits) -> None:
+        try:
+            await self._loop.run_in_executor(self._storing, self._store_surely, commits)
+        except Exception as error:
+            self._note(error)
+            self.tell(events.StoreFailed(commits.number, self.problem))
+            return
+        self.problem = ""
+        self.tell(events.Stored(commits.number))
+        await self._loop.run_in_executor(self._storing, self._tell_committed)
+
+    def _store_surely(self, commits: actions.StoreCommits) -> None:
+        """Stores. Whether it counts must be known: after a fault, the dataset is asked."""
+        try:
+            self._store.store(commits)
+        except StorageError:
+            raise
+        except Exception:
+            log.exception("fault in a commit", feed=self.name)
+            reached = self._store.markers()
+            if any(reached[slice_] != position for slice_, position in commits.markers.items()):
+                raise
+
+    def _tell_committed(self) -> None:
+        try:
+            self._committed()
+        except Exception:
+            log.exception("fault after a commit", feed=self.name)
+
+    async def _decide(self, question: actions.Decide) -> None:
+        try:
+            decision = await asyncio.to_thread(question.controller.decide, question.now, question.observed)
+        except Exception:
+            log.exception("fault in a planner", feed=self.name)
+            decision = Decision(Stage.IDLE, "the planner failed")
+        log.info("slices balanced", feed=self.name, stage=str(decision.stage), reason=decision.reason)
+        self.tell(events.Decided(question.round, decision))
+
+    def _note(self, error: Exception) -> None:
+        reason = f"feed {self.name}: {next(iter(str(error).splitlines()), type(error).__name__)}"
+        if reason != self.problem:
+            log.error("nodes' files cannot be stored", feed=self.name, reason=reason)
+        self.problem = reason

@@ -1,0 +1,250 @@
+"""All heads of a data cluster: one for each feed that is shared, and the nodes that are connected to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from tocsin.data.nodes.channels import MatchingLimits, NodeChannel
+from tocsin.data.nodes.sharing import SharedFeed
+from tocsin.data.sharing import LOCAL
+from tocsin.data.sharing.figures import feed_slices
+from tocsin.data.sharing.gauge import ProcessGauge
+from tocsin.data.sharing.head import CommitStorage, HeadDriver
+from tocsin.data.sharing.local import LocalNode, NodeConnection
+from tocsin.data.sharing.node import SliceWork
+from tocsin.data.sharing.wire import (
+    FeedBegun,
+    FeedChannel,
+    FeedChannelEnded,
+    FeedEnded,
+    NodeWelcome,
+    ToHead,
+    ToNode,
+)
+from tocsin.errors import NotFoundError
+from tocsin.log import get_logger
+from tocsin.model import names
+from tocsin.model.slices import FeedSlices
+from tocsin.settings import NodesSettings
+from tocsin.slices import events
+from tocsin.slices.balancing import SlicePlanners
+from tocsin.slices.head import HeadCore
+from tocsin.slices.limits import SliceLimits
+from tocsin.slices.messages import FromHead
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class FeedToShare:
+    """A feed that is to be shared.
+
+    Args:
+        committed: called from a thread after each commit.
+        work: makes what processes slices here; where nobody does, it is not called.
+        measured: whether Spark runs in processes of this one's, so that their gauge tells how busy the node is.
+    """
+
+    shared: SharedFeed
+    store: CommitStorage
+    committed: Callable[[], None]
+    work: Callable[[], SliceWork]
+    measured: bool = True
+
+    @property
+    def name(self) -> str:
+        """The feed's."""
+        return self.shared.feed.name
+
+
+class Heads:
+    """The heads by their feeds. On the event loop, but for :meth:`begin` and :meth:`end`, which other threads call.
+
+    Args:
+        term: of this data cluster; no other has it, and those before had lower ones.
+        batch_seconds: from the beginning of a node's batch to that of the next, at least.
+        planners: what balances; the product's own unless given.
+        matching: how much nodes do for channels.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        settings: NodesSettings,
+        term: int,
+        batch_seconds: float = 0.05,
+        planners: SlicePlanners | None = None,
+        matching: MatchingLimits = MatchingLimits(),  # noqa: B008
+    ) -> None:
+        self._loop, self._settings, self._term = loop, settings, term
+        self._limits = limits_of(settings, batch_seconds)
+        self._planners, self.matching = planners, matching
+        self._heads: dict[str, HeadDriver] = {}
+        self._locals: dict[str, LocalNode] = {}
+        self._connections: dict[int, NodeConnection] = {}
+        self._numbers = count(1)
+        self._drained: dict[str, None] = {}
+        # By the dataset that they look for news in, and their names.
+        self._channels: dict[str, dict[str, NodeChannel]] = {}
+        self._gauge = ProcessGauge()
+
+    @property
+    def drained(self) -> list[str]:
+        """Whom an operator wants to be empty."""
+        return list(self._drained)
+
+    def begin(self, feed: FeedToShare) -> None:
+        """Shares a feed from now on."""
+        core = HeadCore(self._term, feed.store.markers(), self._planners, self._limits)
+        self._wait(self._begin(feed, core, feed.work() if self._settings.local else None))
+
+    def end(self, feed: str) -> None:
+        """Shares a feed no more; nothing is stored any more when this returns."""
+        self._wait(self._end(feed))
+
+    def problem(self, feed: str) -> str:
+        """Why a feed does not get on, in a sentence for operators; empty if it does. From any thread."""
+        head, local = self._heads.get(feed), self._locals.get(feed)
+        if head is None:
+            return ""
+        if not any(member.takes for member in list(head.core.registry)) and head.core.ownership.free():
+            return (
+                f"feed {feed}: there is no processing node for its slices; start one with 'tocsin worker', or let the "
+                f"data cluster be one again (nodes.local = true, 'tocsin slices undrain {LOCAL}')"
+            )
+        own = local.problem if local else ""
+        return head.problem or (f"feed {feed}: {own}" if own else "")
+
+    def connect(self, connection: NodeConnection) -> int:
+        """A node has come, and is told which feeds are shared; the number by which it is known."""
+        connection.send(NodeWelcome(connection.node, list(self._heads)))
+        for head in self._heads.values():
+            self._introduce(head, connection)
+        return self.register(connection)
+
+    def datasets(self) -> set[str]:
+        """Those that nodes fill. From any thread."""
+        return {head.shared.dataset.name for head in list(self._heads.values())}
+
+    def tell(self, dataset: str, channel: NodeChannel) -> None:
+        """Nodes match a channel with what they read for a dataset. From any thread."""
+        self._loop.call_soon_threadsafe(self._tell, dataset, channel)
+
+    def withdraw(self, dataset: str, channel: str) -> None:
+        """Nodes do not match it any more. From any thread."""
+        self._loop.call_soon_threadsafe(self._withdraw, dataset, channel)
+
+    def register(self, connection: NodeConnection) -> int:
+        """Gives a connection its number."""
+        number = next(self._numbers)
+        self._connections[number] = connection
+        return number
+
+    def disconnect(self, number: int) -> None:
+        """A connection is over."""
+        if self._connections.pop(number, None) is not None:
+            for head in list(self._heads.values()):
+                head.tell(events.NodeLost(number))
+
+    async def hear(self, number: int, said: ToHead) -> None:
+        """A node says something about a feed, which may be no more. Raises TocsinError if it makes no sense."""
+        head, connection = self._heads.get(said.feed), self._connections.get(number)
+        if head is not None and head.incarnation == said.incarnation and connection is not None:
+            await head.hear(number, connection.node, said.message)
+
+    def drain(self, node: str, on: bool) -> None:
+        """Has a node emptied, or lets it have slices again; NotFoundError if nobody knows it."""
+        known = {member.name for head in self._heads.values() for member in head.core.registry}
+        known |= self._drained.keys() | {connection.node for connection in self._connections.values()}
+        if node not in known:
+            raise NotFoundError(
+                f"there is no processing node {node}{names.suggestion(node, sorted(known))}; 'tocsin slices' shows them"
+            )
+        if on:
+            self._drained[node] = None
+        else:
+            self._drained.pop(node, None)
+        for head in self._heads.values():
+            head.tell(events.Drain(node, on))
+        for local in self._locals.values() if node == LOCAL and not on else ():
+            local.come_back()
+
+    def slices(self, feed: str) -> FeedSlices | None:
+        """Who owns what of a feed; None if it is not shared."""
+        head = self._heads.get(feed)
+        return feed_slices(feed, head.shared.dataset.name, self._term, head.core) if head else None
+
+    async def _begin(self, feed: FeedToShare, core: HeadCore, work: SliceWork | None) -> None:
+        def send(number: int, message: FromHead) -> None:
+            if connection := self._connections.get(number):
+                connection.send(ToNode(feed.name, incarnation, message))
+
+        incarnation = f"{self._term}.{next(self._numbers)}"
+        head = HeadDriver(feed.shared, incarnation, core, feed.store, feed.committed, send, self._close)
+        self._heads[feed.name] = head
+        head.tell(events.Tick())
+        for node in self._drained:
+            head.tell(events.Drain(node))
+        for connection in list(self._connections.values()):
+            self._introduce(head, connection)
+        if work is not None:
+            usage = self._gauge.look if feed.measured else lambda: None
+            capacity = self._settings.capacity or float(self._gauge.processors)
+            self._locals[feed.name] = LocalNode(self, head, work, usage, capacity, self._limits)
+            self._locals[feed.name].learn(dict(self._channels.get(feed.shared.dataset.name, {})))
+
+    async def _end(self, feed: str) -> None:
+        head, local = self._heads.pop(feed, None), self._locals.pop(feed, None)
+        if local is not None:
+            await local.stop()
+        if head is not None:
+            await head.stop()
+        for connection in list(self._connections.values()):
+            connection.send(FeedEnded(feed))
+
+    def _introduce(self, head: HeadDriver, connection: NodeConnection) -> None:
+        """Tells a node of a feed and of the channels that are matched with it."""
+        connection.send(self._begun(head))
+        for channel in self._channels.get(head.shared.dataset.name, {}).values():
+            connection.send(FeedChannel(head.name, head.incarnation, channel))
+
+    def _tell(self, dataset: str, channel: NodeChannel) -> None:
+        self._channels.setdefault(dataset, {})[channel.name] = channel
+        for head, connection in self._concerned(dataset):
+            connection.send(FeedChannel(head.name, head.incarnation, channel))
+
+    def _withdraw(self, dataset: str, channel: str) -> None:
+        self._channels.get(dataset, {}).pop(channel, None)
+        for head, connection in self._concerned(dataset):
+            connection.send(FeedChannelEnded(head.name, head.incarnation, channel))
+
+    def _concerned(self, dataset: str) -> list[tuple[HeadDriver, NodeConnection]]:
+        """Who is told of a dataset's channels: the nodes, and those here, which may have no connection just now."""
+        heads = [head for head in self._heads.values() if head.shared.dataset.name == dataset]
+        remote = [one for one in self._connections.values() if not isinstance(one, LocalNode)]
+        told: list[tuple[HeadDriver, NodeConnection]] = [(head, one) for head in heads for one in remote]
+        return told + [(head, self._locals[head.name]) for head in heads if head.name in self._locals]
+
+    def _begun(self, head: HeadDriver) -> FeedBegun:
+        return FeedBegun(head.shared, head.incarnation, self._limits.batch_seconds)
+
+    def _close(self, number: int, reason: str) -> None:
+        if connection := self._connections.get(number):
+            log.warning("a node's connection is closed", node=connection.node, reason=reason)
+            self.disconnect(number)
+            connection.close(reason)
+
+    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def limits_of(settings: NodesSettings, batch_seconds: float) -> SliceLimits:
+    """The cores' limits; what is no setting has its default."""
+    given = msgspec.structs.asdict(settings) | {"batch_seconds": batch_seconds}
+    return SliceLimits(**{name: given[name] for name in SliceLimits.__struct_fields__ if name in given})

@@ -1,0 +1,1 @@
+"""Two balancers on the same subscribers, publications and brokers: PADRES's, and the coordinator's."""

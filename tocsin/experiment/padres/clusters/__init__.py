@@ -1,0 +1,1 @@
+"""Balancing between clusters: section 6.3 of the PADRES evaluation."""

@@ -1,0 +1,1 @@
+"""Balancing within a cluster: section 6.2 of the PADRES evaluation."""

@@ -1,0 +1,1 @@
+"""Processing nodes that share slices: how even they become, how long a slice pauses, and how many there are."""

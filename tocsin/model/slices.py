@@ -1,0 +1,71 @@
+"""Who owns which slice, as an operator is told."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+NodeState = Literal["serving", "joining", "draining", "leaving", "lost", "stuck"]
+
+
+class SliceFigures(msgspec.Struct, frozen=True):
+    """A slice: whose it is, what comes for it and waits in the log in bytes, and how far the dataset has it.
+
+    ``records`` are those stored since the head's start; ``taker`` is whom it moves to.
+    """
+
+    slice: int
+    owner: str | None
+    rate: int
+    backlog: int
+    position: int
+    records: int
+    taker: str | None = None
+
+
+class NodeFigures(msgspec.Struct, frozen=True):
+    """A node with its part of a feed. ``load`` is its class; processor and memory are parts of 1, all as last told."""
+
+    name: str
+    state: NodeState
+    load: str
+    capacity: float
+    slices: int
+    rate: int
+    backlog: int
+    cpu: float
+    memory: float
+    rows: float
+    batch_seconds: float
+
+
+class FeedSlices(msgspec.Struct, frozen=True):
+    """A feed's slices and nodes. Where it is not shared, ``reason`` says why, and the data cluster has all of it.
+
+    ``moved`` counts slices that have changed hands since the head's start, ``decision`` is what balancing said last.
+    """
+
+    feed: str
+    dataset: str
+    shared: bool
+    reason: str = ""
+    term: int = 0
+    slices: list[SliceFigures] = []
+    nodes: list[NodeFigures] = []
+    moved: int = 0
+    decision: str = ""
+
+
+class SlicesStatus(msgspec.Struct, frozen=True):
+    """All feeds; ``sharing`` unless the settings say otherwise, ``drained`` whom an operator wants to be empty."""
+
+    sharing: bool
+    drained: list[str]
+    feeds: list[FeedSlices]
+
+
+class Draining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether a node is to be empty."""
+
+    on: bool
