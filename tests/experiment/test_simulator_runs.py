@@ -29,7 +29,7 @@ from tocsin.simulate.scenario import (
 )
 from tocsin.simulate.scenarios.paper import Paper, paper
 
-TINY = Paper(subscribers=60, lines_each=3, seconds=120.0, subscribing=40.0)
+TINY = Paper(subscribers=60, backend_subscriptions=3, seconds=120.0, subscribing=40.0)
 
 
 def quiet(doing: str, part: float) -> None:

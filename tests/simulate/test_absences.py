@@ -23,7 +23,14 @@ from tocsin.simulate.simulation import INTERVAL, Level, Simulation
 from tocsin.simulate.weightcache import Weight, WeightCache
 
 SMALL = Paper(
-    subscribers=30, brokers=3, channels=3, lines_each=8, each=(2, 5), seconds=204, subscribing=30, rate=(60.0, 10.0)
+    subscribers=30,
+    brokers=3,
+    channels=3,
+    backend_subscriptions=8,
+    each=(2, 5),
+    seconds=204,
+    subscribing=30,
+    rate=(60.0, 10.0),
 )
 AMPLE: Final = 1 << 20
 LEVELS: Final[tuple[Level, Level]] = ("counted", "frames")

@@ -11,7 +11,7 @@ from tocsin.errors import InvalidError
 from tocsin.simulate.scenario import Scenario, check, read, write
 from tocsin.simulate.scenarios.paper import Paper, paper
 
-TINY = Paper(subscribers=3, brokers=2, channels=2, lines_each=4, each=(1, 2), seconds=60, subscribing=20)
+TINY = Paper(subscribers=3, brokers=2, channels=2, backend_subscriptions=4, each=(1, 2), seconds=60, subscribing=20)
 
 
 def changed(**values: object) -> Scenario:

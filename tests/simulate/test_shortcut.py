@@ -9,7 +9,14 @@ from tocsin.simulate.simulation import Level, Simulation
 from tocsin.simulate.system import System
 
 SMALL = Paper(
-    subscribers=30, brokers=3, channels=2, lines_each=8, each=(2, 5), seconds=60, subscribing=30, rate=(40.0, 10.0)
+    subscribers=30,
+    brokers=3,
+    channels=2,
+    backend_subscriptions=8,
+    each=(2, 5),
+    seconds=60,
+    subscribing=30,
+    rate=(40.0, 10.0),
 )
 EAGER = Policy(thresholds=Thresholds(chance=0, target=None, cool_down=20, settle=20))
 

@@ -12,7 +12,7 @@ from tocsin.simulate.record import SimulationRecord
 from tocsin.simulate.scenarios.paper import Paper, paper
 from tocsin.simulate.simulation import Level, Simulation
 
-SMALL = Paper(subscribers=30, brokers=3, channels=2, lines_each=8, each=(2, 5), seconds=150, subscribing=30)
+SMALL = Paper(subscribers=30, brokers=3, channels=2, backend_subscriptions=8, each=(2, 5), seconds=150, subscribing=30)
 SMALL_RATE = Paper(**{**SMALL.__dict__, "rate": (40.0, 10.0), "capacity": 2_000.0})
 # As low as they can, so that plans do not hang on where they may end.
 EAGER = Policy(thresholds=Thresholds(chance=0, target=None, cool_down=20, settle=20))

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from tocsin.bench.broker import targets
+from tocsin.bench.broker.apart import ContestantProcess
 from tocsin.bench.broker.contestant import MOST, Cores, FanoutContestant, FanoutRound, Other, Tocsin
 from tocsin.bench.broker.peers.mosquitto import Mosquitto
 from tocsin.bench.broker.peers.nats import Nats
 from tocsin.bench.broker.peers.peer import PeerServer
 from tocsin.bench.broker.peers.redis import Redis
-from tocsin.bench.broker.worker import Worker
 from tocsin.bench.report import Figure, median
 
 PEERS: tuple[PeerServer, ...] = (Redis(), Nats(), Mosquitto())
@@ -33,25 +33,25 @@ def fanout(
         makes: list[tuple[str, Callable[[], FanoutContestant]]] = [(Tocsin.name, partial(Tocsin, subscribers))]
         makes += [(peer.name, partial(Other, subscribers, peer)) for peer in peers]
         with ExitStack() as stack:
-            workers = {}
+            processes = {}
             for name, make in makes:
                 say(f"connecting {subscribers:,} subscribers to {name}")
                 own = directory / f"{name}-{subscribers}"
                 own.mkdir()
-                workers[name] = stack.enter_context(Worker(make, own, cores))
+                processes[name] = stack.enter_context(ContestantProcess(make, own, cores))
             for count in (MOST, 1):
-                yield from _measure(workers, subscribers, count, rounds, say)
+                yield from _measure(processes, subscribers, count, rounds, say)
 
 
 def _measure(
-    workers: dict[str, Worker], subscribers: int, count: int, rounds: int, say: Callable[[str], None]
+    processes: dict[str, ContestantProcess], subscribers: int, count: int, rounds: int, say: Callable[[str], None]
 ) -> Iterator[Figure]:
-    measured: dict[str, list[FanoutRound]] = {name: [] for name in workers}
-    for worker in workers.values():
+    measured: dict[str, list[FanoutRound]] = {name: [] for name in processes}
+    for worker in processes.values():
         worker.check(count)
     for turn in range(_WARM_UP + rounds):
         say(f"delivering {count} to each of {subscribers:,} subscribers, round {turn + 1}")
-        for name, worker in workers.items():
+        for name, worker in processes.items():
             took = worker.round(count)
             if turn >= _WARM_UP:
                 measured[name].append(took)
@@ -62,7 +62,7 @@ def _measure(
             yield Figure(group, name, rate, "deliveries/s")
     yield from _against(group, count, rates)
     seconds = median([one.seconds for one in measured[Tocsin.name]])
-    reading = subscribers * count / workers[Tocsin.name].reading(count, 3 * seconds + 0.5)
+    reading = subscribers * count / processes[Tocsin.name].reading(count, 3 * seconds + 0.5)
     yield Figure(group, "its clients alone", reading, "deliveries/s", reading / rates[Tocsin.name], Tocsin.name)
     for name, several in measured.items():
         used = sum(one.client for one in several) / sum(one.seconds for one in several)

@@ -14,16 +14,16 @@ from tocsin.errors import UnavailableError
 _CONNECTIONS = 32
 
 
-class Place(msgspec.Struct):
+class RegisteredSubscriber(msgspec.Struct):
     """Where a registered subscriber belongs."""
 
     token: str
     url: str
 
 
-def register(sockets: Sockets, coordinator: str, token: str, names: Sequence[str]) -> list[Place]:
+def register(sockets: Sockets, coordinator: str, token: str, names: Sequence[str]) -> list[RegisteredSubscriber]:
     """Registers all, as an operator, and asks for each one's broker. Whom the sockets listen to is served meanwhile."""
-    found: dict[str, Place] = {}
+    found: dict[str, RegisteredSubscriber] = {}
     host, port = urlsplit(coordinator).hostname or "", urlsplit(coordinator).port or 80
     waiting = iter(names)
     scripts = [_conversation(f"{host}:{port}", token, waiting, found) for _ in range(_CONNECTIONS)]
@@ -32,7 +32,7 @@ def register(sockets: Sockets, coordinator: str, token: str, names: Sequence[str
     return [found[name] for name in names]
 
 
-def _conversation(host: str, token: str, names: Iterator[str], found: dict[str, Place]) -> Script:
+def _conversation(host: str, token: str, names: Iterator[str], found: dict[str, RegisteredSubscriber]) -> Script:
     buffer = yield _call("GET", "/health", host, token)
     yield from _answer(buffer, [])
     for name in names:
@@ -41,7 +41,7 @@ def _conversation(host: str, token: str, names: Iterator[str], found: dict[str, 
         yield from _answer(buffer, answers)
         yield _call("GET", "/broker", host, answers[0]["token"])
         yield from _answer(buffer, answers)
-        found[name] = Place(answers[0]["token"], answers[1]["url"])
+        found[name] = RegisteredSubscriber(answers[0]["token"], answers[1]["url"])
 
 
 def _call(method: str, path: str, host: str, token: str, body: bytes = b"") -> bytes:

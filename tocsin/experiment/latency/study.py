@@ -23,8 +23,8 @@ from tocsin.simulate.scenario import Scenario
 from tocsin.simulate.scenarios.paper import Paper, paper
 
 UTILISATIONS: Final = (0.3, 0.5, 0.7, 0.85, 0.95)
-_SIZE: Final = Paper(subscribers=1_000, lines_each=10)
-_SMALL: Final = Paper(subscribers=150, lines_each=5, seconds=300.0, subscribing=80.0)
+_SIZE: Final = Paper(subscribers=1_000, backend_subscriptions=10)
+_SMALL: Final = Paper(subscribers=150, backend_subscriptions=5, seconds=300.0, subscribing=80.0)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,12 @@ def sections(runs: Runs, alphas: Sequence[str], betas: Sequence[str], beta: floa
         part
         for part in (
             _sweep("α", runs, alphas, "β as above, α from small to large; GSH beside it."),
-            _sweep("β", runs, betas, "α = 0.15, β from none to nearly the mean load; GSH beside it."),
+            _sweep(
+                "β",
+                runs,
+                betas,
+                "α = 0.15, β from none to above the mean load, where nothing is moved; GSH too.",
+            ),
         )
         if part
     ]

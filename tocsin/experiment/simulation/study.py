@@ -26,7 +26,7 @@ BETAS: Final = (0.0, 300e6, 900e6, 1_400e6)
 
 LDM_ALPHA: Final = 0.15
 _BETA: Final = 300e6
-_SMALL: Final = Paper(subscribers=150, lines_each=5, seconds=300.0, subscribing=80.0)
+_SMALL: Final = Paper(subscribers=150, backend_subscriptions=5, seconds=300.0, subscribing=80.0)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Thousands:
             "quick": self.quick,
             "brokers": size.brokers,
             "subscribers": size.subscribers,
-            "BE subscriptions": size.channels * size.lines_each,
+            "BE subscriptions": size.channels * size.backend_subscriptions,
             "minutes": size.seconds / 60,
             "α": list(self._swept(ALPHAS)),
             "β": [beta * self._scale for beta in self._swept(BETAS)],
@@ -125,7 +125,7 @@ class Thousands:
     def _size(self) -> Paper:
         if self.quick:
             return _SMALL
-        return Paper(subscribers=self.subscribers, lines_each=max(self.subscribers // 100, 5))
+        return Paper(subscribers=self.subscribers, backend_subscriptions=max(self.subscribers // 100, 5))
 
     @property
     def _scale(self) -> float:

@@ -37,6 +37,8 @@ class Paper:
     """What the scenario is made from; the defaults are the paper's.
 
     Args:
+        backend_subscriptions: of each channel.
+        each: subscriptions of a subscriber, at least and at most.
         rate: mean and deviation of what a BE subscription brings, bytes per second.
         popularity: exponent of the Zipf law by which subscriptions are chosen; 0 is uniform.
         communities: groups of people who want the same; 0 for none.
@@ -48,7 +50,7 @@ class Paper:
     subscribers: int = 10_000
     brokers: int = 10
     channels: int = 10
-    lines_each: int = 100
+    backend_subscriptions: int = 100
     each: tuple[int, int] = (10, 30)
     seconds: float = 30 * MINUTE
     subscribing: float = 8 * MINUTE
@@ -64,9 +66,9 @@ class Paper:
 def paper(options: Paper | None = None, seed: int = 0) -> Scenario:
     """The scenario."""
     o, rng = options or Paper(), np.random.default_rng(seed)
-    count = o.channels * o.lines_each
+    count = o.channels * o.backend_subscriptions
     channels = [ScenarioChannel(f"channel{n}", float(np.resize(o.periods, o.channels)[n])) for n in range(o.channels)]
-    channel_of = np.repeat(np.arange(o.channels), o.lines_each)
+    channel_of = np.repeat(np.arange(o.channels), o.backend_subscriptions)
     period_of = np.array([channel.period for channel in channels])[channel_of]
     first = np.maximum(rng.normal(*o.rate, count), o.rate[0] / 20) * period_of
     sites, places = _places(o, rng)
@@ -96,7 +98,7 @@ def _wishes(o: Paper, rng: np.random.Generator, seed: int) -> SubscriptionChange
     kind = InstanceKind(
         o.subscribers,
         o.brokers,
-        o.channels * o.lines_each,
+        o.channels * o.backend_subscriptions,
         o.each,
         popularity=o.popularity,
         communities=o.communities,

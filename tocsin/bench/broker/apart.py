@@ -16,7 +16,7 @@ _REST = 0.02
 _END_SECONDS = 60
 
 
-class Worker:
+class ContestantProcess:
     """Calls a contestant that ``make`` makes there; what goes wrong there is raised here."""
 
     def __init__(self, make: Callable[[], FanoutContestant], directory: Path, cores: Cores) -> None:
