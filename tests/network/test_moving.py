@@ -17,7 +17,8 @@ pytestmark = pytest.mark.process
 async def test_two_hundred_subscribers_are_moved_back_and_forth(
     data: DataProcess, tmp_path: Path, random: Random
 ) -> None:
-    async with scenario(data, tmp_path, random, ["a", "b"], people=180) as now:
+    # No broker dies here: on a machine that is too busy one may seem to, and who wants what is live would lose by it.
+    async with scenario(data, tmp_path, random, ["a", "b"], people=180, silence_seconds=60) as now:
         # Whoever only wants what is live is not away while it moves.
         await now.swarm.add(20, live=True)
         for _ in range(2):
