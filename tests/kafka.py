@@ -2,72 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import subprocess
-import tempfile
-import time
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-_START_SECONDS: Final = 120.0
-_JAVA: Final = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-JARS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tocsin" / "kafka"
+from tests.certificate import authority
+from tocsin.local import kafka
+from tocsin.local.kafka import connector_jars
+
+__all__ = ["PASSWORD", "USER", "KafkaServer", "SecuredKafka", "connector_jars", "kafka_server", "secured_kafka"]
 
 
-class KafkaServer:
+class KafkaServer(kafka.KafkaServer):
     """Starts and stops as a test wants; what it keeps stays. Made by :func:`kafka_server`."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._process: subprocess.Popen[bytes] | None = None
-        port, controller = _free_ports()
-        self.servers = f"127.0.0.1:{port}"
-        settings = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.servers}",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": directory / "data",
-            "offsets.topic.replication.factor": 1,
-            "default.replication.factor": 1,
-            "auto.create.topics.enable": "false",
-            "log.cleaner.enable": "false",
-        }
-        lines = [f"{name}={value}" for name, value in settings.items()]
-        (directory / "server.properties").write_text("\n".join(lines), encoding="utf-8")
-
-    def create(self) -> None:
-        """Makes its files."""
-        name = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
-        self._run("kafka.tools.StorageTool", "format", "-t", name, "-c").wait(_START_SECONDS)
-
-    def start(self) -> None:
-        """Starts, and waits until it answers."""
-        self._process = self._run("kafka.Kafka")
-        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
-        deadline = time.monotonic() + _START_SECONDS
-        while not _answers(admin):
-            assert self._process.poll() is None, self._log.read_text(encoding="utf-8")
-            assert time.monotonic() < deadline, self._log.read_text(encoding="utf-8")
-
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Ends it, in order or at once."""
-        if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait(_START_SECONDS)
-            self._process = None
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Makes a topic, if there is none."""
@@ -79,45 +32,55 @@ class KafkaServer:
         """A name for the topics of one test."""
         return f"test-{uuid4().hex}"
 
-    @property
-    def _log(self) -> Path:
-        return self._directory / "log"
 
-    def _run(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
-        assert (JARS / "server").is_dir(), "Kafka is not there; scripts/ensure-kafka fetches it"
-        classes = ["-cp", f"{JARS / 'server'}/*", program]
-        command = ["java", *_JAVA, *classes, *arguments, str(self._directory / "server.properties")]
-        with self._log.open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._directory)
+USER: Final = "tocsin"
+# With what has a meaning where passwords are quoted.
+PASSWORD: Final = 'a "long" \\ secret;'
+
+
+class SecuredKafka(KafkaServer):
+    """One that also listens where only TLS is spoken, and only ``USER`` may come in."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.ca, files = authority(directory)
+        both = [Path(files[name]).read_text(encoding="utf-8") for name in ("tls_key", "tls_certificate")]
+        (directory / "keystore.pem").write_text("".join(both), encoding="utf-8")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.secured = f"127.0.0.1:{free.getsockname()[1]}"
+        self._add_listener(directory / "server.properties", directory / "keystore.pem")
+
+    def _add_listener(self, settings: Path, keystore: Path) -> None:
+        lines = settings.read_text(encoding="utf-8").splitlines()
+        found = dict(line.split("=", 1) for line in lines)
+        for name in ("listeners", "advertised.listeners"):
+            found[name] += f",SECURED://{self.secured}"
+        quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        login = f'{module} required user_{USER}="{quoted}";'
+        found |= {
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURED:SASL_SSL",
+            "listener.name.secured.sasl.enabled.mechanisms": "PLAIN",
+            # A file of Java's properties reads backslashes once more.
+            "listener.name.secured.plain.sasl.jaas.config": login.replace("\\", "\\\\"),
+            "listener.name.secured.ssl.keystore.type": "PEM",
+            "listener.name.secured.ssl.keystore.location": str(keystore),
+        }
+        settings.write_text("\n".join(f"{name}={value}" for name, value in found.items()), encoding="utf-8")
 
 
 @contextmanager
 def kafka_server() -> Iterator[KafkaServer]:
     """A running server, which is gone in the end with all it kept."""
-    with tempfile.TemporaryDirectory(prefix="tocsin-kafka-") as place:
-        made = KafkaServer(Path(place))
-        made.create()
-        made.start()
-        try:
-            yield made
-        finally:
-            made.stop(signal.SIGKILL)
+    with kafka.kafka_server(KafkaServer) as server:
+        assert isinstance(server, KafkaServer)
+        yield server
 
 
-def connector_jars() -> str:
-    """What Spark needs to read from Kafka, as its setting ``spark.jars`` wants it."""
-    return ",".join(str(jar) for jar in sorted((JARS / "connector").glob("*.jar")))
-
-
-def _answers(admin: AdminClient) -> bool:
-    try:
-        return bool(admin.list_topics(timeout=1).brokers)
-    except KafkaException:
-        return False
-
-
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1]), int(other.getsockname()[1])
+@contextmanager
+def secured_kafka() -> Iterator[SecuredKafka]:
+    """One that is secured."""
+    with kafka.kafka_server(SecuredKafka) as server:
+        assert isinstance(server, SecuredKafka)
+        yield server

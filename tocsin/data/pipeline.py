@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
@@ -148,6 +149,7 @@ class Pipeline:
             ids=self._directory / "node-ids" / self.dataset.name,
             committed=self._note_commit,
             matched=self._matched,
+            kafka=KafkaAccess.of(self._settings),
         )
 
     def stop(self) -> None:

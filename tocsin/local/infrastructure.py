@@ -4,26 +4,22 @@ installed. Each is small, as it shares its machine with all the others.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 from tocsin.local.hosts import NETWORK, Hosts
+from tocsin.local.kafka import KAFKA_JARS, connector_jars, has_kafka, new_cluster_id, properties
 from tocsin.local.part import Part, StartStep
 
 POSTGRESQL: Final = "postgresql"
 KAFKA: Final = "kafka"
 MASTER: Final = "spark-master"
-# As scripts/ensure-kafka leaves it.
-KAFKA_JARS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tocsin" / "kafka"
 # In a life of minutes the optimizing compiler takes more than it gives.
 JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Several Java programs start at the same time, perhaps on a busy machine.
@@ -49,11 +45,6 @@ def postgresql_programs() -> Path | None:
     places = [*sorted(Path("/usr/lib/postgresql").glob("*/bin")), Path(shutil.which("postgres") or "").parent]
     found = [place for place in places if (place / "postgres").exists() and (place / "initdb").exists()]
     return found[0] if found and find_spec("psycopg") else None
-
-
-def has_kafka() -> bool:
-    """Whether Kafka, Spark's connector for it and what speaks to it are installed."""
-    return all((KAFKA_JARS / name).is_dir() for name in ("server", "connector")) and bool(find_spec("confluent_kafka"))
 
 
 def infrastructure_hosts(workers: int) -> list[str]:
@@ -105,8 +96,7 @@ class Infrastructure:
     @property
     def connector(self) -> dict[str, str]:
         """What Spark must be told to read the log."""
-        jars = ",".join(map(str, sorted((KAFKA_JARS / "connector").glob("*.jar"))))
-        return {"spark.jars": jars} if KAFKA in self.names else {}
+        return {"spark.jars": connector_jars()} if KAFKA in self.names else {}
 
     @property
     def token(self) -> str:
@@ -145,8 +135,8 @@ class Infrastructure:
         return self._part(POSTGRESQL, (*user, *start), _PORTS[POSTGRESQL])
 
     def _kafka(self) -> Part:
-        name = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
-        start = ("sh", "-c", _START_KAFKA, str(KAFKA_JARS / "server"), name, str(self._kafka_properties))
+        jars, settings = str(KAFKA_JARS / "server"), str(self._kafka_properties)
+        start = ("sh", "-c", _START_KAFKA, jars, new_cluster_id(), settings)
         return self._part(KAFKA, start, _PORTS[KAFKA])
 
     @property
@@ -158,20 +148,8 @@ class Infrastructure:
         if KAFKA not in self.names:
             return
         controller = f"{self.hosts.address(KAFKA)}:{_CONTROLLER_PORT}"
-        settings = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://{self._address(KAFKA)},CONTROLLER://{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": self.directory / KAFKA,
-            "offsets.topic.replication.factor": 1,
-            "default.replication.factor": 1,
-            "auto.create.topics.enable": "false",
-            "log.cleaner.enable": "false",
-        }
-        lines = [f"{name}={value}" for name, value in settings.items()]
-        self._kafka_properties.write_text("\n".join(lines), encoding="utf-8")
+        text = properties(self._address(KAFKA), controller, self.directory / KAFKA)
+        self._kafka_properties.write_text(text, encoding="utf-8")
 
     def _master(self) -> Part:
         host, _, port = self._address(MASTER).partition(":")

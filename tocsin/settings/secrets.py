@@ -21,5 +21,11 @@ def secrets(settings: Settings) -> set[str]:
     extra = {value for name, value in settings.spark.extra.items() if is_secret(name)}
     urls = (settings.data.state, settings.coordinator.store, settings.broker.coordinator, settings.broker.data)
     overlay = (settings.overlay.token, settings.overlay.client_token)
-    tokens = (settings.broker.token, settings.broker.data_token, settings.worker.token, *overlay)
+    tokens = (
+        settings.broker.token,
+        settings.broker.data_token,
+        settings.worker.token,
+        settings.feeds.kafka_password,
+        *overlay,
+    )
     return {*tokens, *extra, *map(password, urls)} - {""}

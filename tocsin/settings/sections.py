@@ -21,6 +21,8 @@ from tocsin.settings.section import GIB, MIB, Connections, Origins, Seconds, Sec
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "text", "json"]
+KafkaSecurity = Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"]
+KafkaMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class DataSettings(Section, frozen=True, kw_only=True):
@@ -95,7 +97,21 @@ class FeedsSettings(Section, frozen=True, kw_only=True):
             "a topic for each feed, whose name begins with what follows the slash.",
         ),
     ] = "embedded"
-
+    kafka_security: Annotated[
+        KafkaSecurity,
+        Meta(description="How connections to Kafka are secured, in its own words: ssl is TLS, sasl a password."),
+    ] = "plaintext"
+    kafka_ca: Annotated[
+        str,
+        Meta(
+            examples=["", "/etc/tocsin/kafka-ca.pem"],
+            description="With TLS: the file of the authority that signed Kafka's certificates, under the same path "
+            "wherever Spark reads from it; empty for those that the system trusts.",
+        ),
+    ] = ""
+    kafka_mechanism: Annotated[KafkaMechanism, Meta(description="With SASL: by which mechanism.")] = "SCRAM-SHA-512"
+    kafka_user: Annotated[str, Meta(description="With SASL: the user.")] = ""
+    kafka_password: Annotated[str, Meta(description="With SASL: the password.")] = ""
     slices: Annotated[
         int, Meta(ge=1, le=4096, description="Slices of a feed whose CREATE FEED does not say INTO n SLICES.")
     ] = 16

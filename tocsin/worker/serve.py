@@ -24,6 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tocsin.data import session
+from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.places import TopicLog
 from tocsin.data.nodes.processing import SliceProcessing
 from tocsin.data.nodes.sharing import SharedFeed
@@ -63,8 +64,8 @@ class WorkerSpark:
     connector, and a feed's log is there (UnavailableError: the worker is to be started again).
     """
 
-    def __init__(self, settings: SparkSettings, scratch: Path) -> None:
-        self._settings, self._scratch = settings, scratch
+    def __init__(self, settings: SparkSettings, scratch: Path, access: KafkaAccess) -> None:
+        self._settings, self._scratch, self._access = settings, scratch, access
         self._loop, self.ended = asyncio.get_running_loop(), asyncio.Event()
         self._session: SparkSession | None = None
         self._kafka = self._stopping = False
@@ -94,7 +95,7 @@ class WorkerSpark:
             raise UnavailableError("its log is in Kafka, which Spark cannot read here: start this worker again")
         # What was learnt of a dataset is another's, should there be one of that name again.
         ids = self._scratch / f"ids-{next(self._numbers)}"
-        return SliceProcessing(self._session, shared, ids), session.is_local(self._session)
+        return SliceProcessing(self._session, shared, ids, kafka=self._access), session.is_local(self._session)
 
     def _watch(self, spark: SparkSession) -> None:
         session.wait_for_end(spark)
@@ -117,7 +118,7 @@ async def run(
     check(section)
     listener = listener or sockets.bind("worker", section.host, section.port)
     with _scratch(section) as scratch, _signals() as told:
-        spark = WorkerSpark(settings.spark, scratch)
+        spark = WorkerSpark(settings.spark, scratch, KafkaAccess.of(settings.feeds))
         worker = Worker(section, spark.make_work, settings.tls.ca)
         server = _server(worker, spark, section, listener, listening)
         try:

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.feeds.access import OPEN, KafkaAccess
 from tocsin.data.feeds.checking import check_lines
 from tocsin.data.feeds.source import SCHEMA
 from tocsin.data.feeds.topics import CALL_SECONDS, EARLIEST, LATEST, POLL_SECONDS, QUIET, ExistsError, FeedTopic
@@ -40,8 +41,16 @@ class KafkaLog(FeedTopic):
     :class:`UnavailableError`; records of that call may be there or not, and may be sent again.
     """
 
-    def __init__(self, servers: str, prefix: str, feed: Feed, topics: Topics, read: Sequence[int]) -> None:
-        super().__init__(servers, f"{prefix}.{feed.name}", feed, topics, read)
+    def __init__(
+        self,
+        servers: str,
+        prefix: str,
+        feed: Feed,
+        topics: Topics,
+        read: Sequence[int],
+        access: KafkaAccess = OPEN,
+    ) -> None:
+        super().__init__(servers, f"{prefix}.{feed.name}", feed, topics, read, access)
         self.records = 0
         self._producer: Producer | None = None
         self._released = time.monotonic()
@@ -101,6 +110,7 @@ class KafkaLog(FeedTopic):
         return Producer(
             {
                 **QUIET,
+                **self.access.client(),
                 "bootstrap.servers": self.servers,
                 "acks": "all",
                 "enable.idempotence": True,
@@ -142,8 +152,16 @@ class ForeignLog(FeedTopic):
     What does not fit the dataset is damage, and goes to the dead letters.
     """
 
-    def __init__(self, servers: str, feed: Feed, dataset: Dataset, topics: Topics, read: Sequence[int]) -> None:
-        super().__init__(servers, feed.topic, feed, topics, read)
+    def __init__(
+        self,
+        servers: str,
+        feed: Feed,
+        dataset: Dataset,
+        topics: Topics,
+        read: Sequence[int],
+        access: KafkaAccess = OPEN,
+    ) -> None:
+        super().__init__(servers, feed.topic, feed, topics, read, access)
         self.records = 0
         self._dataset = dataset
         self._closed = threading.Event()

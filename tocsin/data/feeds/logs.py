@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.ends import read_ends
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.places import LogPlace
@@ -96,6 +97,7 @@ def open_log(
             f'feeds.log = "{EMBEDDED}" until they are stored'
         )
     servers, prefix = read_address(settings.log)
+    access = KafkaAccess.of(settings)
     if feed.topic:
-        return ForeignLog(servers, feed, dataset, topics, read).open()
-    return KafkaLog(servers, prefix, feed, topics, read).open()
+        return ForeignLog(servers, feed, dataset, topics, read, access).open()
+    return KafkaLog(servers, prefix, feed, topics, read, access).open()

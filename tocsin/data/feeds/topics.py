@@ -21,6 +21,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.places import TopicLog
 from tocsin.data.store import KnownTopic, Topics
 from tocsin.errors import ConflictError, SettingsError, UnavailableError
@@ -72,9 +73,11 @@ class SlicedTopic:
     What can go wrong: Kafka cannot be reached (:class:`UnavailableError`).
     """
 
-    def __init__(self, servers: str, topic: str) -> None:
-        self.servers, self.topic = servers, topic
-        self.admin = AdminClient({**QUIET, "bootstrap.servers": servers})
+    def __init__(self, servers: str, topic: str, access: KafkaAccess) -> None:
+        self.servers, self.topic, self.access = servers, topic, access
+        self._trouble = ""
+        told: dict[str, Any] = {"error_cb": self._note_trouble}
+        self.admin = AdminClient({**QUIET, **access.client(), **told, "bootstrap.servers": servers})
         self.record_bytes = _RECORD_BYTES
         self.bases: list[int] = []
 
@@ -128,10 +131,18 @@ class SlicedTopic:
             failure: KafkaError = error.args[0]
             if failure.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 raise ExistsError from error
-            reason = f"Kafka at {self.servers}, topic {self.topic}: {failure.str()}"
+            reason = f"Kafka at {self.servers}, topic {self.topic}: {failure.str()}{self._why()}"
             raise (_NotYetError if failure.code() in _NOT_YET else UnavailableError)(reason) from error
         except TimeoutError as error:
-            raise UnavailableError(f"Kafka at {self.servers} does not answer; see that it runs") from error
+            raise UnavailableError(f"Kafka at {self.servers} does not answer{self._why()}; see that it runs") from error
+
+    def _why(self) -> str:
+        """What the client complains of, such as a certificate or a password; it tells whoever polls."""
+        self.admin.poll(0)
+        return f" ({self._trouble})" if self._trouble else ""
+
+    def _note_trouble(self, error: KafkaError) -> None:
+        self._trouble = error.str()
 
 
 class FeedTopic(SlicedTopic):
@@ -144,8 +155,10 @@ class FeedTopic(SlicedTopic):
         read: positions up to which it is known to have been read.
     """
 
-    def __init__(self, servers: str, topic: str, feed: Feed, topics: Topics, read: Sequence[int]) -> None:
-        super().__init__(servers, topic)
+    def __init__(
+        self, servers: str, topic: str, feed: Feed, topics: Topics, read: Sequence[int], access: KafkaAccess
+    ) -> None:
+        super().__init__(servers, topic, access)
         self.feed = feed
         self._topics, self._read = topics, list(read)
         self._ends: list[int] = []
@@ -209,6 +222,7 @@ class FeedTopic(SlicedTopic):
         records = max(int(max_bytes / self.record_bytes), self.feed.slices)
         frame = (
             spark.readStream.format("kafka")
+            .options(**self.access.spark())
             .option("kafka.bootstrap.servers", self.servers)
             .option("assign", to_json({self.topic: list(range(self.feed.slices))}))
             .option("startingOffsets", to_json({self.topic: offsets}))

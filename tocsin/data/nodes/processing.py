@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from tocsin.data.feeds.access import OPEN, KafkaAccess
 from tocsin.data.feeds.checking import check_lines
 from tocsin.data.feeds.ingest import marker
 from tocsin.data.feeds.parsing import expressions
@@ -70,13 +71,22 @@ class SliceProcessing:
         ids: a directory of the node's own for the ids seen; what is in it may be deleted while no process runs.
         by_executors: whether the files are written where Spark computes, and only their names come here. On a cluster
             it is always so; with a local master the rows come here, which is shorter.
+        kafka: for a log that is there.
     """
 
-    def __init__(self, spark: SparkSession, shared: SharedFeed, ids: Path, *, by_executors: bool = False) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        shared: SharedFeed,
+        ids: Path,
+        *,
+        by_executors: bool = False,
+        kafka: KafkaAccess = OPEN,
+    ) -> None:
         require_shareable(shared.feed, shared.dataset)
         self.shared = shared
         self._spark, self._by_executors = spark, by_executors or not is_local(spark)
-        self._log = open_slices(shared.log)
+        self._log = open_slices(shared.log, kafka)
         self._sorter = RowSorter(shared)
         self._ids = self._known_ids(ids)
         self._matching = NodeMatching(spark, shared, self._by_executors)

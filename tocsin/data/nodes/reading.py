@@ -10,6 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.feeds.access import OPEN, KafkaAccess
 from tocsin.data.feeds.batch import bounded_ends
 from tocsin.data.feeds.places import DirectoryLog, LogPlace
 from tocsin.data.feeds.reader import durable_ends
@@ -35,15 +36,15 @@ class SliceLog(Protocol):
         """What is there, read where Spark computes: columns slice, position (after the record), line, damage."""
 
 
-def open_slices(place: LogPlace) -> SliceLog:
-    """The log at a place."""
+def open_slices(place: LogPlace, access: KafkaAccess = OPEN) -> SliceLog:
+    """The log at a place; ``access`` is for one in Kafka."""
     if isinstance(place, DirectoryLog):
         return DirectorySlices(place)
     try:
         from tocsin.data.nodes.topic import TopicSlices
     except ImportError:
         raise SettingsError("a feed's log is in Kafka, which needs its client: pip install 'tocsin[kafka]'") from None
-    return TopicSlices(place)
+    return TopicSlices(place, access)
 
 
 class DirectorySlices:

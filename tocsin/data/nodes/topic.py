@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.batch import fair_shares
 from tocsin.data.feeds.places import TopicLog
 from tocsin.data.feeds.source import LogRange
@@ -16,8 +17,8 @@ from tocsin.errors import UnavailableError
 class TopicSlices(SlicedTopic):
     """A topic, of which a partition is a slice."""
 
-    def __init__(self, place: TopicLog) -> None:
-        super().__init__(place.servers, place.topic)
+    def __init__(self, place: TopicLog, access: KafkaAccess) -> None:
+        super().__init__(place.servers, place.topic, access)
         self.bases, self.record_bytes = place.bases, place.record_bytes
 
     def require(self, slices: Iterable[int]) -> None:
@@ -43,6 +44,7 @@ class TopicSlices(SlicedTopic):
         ends = {str(index): end - self.bases[index] for index, _, end in ranges}
         frame = (
             spark.read.format("kafka")
+            .options(**self.access.spark())
             .option("kafka.bootstrap.servers", self.servers)
             .option("assign", to_json({self.topic: [index for index, _, _ in ranges]}))
             .option("startingOffsets", to_json({self.topic: begins}))

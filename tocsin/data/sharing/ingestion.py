@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.lake.table import Table
 from tocsin.data.nodes.processing import SliceProcessing
@@ -38,10 +39,11 @@ class SharedIngestion:
         ids: Path,
         committed: Callable[[], None],
         matched: Matched,
+        kafka: KafkaAccess,
     ) -> None:
         self._heads, self._name = heads, shared.feed.name
         store = CommitStore(shared, table, dead_letters, feed_log, matched)
-        work = partial(SliceProcessing, spark, shared, ids)
+        work = partial(SliceProcessing, spark, shared, ids, kafka=kafka)
         self._feed = FeedToShare(shared, store, committed, work, is_local(spark))
 
     @property
