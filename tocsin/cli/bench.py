@@ -25,14 +25,15 @@ def data(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            "--part", help="Only this part: ingestion, latency, arrival, executions, near or nodes; may be repeated"
+            "--part",
+            help="Only ingestion, latency, arrival, logs, workers, executions, near or nodes; may be repeated",
         ),
     ] = None,
     sizes: Annotated[str, typer.Option(help="Numbers of subscriptions, smallest first")] = "10000,100000,1000000",
     seconds: Annotated[float, typer.Option(help="How long to publish in each measurement", min=5)] = 30,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON lines instead of a table")] = False,
 ) -> None:
-    """Measure the data cluster: executions, near, ingestion, latency, memory. Takes about ten minutes."""
+    """Measure the data cluster: executions, near, ingestion, latency, memory, nodes. Takes about half an hour."""
     import msgspec
 
     from tocsin.bench.data.suite import PARTS, run

@@ -102,9 +102,9 @@ class LatencyProbe:
         return ids
 
     def delays(self, ids: list[str]) -> tuple[list[float], int]:
-        """How long these took, and how many never came. Ends the listening."""
+        """How long these took, and how many never came. Ends the listening: ask for the last ones first."""
         deadline = time.time() + 60
-        while time.time() < deadline and not self._arrived.keys() >= set(ids):
+        while time.time() < deadline and not self._finishing.is_set() and not self._arrived.keys() >= set(ids):
             time.sleep(0.1)
         self._finishing.set()
         self._listener.join()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from tocsin.client.operator import ServerCalls
 from tocsin.errors import UnavailableError
 
 _START_SECONDS = 120
+_END_SECONDS = 60
 
 
 class BenchServer:
@@ -31,12 +33,8 @@ class BenchServer:
         self.token = "demo"
 
     def __enter__(self) -> Self:
-        overrides = [word for setting in self._settings for word in ("--set", setting)]
         self._directory.mkdir(parents=True, exist_ok=True)
-        log = (self._directory / "server.log").open("wb")
-        command = [sys.executable, "-m", "tocsin", *overrides, "data", "--demo-token"]
-        self._process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ.copy())
-        log.close()
+        self._process = start_tocsin(self._directory / "server.log", self._settings, "data", "--demo-token")
         self.url = self._address()
         self.wait_until(lambda health: bool(health["spark"]), "Spark to start")
         return self
@@ -44,14 +42,8 @@ class BenchServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._process is None:
-            return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if self._process is not None:
+            end(self._process)
 
     def calls(self) -> ServerCalls:
         """Calls with the token."""
@@ -106,3 +98,21 @@ class BenchServer:
             raise UnavailableError(
                 f"the server ended with status {self._process.returncode}; see {self._directory / 'server.log'}"
             )
+
+
+def start_tocsin(file: Path, settings: Sequence[str], *command: str, **environment: str) -> subprocess.Popen[bytes]:
+    """A command of Tocsin in a process of its own, which writes to a file what it says."""
+    overrides = [word for setting in settings for word in ("--set", setting)]
+    with file.open("wb") as log:
+        words = [sys.executable, "-m", "tocsin", *overrides, *command]
+        return subprocess.Popen(words, stdout=log, stderr=log, env={**os.environ, **environment})
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends it in order, or at once if that takes too long."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -10,13 +10,15 @@ from tocsin.bench.data.arrival import arrival
 from tocsin.bench.data.executions import executions, near
 from tocsin.bench.data.ingestion import ingestion
 from tocsin.bench.data.latency import latency, price_of_syncing
+from tocsin.bench.data.logs import logs
 from tocsin.bench.data.nodes import nodes
 from tocsin.bench.data.server import BenchServer
+from tocsin.bench.data.workers import workers
 from tocsin.bench.report import Figure
 from tocsin.data import session
 from tocsin.settings import Settings
 
-PARTS = ("ingestion", "latency", "arrival", "executions", "near", "nodes")
+PARTS = ("ingestion", "latency", "arrival", "logs", "workers", "executions", "near", "nodes")
 
 
 def run(
@@ -29,6 +31,10 @@ def run(
             yield from _server_figures(directory, parts, seconds, say)
         if "arrival" in parts:
             yield from arrival(directory, seconds, say)
+        if "logs" in parts:
+            yield from logs(directory, seconds, say)
+        if "workers" in parts:
+            yield from workers(directory, seconds, say)
         if {"executions", "near", "nodes"} & set(parts):
             spark = session.start(settings.spark, directory / "scratch")
             if "executions" in parts:
