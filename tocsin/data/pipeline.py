@@ -65,7 +65,8 @@ class Pipeline:
         matched: Matched = lambda _table, _version, _batches: None,
     ) -> None:
         self.feed, self.dataset, self._table, self._settings, self._heads = feed, dataset, table, settings, heads
-        self._directory, self._committed, self._arriving, self._matched = directory, committed, arriving, matched
+        self._directory, self._lake, self._matched = directory, lake, matched
+        self._committed, self._arriving = committed, arriving
         self._read = positions(table, feed)
         self._progress = threading.Condition()
         self._lag = Lag()
@@ -138,11 +139,10 @@ class Pipeline:
     def _share(self, heads: Heads, spark: SparkSession) -> SharedIngestion:
         from tocsin.data.sharing.ingestion import SharedIngestion
 
-        lake = self._table.path.parents[1]
         return SharedIngestion(
             heads,
             spark,
-            share(self.feed, self.dataset, self.log, lake, self._settings.max_batch_bytes, heads.matching),
+            share(self.feed, self.dataset, self.log, self._lake, self._settings.max_batch_bytes, heads.matching),
             self._table,
             self.dead_letters,
             feed_log=self.log,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tocsin.data.feeds.places import DirectoryLog
+from tocsin.data.lake.place import LakePlace
 from tocsin.data.nodes.channels import NodeChannel
 from tocsin.data.nodes.processing import ProcessedBatch, ProcessedPart
 from tocsin.data.nodes.sharing import SharedFeed
@@ -98,7 +99,7 @@ class MemoryFeed:
         columns = (Column("id", parse_type("STRING")),)
         dataset = Dataset(self.name.capitalize(), DatasetKind.APPEND, columns, "id")
         feed = Feed(self.name, dataset.name, "id", SLICES)
-        shared = SharedFeed(feed, dataset, DirectoryLog("/nowhere"), "/nowhere", 1 << 20)
+        shared = SharedFeed(feed, dataset, DirectoryLog("/nowhere"), LakePlace("/nowhere"), 1 << 20)
         return FeedToShare(shared, self, lambda: None, lambda: work or MemoryWork(self))
 
 

@@ -20,10 +20,12 @@ from tocsin.data.feeds.ingest import marker
 from tocsin.data.feeds.parsing import expressions
 from tocsin.data.feeds.source import SCHEMA, LogRange
 from tocsin.data.lake import frames
+from tocsin.data.lake.entries import LOG
+from tocsin.data.lake.unclaimed import new_name
 from tocsin.data.lake.view import TableView
 from tocsin.data.nodes import files
 from tocsin.data.nodes.channels import NodeChannel
-from tocsin.data.nodes.files import FileKind, NodeFile
+from tocsin.data.nodes.files import NodeFile
 from tocsin.data.nodes.ids import KnownIds
 from tocsin.data.nodes.matching import NodeMatching
 from tocsin.data.nodes.reading import open_slices
@@ -46,7 +48,7 @@ class ProcessedPart:
 
 @dataclass(frozen=True)
 class ProcessedBatch:
-    """A batch that is written and synced; without parts, there was nothing to read.
+    """A batch that is written and durable; without parts, there was nothing to read.
 
     ``files`` are for the head: :func:`tocsin.data.nodes.files.decoded` tells what they mean.
     """
@@ -63,7 +65,7 @@ class SliceProcessing:
     forgotten then.
 
     What can go wrong: the log or the dataset cannot be reached, or does not show yet what the positions rest on
-    (UnavailableError; the same call may be made again in a moment); the disk refuses (StorageError; nothing is left
+    (UnavailableError; the same call may be made again in a moment); the storage refuses (StorageError; nothing is left
     that counts, and what was half written is removed after a while by the head).
 
     Args:
@@ -87,18 +89,22 @@ class SliceProcessing:
         self.shared = shared
         self._spark, self._by_executors = spark, by_executors or not is_local(spark)
         self._log = open_slices(shared.log, kafka)
-        self._sorter = RowSorter(shared)
+        self._lake = shared.folder
+        self._table = self._lake.below(shared.table)
+        self._lake_seen = False
+        self._sorter = RowSorter(shared, self._lake)
         self._ids = self._known_ids(ids)
         self._matching = NodeMatching(spark, shared, self._by_executors)
         # Of the ids: the log may be asked by anybody at any time.
         self._lock = threading.Lock()
 
     def prepare(self, slices: Iterable[int]) -> None:
-        """Makes it possible to process these slices at once: reads what the dataset has, and finds the log.
+        """Makes it possible to process these slices at once: reads what the dataset has, finds the log, and the lake.
 
         May take long where the dataset is large and this node has not known it before. Nothing is processed.
         """
         self._log.require(list(slices))
+        self._require_lake()
         if self._ids is not None:
             with self._lock:
                 self._ids.follow()
@@ -155,13 +161,29 @@ class SliceProcessing:
         for text in files_:
             file = files.decoded(text)
             if file.path:
+                folder = self.shared.folder_of(file)
                 with suppress(OSError):
-                    files.place(file, Path(self.shared.lake), self._directory(file)).unlink()
+                    self._lake.below(folder).delete(files.name_in(folder, file))
 
-    def _directory(self, file: NodeFile) -> Path:
-        if file.match is not None:
-            return self.shared.results(file.match.channel)
-        return self.shared.table if file.kind is FileKind.RECORDS else self.shared.dead_letters
+    def _require_lake(self) -> None:
+        """Raises StorageError unless the dataset is there, and may be written into: who cannot says so at once."""
+        if self._lake_seen:
+            return
+        place, name = self._table.url, new_name()
+        try:
+            if not self._table.below(LOG).files():
+                raise StorageError(
+                    f"the dataset {self.shared.dataset.name} is not at {place} as seen from here: see that this "
+                    "machine has the same directory, or reaches the same bucket"
+                )
+            self._table.write(name, b"")
+            self._table.delete(name)
+        except OSError as error:
+            raise StorageError(
+                f"nothing can be written at {place} from here ({error}): see that this machine may, by the same user "
+                "or by credentials of its own"
+            ) from error
+        self._lake_seen = True
 
     @cached_property
     def _parsing(self) -> list[Column]:
@@ -172,7 +194,7 @@ class SliceProcessing:
         if dataset.primary_key is None:
             return None
         names = [marker(index) for index in range(slices)]
-        view = TableView(self.shared.table, record_schema(dataset.columns), names)
+        view = TableView(self._table, record_schema(dataset.columns), names)
         try:
             return KnownIds(directory, view, dataset.primary_key, slices)
         except OSError as error:
@@ -222,7 +244,7 @@ class SliceProcessing:
         return written
 
     def _arrived(self, records: Sequence[NodeFile]) -> None:
-        paths, columns = [f"{self.shared.lake}/{file.path}" for file in records], self.shared.dataset.columns
+        paths, columns = [self._lake.path(file.path) for file in records], self.shared.dataset.columns
         size = sum(file.size for file in records)
         self._matching.begin(size, lambda: frames.of_files(self._spark, record_schema(columns), paths))
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -40,7 +38,7 @@ class CommitStore:
 
     Its calls block. ``store`` is to be called by one thread at a time, ``check`` by any.
 
-    What can go wrong: the disk refuses, or what was offered is not there any more (StorageError: surely nothing was
+    What can go wrong: the storage refuses, or what was offered is not there any more (StorageError: surely nothing was
     committed to the dataset, and the same records may be offered again); the process dies (all of it is committed, or
     nothing of it; dead letters may be there before, and are then not stored again).
 
@@ -117,12 +115,13 @@ class CommitStore:
                 )
 
     def _check_file(self, file: NodeFile) -> None:
-        path = self._place(file)
+        name, folder = self._name(file), self._tables[file.kind].folder
+        filesystem, place = folder.arrow
         try:
-            status = path.lstat()
-            if not stat.S_ISREG(status.st_mode) or status.st_size != file.size:
+            status = folder.find(name)
+            if status is None or status.size != file.size:
                 raise InvalidError(f"{file.path} is no file of {file.size} bytes")
-            with pq.ParquetFile(path) as found:
+            with pq.ParquetFile(f"{place}/{name}", filesystem=filesystem) as found:
                 rows, schema = found.metadata.num_rows, found.schema_arrow
         except (OSError, pa.ArrowException) as error:
             raise InvalidError(f"{file.path} cannot be read: {error}") from error
@@ -136,7 +135,7 @@ class CommitStore:
         if match is None or not is_of_channel or not 0 <= match.age < inf:
             raise InvalidError(f"results are offered that are of no channel: {file.path!r}")
         if file.path or file.rows or file.size:
-            files.place(file, Path(self._shared.lake), self._shared.results(match.channel))
+            files.name_in(self._shared.folder_of(file), file)
 
     def _check_markers(self, wanted: StoreCommits) -> None:
         """The core has seen to it; a mistake here would lose records or repeat them, so it is looked at again."""
@@ -176,7 +175,8 @@ class CommitStore:
         """The same where some of it is there already: row by row."""
         letters = self._tables[FileKind.DEAD_LETTERS]
         try:
-            rows = pa.concat_tables(pq.read_table(file.path, schema=DEAD_LETTERS) for file in offered)
+            contents = (pa.BufferReader(letters.folder.read(file.name)) for file in offered)
+            rows = pa.concat_tables(pq.read_table(content, schema=DEAD_LETTERS) for content in contents)
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"feed {self._shared.feed.name}: dead letters cannot be read ({error})") from error
         for index in markers:
@@ -188,10 +188,10 @@ class CommitStore:
             letters.append(rows, _markers(markers))
 
     def _known(self, file: NodeFile) -> File:
-        return File(str(self._place(file)), 0, 0, file.size, file.rows)
+        return File(self._tables[file.kind].folder.path(self._name(file)), 0, 0, file.size, file.rows)
 
-    def _place(self, file: NodeFile) -> Path:
-        return files.place(file, Path(self._shared.lake), self._tables[file.kind].path)
+    def _name(self, file: NodeFile) -> str:
+        return files.name_in(self._shared.folder_of(file), file)
 
 
 def _matches(batch: Sequence[NodeFile], now: float) -> dict[str, NodeMatch]:
@@ -201,7 +201,7 @@ def _matches(batch: Sequence[NodeFile], now: float) -> dict[str, NodeMatch]:
         if (match := file.match) is None:
             continue
         known = found.get(match.channel, NodeMatch(match.channel, match.tag, now - match.age, ()))
-        names = (Path(file.path).name,) if file.path else ()
+        names = (file.path.rpartition("/")[2],) if file.path else ()
         found[match.channel] = replace(known, files=known.files + names)
     return found
 
