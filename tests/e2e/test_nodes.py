@@ -7,7 +7,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -20,6 +20,10 @@ from tests.e2e.conftest import Cluster
 from tests.e2e.nodes import NodeProcess
 from tests.e2e.process import SMALL, DataProcess
 from tests.kafka import KafkaServer, connector_jars, kafka_server
+from tests.s3 import S3Server
+from tests.s3 import connector_jars as s3_jars
+from tocsin.data.lake.directory import DirectoryFolder
+from tocsin.data.lake.folder import Folder
 from tocsin.slices.assignment import hashed
 
 pytestmark = pytest.mark.process
@@ -153,7 +157,7 @@ def sharing(head: DataProcess, directory: Path) -> Iterator[Sharing]:
             node.close()
 
 
-def live_through_everything(made: Sharing, restart_log: Callable[[], None]) -> None:
+def live_through_everything(made: Sharing, restart_store: Callable[[], None]) -> None:
     """Giver, taker and head die in the middle of a session, a node sleeps and wakes, one leaves."""
     head, n1, n2 = made.head, made.nodes["n1"], made.nodes["n2"]
     made.spread()
@@ -181,7 +185,7 @@ def live_through_everything(made: Sharing, restart_log: Callable[[], None]) -> N
         n1.start()
     made.spread()
 
-    restart_log()
+    restart_store()
 
     n2.signal(signal.SIGSTOP)
     made.wait(lambda owners: not owners["n2"], "owners of what the sleeper had")
@@ -193,13 +197,13 @@ def live_through_everything(made: Sharing, restart_log: Callable[[], None]) -> N
     made.wait(lambda owners: not owners["n1"], "owners of what the leaver had")
 
 
-def judge(made: Sharing, publisher: HotPublisher, directory: Path) -> None:
+def judge(made: Sharing, publisher: HotPublisher, lake: Folder) -> None:
     """Every accepted record is in the dataset once, and whoever subscribed was told of it once."""
     publisher.finish()
     assert publisher.fault == ""
     made.head.wait_drained()
-    stored = DeltaTable(str(directory / "datasets" / "Reports")).to_pyarrow_table(columns=["id"])["id"].to_pylist()
-    assert sorted(stored) == sorted(publisher.ids)
+    stored = DeltaTable(**lake.below("datasets/Reports").delta).to_pyarrow_table(columns=["id"])["id"]
+    assert sorted(stored.to_pylist()) == sorted(publisher.ids)
     assert sum(made.owners().values()) == SLICES
     assert None not in made.owners()
 
@@ -217,7 +221,7 @@ def test_nobodys_death_loses_or_repeats_a_record(cluster: Cluster, tmp_path: Pat
         publisher = HotPublisher(made.head, seed=15)
         publisher.start()
         live_through_everything(made, lambda: None)
-        judge(made, publisher, made.head.directory)
+        judge(made, publisher, DirectoryFolder(made.head.directory))
 
 
 @pytest.mark.kafka
@@ -230,10 +234,33 @@ def test_nobodys_death_loses_or_repeats_a_record_of_a_log_in_kafka(cluster: Clus
             publisher = HotPublisher(made.head, seed=16)
             publisher.start()
             live_through_everything(made, lambda: restart(kafka))
-            judge(made, publisher, made.head.directory)
+            judge(made, publisher, DirectoryFolder(made.head.directory))
 
 
-def restart(kafka: KafkaServer) -> None:
-    """Kafka's broker dies, and comes back."""
-    kafka.stop(signal.SIGKILL)
-    kafka.start()
+@pytest.mark.kafka
+@pytest.mark.s3
+@pytest.mark.parametrize("log", ["embedded", "kafka"])
+def test_nobodys_death_loses_or_repeats_a_record_of_a_lake_in_s3(
+    cluster: Cluster, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    for name, value in s3.variables.items():
+        monkeypatch.setenv(name, value)
+    lake, jars = s3.folder(), f"{connector_jars()},{s3_jars()}"
+    settings = {"lake__location": lake.url, "spark__extra": f'{{ "spark.jars" = "{jars}" }}'}
+    with ExitStack() as stack:
+        if log == "kafka":
+            kafka = stack.enter_context(kafka_server())
+            settings["feeds__log"] = f"kafka://{kafka.servers}/{kafka.prefix()}"
+        made = stack.enter_context(sharing(cluster(**_SETTINGS, **settings), tmp_path))
+        made.head.subscribe("OfKind", [{"wanted": "flood"}])
+        publisher = HotPublisher(made.head, seed=17)
+        publisher.start()
+        live_through_everything(made, lambda: restart(s3))
+        judge(made, publisher, lake)
+        assert not (made.head.directory / "datasets").exists()
+
+
+def restart(server: KafkaServer | S3Server) -> None:
+    """A server dies, and comes back."""
+    server.stop(signal.SIGKILL)
+    server.start()
