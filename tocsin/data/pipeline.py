@@ -21,7 +21,7 @@ from tocsin.data.feeds.logs import open_log
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.location import DEAD_LETTERS as DEAD_LETTERS_FOLDER
 from tocsin.data.lake.table import Table
-from tocsin.data.nodes.sharing import require_shareable, share
+from tocsin.data.nodes.sharing import FunctionLimits, SharedFeed, require_shareable, share
 from tocsin.data.nodes.storing import Matched
 from tocsin.data.store import Topics
 from tocsin.errors import ConflictError, InvalidError, StorageError
@@ -142,7 +142,7 @@ class Pipeline:
         return SharedIngestion(
             heads,
             spark,
-            share(self.feed, self.dataset, self.log, self._lake, self._settings.max_batch_bytes, heads.matching),
+            self._shared(heads),
             self._table,
             self.dead_letters,
             feed_log=self.log,
@@ -150,7 +150,13 @@ class Pipeline:
             committed=self._note_commit,
             matched=self._matched,
             kafka=KafkaAccess.of(self._settings),
+            functions=self._settings.functions,
         )
+
+    def _shared(self, heads: Heads) -> SharedFeed:
+        settings = self._settings
+        function = FunctionLimits(settings.function_seconds, settings.function_bytes)
+        return share(self.feed, self.dataset, self.log, self._lake, settings.max_batch_bytes, heads.matching, function)
 
     def stop(self) -> None:
         """Stores no more and lets go of the log."""

@@ -55,6 +55,7 @@ class WorkerHealth(msgspec.Struct, frozen=True):
     head: bool
     spark: bool
     slices: int
+    problems: list[str] = []
 
 
 class WorkerSpark:
@@ -99,7 +100,9 @@ class WorkerSpark:
             raise UnavailableError("its lake is in S3, which Spark cannot read here: start this worker again")
         # What was learnt of a dataset is another's, should there be one of that name again.
         ids = self._scratch / f"ids-{next(self._numbers)}"
-        return SliceProcessing(self._session, shared, ids, kafka=self._access), session.is_local(self._session)
+        feeds = self._settings.feeds
+        work = SliceProcessing(self._session, shared, ids, kafka=self._access, functions=feeds.functions)
+        return work, session.is_local(self._session)
 
     def _watch(self, spark: SparkSession) -> None:
         session.wait_for_end(spark)
@@ -201,7 +204,7 @@ def _health(worker: Worker, spark: WorkerSpark, name: str) -> WorkerHealth:
     status: Literal["ok", "degraded", "starting"] = "ok" if up and not worker.problems else "degraded"
     if worker.is_starting and not worker.problems:
         status = "starting"
-    return WorkerHealth(status, name, up, spark.is_up, sum(worker.slices.values()))
+    return WorkerHealth(status, name, up, spark.is_up, sum(worker.slices.values()), worker.problems)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Table
 from tocsin.data.language.parser import CreateDataset, parse
 from tocsin.data.nodes.processing import ProcessedBatch, SliceProcessing
-from tocsin.data.nodes.sharing import SharedFeed, share
+from tocsin.data.nodes.sharing import FunctionLimits, SharedFeed, share
 from tocsin.data.nodes.storing import CommitStore
 from tocsin.data.nodes.writing import WrittenRows, first_of
 from tocsin.schema.arrow import record_schema
@@ -32,6 +32,7 @@ from tocsin.slices.messages import Commit, Epoch, SlicePart
 
 APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
 UNKEYED = "CREATE DATASET Reports (id STRING, value BIGINT)"
+FUNCTIONS = "tests.data.processing.functions"
 KEYED = "CREATE KEYED DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
 
 
@@ -52,10 +53,13 @@ class Sharing:
         slices: int = 4,
         max_batch_bytes: int = 1 << 20,
         lake: Folder | None = None,
+        function: str = "",
+        function_seconds: float = 60.0,
     ) -> None:
         self.directory, self.dataset = directory, dataset_of(statement)
         self.lake = lake or DirectoryFolder(directory / "lake", Disk(sync=False))
-        self.feed = Feed("reports", self.dataset.name, "id", slices)
+        self.feed = Feed("reports", self.dataset.name, "id", slices, processed_by=function)
+        self.limits = FunctionLimits(function_seconds)
         self.log: PublicationLog = FeedLog(directory / "feeds" / "reports", slices, 4096).open()
         self.max_batch_bytes = max_batch_bytes
         self._numbers = count(1)
@@ -65,7 +69,9 @@ class Sharing:
         """What a head finds when it starts."""
         self.table = Table(self.lake.below("datasets/Reports"), record_schema(self.dataset.columns))
         self.letters = Table(self.lake.below("dead-letters/reports"), DEAD_LETTERS)
-        self.shared: SharedFeed = share(self.feed, self.dataset, self.log, self.lake, self.max_batch_bytes)
+        self.shared: SharedFeed = share(
+            self.feed, self.dataset, self.log, self.lake, self.max_batch_bytes, function=self.limits
+        )
         self.store = CommitStore(self.shared, self.table, self.letters, self.log)
 
     def publish(self, *records: dict[str, Any]) -> None:
@@ -143,6 +149,13 @@ def _parsed(line: str | None) -> dict[str, Any]:
     return {"id": found.get("id"), "value": found.get("value")}
 
 
-def on_spark(spark: SparkSession, sharing: Sharing, name: str = "a", by_executors: bool = False) -> SliceProcessing:
-    """A node on real Spark."""
-    return SliceProcessing(spark, sharing.shared, sharing.directory / f"ids-{name}", by_executors=by_executors)
+def on_spark(
+    spark: SparkSession,
+    sharing: Sharing,
+    name: str = "a",
+    by_executors: bool = False,
+    functions: Sequence[str] = (FUNCTIONS,),
+) -> SliceProcessing:
+    """A node on real Spark, which may run the functions of tests."""
+    ids = sharing.directory / f"ids-{name}"
+    return SliceProcessing(spark, sharing.shared, ids, by_executors=by_executors, functions=functions)

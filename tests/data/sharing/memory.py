@@ -94,13 +94,19 @@ class MemoryFeed:
         if self.faulty:
             raise RuntimeError("a fault after all was done")
 
-    def share(self, work: MemoryWork | None = None) -> FeedToShare:
-        """As heads are told of it."""
+    def share(self, work: MemoryWork | None = None, unable: list[str] | None = None) -> FeedToShare:
+        """As heads are told of it; ``unable`` says, while there is something in it, why nothing can process it here."""
         columns = (Column("id", parse_type("STRING")),)
         dataset = Dataset(self.name.capitalize(), DatasetKind.APPEND, columns, "id")
         feed = Feed(self.name, dataset.name, "id", SLICES)
         shared = SharedFeed(feed, dataset, DirectoryLog("/nowhere"), LakePlace("/nowhere"), 1 << 20)
-        return FeedToShare(shared, self, lambda: None, lambda: work or MemoryWork(self))
+
+        def make_work() -> MemoryWork:
+            if unable:
+                raise InvalidError(unable[0])
+            return work or MemoryWork(self)
+
+        return FeedToShare(shared, self, lambda: None, make_work)
 
 
 @dataclass

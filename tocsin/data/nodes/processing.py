@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,11 +27,13 @@ from tocsin.data.lake.view import TableView
 from tocsin.data.nodes import files
 from tocsin.data.nodes.channels import NodeChannel
 from tocsin.data.nodes.files import NodeFile
+from tocsin.data.nodes.functions import NodeFunction
 from tocsin.data.nodes.ids import KnownIds
 from tocsin.data.nodes.matching import NodeMatching
 from tocsin.data.nodes.reading import open_slices
 from tocsin.data.nodes.sharing import SharedFeed, require_shareable
 from tocsin.data.nodes.writing import REPORT, RowDropper, RowSorter, WrittenRows, first_of, read_report
+from tocsin.data.processing.stage import unavailable_told
 from tocsin.data.session import is_local
 from tocsin.errors import StorageError, TocsinError, UnavailableError
 from tocsin.schema.arrow import record_schema
@@ -74,6 +77,8 @@ class SliceProcessing:
         by_executors: whether the files are written where Spark computes, and only their names come here. On a cluster
             it is always so; with a local master the rows come here, which is shorter.
         kafka: for a log that is there.
+        functions: the modules that a feed's function may be of. InvalidError is raised where it is of none of them, or
+            cannot be imported.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class SliceProcessing:
         *,
         by_executors: bool = False,
         kafka: KafkaAccess = OPEN,
+        functions: Sequence[str] = (),
     ) -> None:
         require_shareable(shared.feed, shared.dataset)
         self.shared = shared
@@ -93,6 +99,7 @@ class SliceProcessing:
         self._table = self._lake.below(shared.table)
         self._lake_seen = False
         self._sorter = RowSorter(shared, self._lake)
+        self._function = NodeFunction(shared, self._lake, list(functions)) if shared.feed.processed_by else None
         self._ids = self._known_ids(ids)
         self._matching = NodeMatching(spark, shared, self._by_executors)
         # Of the ids: the log may be asked by anybody at any time.
@@ -130,9 +137,11 @@ class SliceProcessing:
         Records that fit are in files of the dataset's, those that do not in files of the dead letters', and those
         whose ids were seen before in none. What channels find in them, if that is known soon, is in files of results.
         """
-        ranges = self._log.ranges(starts, self.shared.max_batch_bytes)
+        pace = self._function.pace if self._function is not None else None
+        ranges = self._log.ranges(starts, pace.max_bytes if pace is not None else self.shared.max_batch_bytes)
         if not ranges:
             return ProcessedBatch((), ())
+        began = time.monotonic()
         with self._lock:
             if self._ids is not None:
                 self._ids.begin({index: begin for index, begin, _ in ranges})
@@ -146,6 +155,8 @@ class SliceProcessing:
                     np.concatenate([part.hashes for part in written], axis=1) if written else np.zeros((2, 0), "<u8")
                 )
                 self._ids.hold({index: (begin, end) for index, begin, end in ranges}, hashes)
+        if pace is not None:
+            pace.took(self._log.size(ranges), time.monotonic() - began)
         counts = {index: sum(part.counts.get(index, 0) for part in written) for index, _, _ in ranges}
         return ProcessedBatch(
             [ProcessedPart(index, begin, end, counts[index]) for index, begin, end in ranges],
@@ -187,7 +198,7 @@ class SliceProcessing:
 
     @cached_property
     def _parsing(self) -> list[Column]:
-        return expressions(self.shared.dataset)
+        return expressions(self.shared.dataset, whole_lines=self._function is not None)
 
     def _known_ids(self, directory: Path) -> KnownIds | None:
         dataset, slices = self.shared.dataset, self.shared.feed.slices
@@ -205,8 +216,9 @@ class SliceProcessing:
     def _attempt(self, ranges: Sequence[LogRange]) -> list[WrittenRows]:
         """What is written of a part of the log; what Spark, Kafka or the disk refuse is told as ours."""
         try:
-            rows = self._lines(ranges).select(*self._parsing)
-            return self._here(rows) if not self._by_executors else self._there(rows)
+            with unavailable_told():
+                rows = self._rows(ranges)
+                return self._here(rows) if not self._by_executors else self._there(rows)
         except TocsinError:
             raise
         except Exception as error:
@@ -217,6 +229,13 @@ class SliceProcessing:
                 f"feed {self.shared.feed.name}: slices {', '.join(str(index) for index, _, _ in ranges)} could not be "
                 f"processed ({reason}); they are tried again"
             ) from error
+
+    def _rows(self, ranges: Sequence[LogRange]) -> DataFrame:
+        """What is there in the dataset's columns, as the feed's function has left it."""
+        rows = self._lines(ranges).select(*self._parsing)
+        if self._function is None:
+            return rows
+        return self._function.apply(rows, {index: begin for index, begin, _ in ranges})
 
     def _lines(self, ranges: Sequence[LogRange]) -> DataFrame:
         lines = self._log.lines(self._spark, ranges)

@@ -13,8 +13,15 @@ from tocsin.data.nodes.channels import MatchingLimits
 from tocsin.data.nodes.files import FileKind, NodeFile
 from tocsin.errors import InvalidError
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
-from tocsin.settings import LakeSettings
+from tocsin.settings import FeedsSettings, LakeSettings
 from tocsin.slices.assignment import assignment, require_of_key
+
+
+class FunctionLimits(msgspec.Struct, frozen=True):
+    """What the function of a feed may have: seconds for a thousand records, and bytes of memory."""
+
+    seconds: float = FeedsSettings().function_seconds
+    memory: int = FeedsSettings().function_bytes
 
 
 class SharedFeed(msgspec.Struct, frozen=True):
@@ -25,6 +32,7 @@ class SharedFeed(msgspec.Struct, frozen=True):
             a bucket each comes by credentials of its own.
         max_batch_bytes: how much of the log one batch takes, about.
         matching: how much nodes do for channels.
+        function: what the feed's function may have, if there is one.
     """
 
     feed: Feed
@@ -33,6 +41,7 @@ class SharedFeed(msgspec.Struct, frozen=True):
     lake: LakePlace
     max_batch_bytes: int
     matching: MatchingLimits = MatchingLimits()
+    function: FunctionLimits = FunctionLimits()
 
     @property
     def folder(self) -> Folder:
@@ -67,10 +76,11 @@ def share(
     lake: Folder,
     max_batch_bytes: int,
     matching: MatchingLimits = MatchingLimits(),  # noqa: B008
+    function: FunctionLimits = FunctionLimits(),  # noqa: B008
 ) -> SharedFeed:
     """What nodes are to be told of a feed whose log is open here. Raises InvalidError if nodes cannot share it."""
     require_shareable(feed, dataset)
-    return SharedFeed(feed, dataset, log.place(), lake.place, max_batch_bytes, matching)
+    return SharedFeed(feed, dataset, log.place(), lake.place, max_batch_bytes, matching, function)
 
 
 def require_shareable(feed: Feed, dataset: Dataset) -> None:
@@ -84,9 +94,5 @@ def require_shareable(feed: Feed, dataset: Dataset) -> None:
         raise InvalidError(
             f"the slices of feed {feed.name} stay with the data cluster: whoever fills the topic {feed.topic} chooses "
             f"the partition, so records with the same {dataset.primary_key} may be in two slices"
-        )
-    if feed.processed_by:
-        raise InvalidError(
-            f"the slices of feed {feed.name} stay with the data cluster: its function {feed.processed_by} runs there"
         )
     require_of_key(assignment(feed.using), feed.slicing, dataset.primary_key)

@@ -10,10 +10,10 @@ from math import inf
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tocsin.data.channels.matches import NodeMatch
+from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
 from tocsin.data.feeds.ingest import marker, positions
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.parsing import DEAD_LETTERS
@@ -172,18 +172,14 @@ class CommitStore:
             log.error("dead letters", feed=self._shared.feed.name, records=sum(file.rows for file in offered))
 
     def _bury_new(self, offered: Sequence[File], markers: dict[int, int]) -> None:
-        """The same where some of it is there already: row by row."""
+        """The same where some of it is there already: row by row, as a function may fail on other records this time."""
         letters = self._tables[FileKind.DEAD_LETTERS]
         try:
             contents = (pa.BufferReader(letters.folder.read(file.name)) for file in offered)
             rows = pa.concat_tables(pq.read_table(content, schema=DEAD_LETTERS) for content in contents)
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"feed {self._shared.feed.name}: dead letters cannot be read ({error})") from error
-        for index in markers:
-            known = pc.and_(
-                pc.equal(rows["slice"], index), pc.less_equal(rows["position"], letters.marker(marker(index)))
-            )
-            rows = rows.filter(pc.invert(known))
+        rows = without(rows, count_beyond(letters.read(columns=COLUMNS), self.markers()))
         if rows.num_rows:
             letters.append(rows, _markers(markers))
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tocsin.data.feeds.identity import Hashes, halves, hashed, joined
-from tocsin.data.feeds.parsing import SLICE, dead_letters, flattened, is_whole
+from tocsin.data.feeds.parsing import SLICE, STORED, dead_letters, flattened, is_whole
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.unclaimed import new_name
 from tocsin.data.lake.writer import COMPRESSION
@@ -64,6 +64,9 @@ class RowSorter:
         """
         flat = flattened(rows, self._dataset)
         whole = is_whole(flat)
+        # Where a function has left nothing of a slice, a row says only how far it has come.
+        there = pc.or_(pc.invert(whole), flat[STORED])
+        flat, whole = flat.filter(there), whole.filter(there)
         written = WrittenRows([], _counts(flat))
         good = flat.filter(whole).select(self._schema.names).cast(self._schema)
         if self._dataset.primary_key is not None:
