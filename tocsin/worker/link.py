@@ -71,6 +71,11 @@ class WorkerLink:
         """Whether the head can be spoken to."""
         return self._up_since is not None
 
+    @property
+    def since(self) -> float | None:
+        """Since when; None while it cannot."""
+        return self._up_since
+
     def send(self, message: FromWorker) -> None:
         """Sends soon; what is not sent when the connection is lost is lost."""
         if self._queue.qsize() < MOST_WAITING:

@@ -28,6 +28,7 @@ class MemoryFeed:
     """A log of numbered records, files by their names, and the rows of a dataset with its markers.
 
     ``refusing`` is raised by whatever is stored next; if it is ``faulty``, what is stored seems to fail afterwards.
+    While it is ``unreachable``, nobody can tell whether files are there.
     """
 
     name: str = "reports"
@@ -37,6 +38,7 @@ class MemoryFeed:
     marked: list[int] = field(default_factory=lambda: [0] * SLICES)
     commits: int = 0
     refusing: Exception | None = None
+    unreachable: bool = False
     faulty: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
     _published: int = 0
@@ -73,6 +75,8 @@ class MemoryFeed:
 
     def check(self, commit: Commit) -> None:
         """As a store does."""
+        if self.unreachable:
+            raise UnavailableError("the store does not answer")
         if any(part.end > len(self.log[part.slice]) for part in commit.parts):
             raise InvalidError("a part ends beyond what the log has")
         if any(file not in self.files for file in commit.files):

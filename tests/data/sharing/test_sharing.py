@@ -230,6 +230,19 @@ def test_a_feed_with_a_function_is_waited_for_as_long_as_that_may_take() -> None
     assert patient_limits(limits, slow).stuck_seconds == 100.0 * (8 + SLICES)
 
 
+async def test_nobody_loses_its_connection_while_the_storage_does_not_answer(bare: Site) -> None:
+    async with working(bare, "n1") as (worker,):
+        await bare.until_owned("n1")
+        connected = worker.link.since
+        bare.feed.unreachable = True
+        bare.feed.publish(10)
+        await until_async(lambda: "the store does not answer" in bare.heads.problem("reports"))
+        bare.feed.unreachable = False
+        await bare.until_stored()
+        assert worker.link.since == connected
+        assert bare.heads.problem("reports") == ""
+
+
 async def test_a_node_that_cannot_read_the_log_gets_nothing_while_others_can(bare: Site) -> None:
     async with working(bare, "n1"):
         bare.works["n1"].unprepared = "the log cannot be read from here"

@@ -17,6 +17,7 @@ from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
 from tocsin.data.feeds.ingest import marker, positions
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.parsing import DEAD_LETTERS
+from tocsin.data.lake.folder import Folder, FoundFile
 from tocsin.data.lake.table import File, Table
 from tocsin.data.nodes import files
 from tocsin.data.nodes.files import FileKind, NodeFile
@@ -68,6 +69,8 @@ class CommitStore:
         To be called before the core is told of it: it must hurt nobody but who offers it. Refused are parts that are
         out of bounds or end beyond what the log has, files that are not where a node's files are, are not there, or are
         not what they are said to be. That the parts begin at the markers is for the core to see.
+
+        Raises UnavailableError if the storage does not answer: the same may be offered again.
         """
         self._check_parts(commit.parts)
         offered = [files.decoded(text) for text in commit.files]
@@ -117,16 +120,24 @@ class CommitStore:
     def _check_file(self, file: NodeFile) -> None:
         name, folder = self._name(file), self._tables[file.kind].folder
         filesystem, place = folder.arrow
+        status = self._look(folder, name)
+        if status is None or status.size != file.size:
+            raise InvalidError(f"{file.path} is no file of {file.size} bytes")
         try:
-            status = folder.find(name)
-            if status is None or status.size != file.size:
-                raise InvalidError(f"{file.path} is no file of {file.size} bytes")
             with pq.ParquetFile(f"{place}/{name}", filesystem=filesystem) as found:
                 rows, schema = found.metadata.num_rows, found.schema_arrow
         except (OSError, pa.ArrowException) as error:
+            # It is the file's fault unless the storage is away, which is nobody's.
+            self._look(folder, name)
             raise InvalidError(f"{file.path} cannot be read: {error}") from error
         if rows != file.rows or not schema.equals(self._schemas[file.kind], check_metadata=False):
             raise InvalidError(f"{file.path} has not the {file.rows} rows and the columns that it should have")
+
+    def _look(self, folder: Folder, name: str) -> FoundFile | None:
+        try:
+            return folder.find(name)
+        except OSError as error:
+            raise UnavailableError(f"{folder.url} cannot be looked into ({error}); it is tried again") from error
 
     def _check_results(self, file: NodeFile) -> None:
         """Only the form: a channel may be dropped at any time, and whoever reads its files sees what is in them."""

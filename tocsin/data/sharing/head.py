@@ -12,12 +12,12 @@ from tocsin.alarm import Alarm
 from tocsin.balance.control.controller import Decision
 from tocsin.balance.control.triggers import Stage
 from tocsin.data.nodes.sharing import SharedFeed
-from tocsin.errors import StorageError
+from tocsin.errors import StorageError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.slices import actions, events
 from tocsin.slices.head import HeadCore
 from tocsin.slices.judgement import judge
-from tocsin.slices.messages import Commit, Declined, FromHead, FromNode, Hello
+from tocsin.slices.messages import Commit, Declined, FromHead, FromNode, Hello, Refused
 
 log = get_logger(__name__)
 
@@ -29,7 +29,10 @@ class CommitStorage(Protocol):
         """Up to which position the dataset has each slice."""
 
     def check(self, commit: Commit, /) -> None:
-        """Raises InvalidError for what cannot be: files that are not there, records that were never published."""
+        """Raises InvalidError for what cannot be: files that are not there, records that were never published.
+
+        Raises UnavailableError if nobody can tell.
+        """
 
     def store(self, commits: actions.StoreCommits, /) -> None:
         """One commit of the dataset. Raises StorageError if nothing of it was committed, and never will be."""
@@ -95,7 +98,13 @@ class HeadDriver:
         if isinstance(message, Hello):
             self.declined.pop(node, None)
         if isinstance(message, Commit):
-            await self._loop.run_in_executor(self._checking, self._store.check, message)
+            try:
+                await self._loop.run_in_executor(self._checking, self._store.check, message)
+            except UnavailableError as error:
+                # Nobody's fault: it is offered again, when the storage may answer.
+                self._note(error)
+                self._send(connection, Refused(message.batch, self.core.commits.positions(message)))
+                return
         elif isinstance(message, Declined):
             reason = message.reason or "no reason was given"
             log.warning("a node cannot process slices", node=node, feed=self.name, reason=reason)
