@@ -6,16 +6,18 @@ import json
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
 import pytest
 from deltalake import DeltaTable
 
+from tests.e2e import functions
 from tests.e2e.conftest import Cluster
 from tests.e2e.nodes import NodeProcess
 from tests.e2e.process import SMALL, DataProcess
@@ -92,14 +94,16 @@ class HotPublisher(threading.Thread):
 
 
 class Sharing:
-    """A data cluster and two workers."""
+    """A data cluster and two workers; ``own`` are settings that only one of these has."""
 
-    def __init__(self, head: DataProcess, directory: Path) -> None:
+    def __init__(self, head: DataProcess, directory: Path, own: Mapping[str, Mapping[str, object]]) -> None:
         self.head = head
         url = f"http://127.0.0.1:{head.port}"
         of_spark = {key: value for key, value in head.settings.items() if key.startswith("spark.")}
         settings = {**SMALL, **of_spark, "worker.scratch": directory}
-        self.nodes = {name: NodeProcess(name, url, directory / name, settings) for name in ("n1", "n2")}
+        self.nodes = {
+            name: NodeProcess(name, url, directory / name, {**settings, **own.get(name, {})}) for name in ("n1", "n2")
+        }
 
     def figures(self) -> dict[str, Any]:
         """All that is known of the feed's slices."""
@@ -143,14 +147,19 @@ class Sharing:
 
 
 @contextmanager
-def sharing(head: DataProcess, directory: Path) -> Iterator[Sharing]:
+def sharing(
+    head: DataProcess,
+    directory: Path,
+    application: str = APPLICATION,
+    own: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
+) -> Iterator[Sharing]:
     head.start()
-    made = Sharing(head, directory)
+    made = Sharing(head, directory, own)
     try:
         for node in made.nodes.values():
             node.start()
         head.wait_ready()
-        head.apply(APPLICATION)
+        head.apply(application)
         yield made
     finally:
         for node in made.nodes.values():
@@ -258,6 +267,49 @@ def test_nobodys_death_loses_or_repeats_a_record_of_a_lake_in_s3(
         live_through_everything(made, lambda: restart(s3))
         judge(made, publisher, lake)
         assert not (made.head.directory / "datasets").exists()
+
+
+def test_a_feeds_function_runs_at_the_nodes_that_allow_it_and_loses_nothing_of_others(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    allowed = f'["{functions.__name__}"]'
+    application = APPLICATION.replace(" SLICES;", f" SLICES PROCESSED BY '{functions.__name__}:picky';")
+    head = cluster(**_SETTINGS, feeds__functions=allowed)
+    with sharing(head, tmp_path, application, {"n1": {"feeds.functions": allowed}}) as made:
+        # n2 may not, and says so.
+        head.until(lambda: "n2" in made.figures()["declined"], "word of n2")
+        assert "are not allowed here" in made.figures()["declined"]["n2"]
+        kinds, chance = dict[str, str](), Random(18)
+        publish(made, kinds, chance)
+        made.wait(lambda owners: set(owners) == {"data", "n1"}, "slices of the data cluster and n1")
+        publish(made, kinds, chance)
+        made.nodes["n1"].kill()
+        publish(made, kinds, chance)
+        made.wait(lambda owners: set(owners) == {"data"}, "slices of the data cluster alone")
+        made.nodes["n1"].start()
+        made.wait(lambda owners: set(owners) == {"data", "n1"}, "slices of n1 again")
+        publish(made, kinds, chance)
+        made.head.wait_drained()
+        stored = column(head.directory / "datasets" / "Reports", "id")
+        assert sorted(stored) == sorted(one for one, kind in kinds.items() if kind == "flood")
+        dead = [json.loads(line)["id"] for line in column(head.directory / "dead-letters" / "reports", "line")]
+        assert sorted(dead) == sorted(one for one, kind in kinds.items() if kind in ("broken", "deadly"))
+
+
+def column(table: Path, name: str) -> list[str]:
+    """What a table has in a column."""
+    return list(DeltaTable(str(table)).to_pyarrow_table(columns=[name])[name].to_pylist())
+
+
+def publish(made: Sharing, kinds: dict[str, str], chance: Random) -> None:
+    """Publishes some records, of which a few are trouble for the function."""
+    for _ in range(30):
+        new = {f"r{chance.getrandbits(60):x}": "flood" for _ in range(5)}
+        if chance.random() < 0.2:
+            new[f"x{chance.getrandbits(60):x}"] = chance.choice(("broken", "deadly", "dull"))
+        kinds.update(new)
+        lines = "\n".join(json.dumps({"id": one, "kind": kind}) for one, kind in new.items())
+        assert made.head.publish("reports", lines.encode()).status_code == 200
 
 
 def restart(server: KafkaServer | S3Server) -> None:
