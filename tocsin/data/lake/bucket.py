@@ -108,6 +108,8 @@ class Bucket:
             region=address.region,
             request_timeout=_REQUEST.total_seconds(),
             connect_timeout=_CONNECT.total_seconds(),
+            # What is short is one request then, and not three.
+            allow_delayed_open=True,
         )
 
     @property

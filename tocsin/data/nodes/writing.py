@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -96,12 +97,17 @@ class RowSorter:
     def _add(self, written: WrittenRows, kind: FileKind, folder: str, rows: pa.Table) -> None:
         if not rows.num_rows:
             return
-        # As a whole: it is there or not, and in S3 that takes one request.
-        sink = pa.BufferOutputStream()
-        pq.write_table(rows, sink, compression=COMPRESSION)
-        content, name = sink.getvalue().to_pybytes(), new_name()
-        self._lake.below(folder).write(name, content)
-        written.files.append(NodeFile(kind, f"{folder}/{name}", len(content), rows.num_rows))
+        into, name = self._lake.below(folder), new_name()
+        try:
+            with into.open_output(name) as sink:
+                pq.write_table(rows, sink, compression=COMPRESSION)
+                size = sink.tell()
+            into.keep(name)
+        except BaseException:
+            with suppress(OSError):
+                into.delete(name)
+            raise
+        written.files.append(NodeFile(kind, f"{folder}/{name}", size, rows.num_rows))
 
 
 class RowDropper:
