@@ -29,13 +29,13 @@ def import_function(text: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def require_allowed(text: str, modules: Collection[str]) -> None:
-    """Refuses a function of a module that is not among these, which are those of ``feeds.functions``."""
+def require_allowed(text: str, modules: Collection[str], whose: str = "the data cluster") -> None:
+    """Refuses a function of a module that is not among these, which are those of ``feeds.functions`` of somebody."""
     module = text.partition(":")[0]
     if module not in modules:
         raise InvalidError(
             f"functions of the module {module} are not allowed here: an operator allows them with "
-            f'feeds.functions = ["{module}"] in the settings of the data cluster'
+            f'feeds.functions = ["{module}"] in the settings of {whose}'
         )
 
 

@@ -24,7 +24,7 @@ def shared(cluster: MemoryCluster) -> FeedSlices:
         NodeFigures("a-node-with-a-name", "draining", "overloaded", 2, 1, 123 * 10**9, 9 * 10**9, 1, 1, 10**6, 119.0),
         NodeFigures("data", "serving", "underloaded", 2, 6, 0, 0, 0.05, 0.1, 0, 0.2),
     ]
-    feed = FeedSlices("reports", "Reports", True, "", 7, slices, nodes, 41, "balanced")
+    feed = FeedSlices("reports", "Reports", True, "", 7, slices, nodes, 41, "balanced", {"n3": "it may not"})
     cluster.shared = [feed, FeedSlices("people", "People", False, "People is keyed")]
     return feed
 
@@ -35,8 +35,9 @@ def test_who_has_what_is_shown_within_80_columns(tocsin: Program, shared: FeedSl
     assert shown[0] == "reports into Reports: 8 slices, 2 nodes, 1 moving, 41 moved, term 7"
     assert " ".join(shown[2].split()) == "a-node-with-a-name draining 1 123 GB/s 9 GB 1 M 119 s 100% 100%"
     assert shown[3].split()[:2] == ["data", "underloaded"]
-    assert shown[4:8] == [
+    assert shown[4:9] == [
         "nobody has 3",
+        "n3 cannot process it: it may not",
         "moving 2 from a-node-with-a-name to data",
         "a-node-with-a-name has 2",
         "data has 0-1 4-7",

@@ -6,20 +6,26 @@ import json
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
 import pytest
 from deltalake import DeltaTable
 
+from tests.e2e import functions
 from tests.e2e.conftest import Cluster
 from tests.e2e.nodes import NodeProcess
 from tests.e2e.process import SMALL, DataProcess
 from tests.kafka import KafkaServer, connector_jars, kafka_server
+from tests.s3 import S3Server
+from tests.s3 import connector_jars as s3_jars
+from tocsin.data.lake.directory import DirectoryFolder
+from tocsin.data.lake.folder import Folder
 from tocsin.slices.assignment import hashed
 
 pytestmark = pytest.mark.process
@@ -88,14 +94,16 @@ class HotPublisher(threading.Thread):
 
 
 class Sharing:
-    """A data cluster and two workers."""
+    """A data cluster and two workers; ``own`` are settings that only one of these has."""
 
-    def __init__(self, head: DataProcess, directory: Path) -> None:
+    def __init__(self, head: DataProcess, directory: Path, own: Mapping[str, Mapping[str, object]]) -> None:
         self.head = head
         url = f"http://127.0.0.1:{head.port}"
         of_spark = {key: value for key, value in head.settings.items() if key.startswith("spark.")}
         settings = {**SMALL, **of_spark, "worker.scratch": directory}
-        self.nodes = {name: NodeProcess(name, url, directory / name, settings) for name in ("n1", "n2")}
+        self.nodes = {
+            name: NodeProcess(name, url, directory / name, {**settings, **own.get(name, {})}) for name in ("n1", "n2")
+        }
 
     def figures(self) -> dict[str, Any]:
         """All that is known of the feed's slices."""
@@ -139,21 +147,26 @@ class Sharing:
 
 
 @contextmanager
-def sharing(head: DataProcess, directory: Path) -> Iterator[Sharing]:
+def sharing(
+    head: DataProcess,
+    directory: Path,
+    application: str = APPLICATION,
+    own: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
+) -> Iterator[Sharing]:
     head.start()
-    made = Sharing(head, directory)
+    made = Sharing(head, directory, own)
     try:
         for node in made.nodes.values():
             node.start()
         head.wait_ready()
-        head.apply(APPLICATION)
+        head.apply(application)
         yield made
     finally:
         for node in made.nodes.values():
             node.close()
 
 
-def live_through_everything(made: Sharing, restart_log: Callable[[], None]) -> None:
+def live_through_everything(made: Sharing, restart_store: Callable[[], None]) -> None:
     """Giver, taker and head die in the middle of a session, a node sleeps and wakes, one leaves."""
     head, n1, n2 = made.head, made.nodes["n1"], made.nodes["n2"]
     made.spread()
@@ -181,7 +194,7 @@ def live_through_everything(made: Sharing, restart_log: Callable[[], None]) -> N
         n1.start()
     made.spread()
 
-    restart_log()
+    restart_store()
 
     n2.signal(signal.SIGSTOP)
     made.wait(lambda owners: not owners["n2"], "owners of what the sleeper had")
@@ -193,13 +206,13 @@ def live_through_everything(made: Sharing, restart_log: Callable[[], None]) -> N
     made.wait(lambda owners: not owners["n1"], "owners of what the leaver had")
 
 
-def judge(made: Sharing, publisher: HotPublisher, directory: Path) -> None:
+def judge(made: Sharing, publisher: HotPublisher, lake: Folder) -> None:
     """Every accepted record is in the dataset once, and whoever subscribed was told of it once."""
     publisher.finish()
     assert publisher.fault == ""
     made.head.wait_drained()
-    stored = DeltaTable(str(directory / "datasets" / "Reports")).to_pyarrow_table(columns=["id"])["id"].to_pylist()
-    assert sorted(stored) == sorted(publisher.ids)
+    stored = DeltaTable(**lake.below("datasets/Reports").delta).to_pyarrow_table(columns=["id"])["id"]
+    assert sorted(stored.to_pylist()) == sorted(publisher.ids)
     assert sum(made.owners().values()) == SLICES
     assert None not in made.owners()
 
@@ -217,7 +230,7 @@ def test_nobodys_death_loses_or_repeats_a_record(cluster: Cluster, tmp_path: Pat
         publisher = HotPublisher(made.head, seed=15)
         publisher.start()
         live_through_everything(made, lambda: None)
-        judge(made, publisher, made.head.directory)
+        judge(made, publisher, DirectoryFolder(made.head.directory))
 
 
 @pytest.mark.kafka
@@ -230,10 +243,76 @@ def test_nobodys_death_loses_or_repeats_a_record_of_a_log_in_kafka(cluster: Clus
             publisher = HotPublisher(made.head, seed=16)
             publisher.start()
             live_through_everything(made, lambda: restart(kafka))
-            judge(made, publisher, made.head.directory)
+            judge(made, publisher, DirectoryFolder(made.head.directory))
 
 
-def restart(kafka: KafkaServer) -> None:
-    """Kafka's broker dies, and comes back."""
-    kafka.stop(signal.SIGKILL)
-    kafka.start()
+@pytest.mark.kafka
+@pytest.mark.s3
+@pytest.mark.parametrize("log", ["embedded", "kafka"])
+def test_nobodys_death_loses_or_repeats_a_record_of_a_lake_in_s3(
+    cluster: Cluster, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    for name, value in s3.variables.items():
+        monkeypatch.setenv(name, value)
+    lake, jars = s3.folder(), f"{connector_jars()},{s3_jars()}"
+    settings = {"lake__location": lake.url, "spark__extra": f'{{ "spark.jars" = "{jars}" }}'}
+    with ExitStack() as stack:
+        if log == "kafka":
+            kafka = stack.enter_context(kafka_server())
+            settings["feeds__log"] = f"kafka://{kafka.servers}/{kafka.prefix()}"
+        made = stack.enter_context(sharing(cluster(**_SETTINGS, **settings), tmp_path))
+        made.head.subscribe("OfKind", [{"wanted": "flood"}])
+        publisher = HotPublisher(made.head, seed=17)
+        publisher.start()
+        live_through_everything(made, lambda: restart(s3))
+        judge(made, publisher, lake)
+        assert not (made.head.directory / "datasets").exists()
+
+
+def test_a_feeds_function_runs_at_the_nodes_that_allow_it_and_loses_nothing_of_others(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    allowed = f'["{functions.__name__}"]'
+    application = APPLICATION.replace(" SLICES;", f" SLICES PROCESSED BY '{functions.__name__}:picky';")
+    head = cluster(**_SETTINGS, feeds__functions=allowed)
+    with sharing(head, tmp_path, application, {"n1": {"feeds.functions": allowed}}) as made:
+        # n2 may not, and says so.
+        head.until(lambda: "n2" in made.figures()["declined"], "word of n2")
+        assert "are not allowed here" in made.figures()["declined"]["n2"]
+        kinds, chance = dict[str, str](), Random(18)
+        publish(made, kinds, chance)
+        made.wait(lambda owners: set(owners) == {"data", "n1"}, "slices of the data cluster and n1")
+        publish(made, kinds, chance)
+        made.nodes["n1"].kill()
+        publish(made, kinds, chance)
+        made.wait(lambda owners: set(owners) == {"data"}, "slices of the data cluster alone")
+        made.nodes["n1"].start()
+        made.wait(lambda owners: set(owners) == {"data", "n1"}, "slices of n1 again")
+        publish(made, kinds, chance)
+        made.head.wait_drained()
+        stored = column(head.directory / "datasets" / "Reports", "id")
+        assert sorted(stored) == sorted(one for one, kind in kinds.items() if kind == "flood")
+        dead = [json.loads(line)["id"] for line in column(head.directory / "dead-letters" / "reports", "line")]
+        assert sorted(dead) == sorted(one for one, kind in kinds.items() if kind in ("broken", "deadly"))
+
+
+def column(table: Path, name: str) -> list[str]:
+    """What a table has in a column."""
+    return list(DeltaTable(str(table)).to_pyarrow_table(columns=[name])[name].to_pylist())
+
+
+def publish(made: Sharing, kinds: dict[str, str], chance: Random) -> None:
+    """Publishes some records, of which a few are trouble for the function."""
+    for _ in range(30):
+        new = {f"r{chance.getrandbits(60):x}": "flood" for _ in range(5)}
+        if chance.random() < 0.2:
+            new[f"x{chance.getrandbits(60):x}"] = chance.choice(("broken", "deadly", "dull"))
+        kinds.update(new)
+        lines = "\n".join(json.dumps({"id": one, "kind": kind}) for one, kind in new.items())
+        assert made.head.publish("reports", lines.encode()).status_code == 200
+
+
+def restart(server: KafkaServer | S3Server) -> None:
+    """A server dies, and comes back."""
+    server.stop(signal.SIGKILL)
+    server.start()

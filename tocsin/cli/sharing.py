@@ -81,6 +81,8 @@ def _feed(feed: FeedSlices, each: bool) -> Iterator[RenderableType]:
     nobody = [one.slice for one in feed.slices if one.owner is None]
     if nobody:
         yield Text(f"nobody has {ranges(nobody)}", style="bold red")
+    for name, reason in feed.declined.items():
+        yield Text(f"{name} cannot process it: {reason}", style="red")
     yield from _moves(feed)
     if each:
         yield _each(feed.slices)

@@ -21,7 +21,7 @@ from tocsin.data.feeds.logs import open_log
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.location import DEAD_LETTERS as DEAD_LETTERS_FOLDER
 from tocsin.data.lake.table import Table
-from tocsin.data.nodes.sharing import require_shareable, share
+from tocsin.data.nodes.sharing import FunctionLimits, SharedFeed, require_shareable, share
 from tocsin.data.nodes.storing import Matched
 from tocsin.data.store import Topics
 from tocsin.errors import ConflictError, InvalidError, StorageError
@@ -65,7 +65,8 @@ class Pipeline:
         matched: Matched = lambda _table, _version, _batches: None,
     ) -> None:
         self.feed, self.dataset, self._table, self._settings, self._heads = feed, dataset, table, settings, heads
-        self._directory, self._committed, self._arriving, self._matched = directory, committed, arriving, matched
+        self._directory, self._lake, self._matched = directory, lake, matched
+        self._committed, self._arriving = committed, arriving
         self._read = positions(table, feed)
         self._progress = threading.Condition()
         self._lag = Lag()
@@ -138,11 +139,10 @@ class Pipeline:
     def _share(self, heads: Heads, spark: SparkSession) -> SharedIngestion:
         from tocsin.data.sharing.ingestion import SharedIngestion
 
-        lake = self._table.path.parents[1]
         return SharedIngestion(
             heads,
             spark,
-            share(self.feed, self.dataset, self.log, lake, self._settings.max_batch_bytes, heads.matching),
+            self._shared(heads),
             self._table,
             self.dead_letters,
             feed_log=self.log,
@@ -150,7 +150,13 @@ class Pipeline:
             committed=self._note_commit,
             matched=self._matched,
             kafka=KafkaAccess.of(self._settings),
+            functions=self._settings.functions,
         )
+
+    def _shared(self, heads: Heads) -> SharedFeed:
+        settings = self._settings
+        function = FunctionLimits(settings.function_seconds, settings.function_bytes)
+        return share(self.feed, self.dataset, self.log, self._lake, settings.max_batch_bytes, heads.matching, function)
 
     def stop(self) -> None:
         """Stores no more and lets go of the log."""

@@ -44,6 +44,7 @@ class FeedSlices(msgspec.Struct, frozen=True):
     """A feed's slices and nodes. Where it is not shared, ``reason`` says why, and the data cluster has all of it.
 
     ``moved`` counts slices that have changed hands since the head's start, ``decision`` is what balancing said last.
+    ``declined`` says which nodes cannot process the feed, and why.
     """
 
     feed: str
@@ -55,6 +56,7 @@ class FeedSlices(msgspec.Struct, frozen=True):
     nodes: list[NodeFigures] = []
     moved: int = 0
     decision: str = ""
+    declined: dict[str, str] = {}
 
 
 class SlicesStatus(msgspec.Struct, frozen=True):

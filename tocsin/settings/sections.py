@@ -164,7 +164,8 @@ class FeedsSettings(Section, frozen=True, kw_only=True):
         Meta(
             examples=["sensors.cleaning"],
             description="The Python modules whose functions CREATE FEED may name, after USING and PROCESSED BY. They "
-            "are code that runs in the data cluster with all its rights.",
+            "are code that runs with all rights of the data cluster, and of those workers that name them in their own "
+            "settings.",
         ),
     ] = msgspec.field(default_factory=list)
     function_seconds: Annotated[

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from tocsin.broker.backoff import Backoff
-from tocsin.data.sharing.wire import ConnectionRefused, ForNode, NodeWelcome, ToHead
+from tocsin.data.sharing.wire import ConnectionRefused, ForNode, FromWorker, NodeWelcome
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.model.messages import Failure
@@ -61,7 +61,7 @@ class WorkerLink:
         self._head, self._node, self._ca = "", settings.name, ca
         self._headers = {"Authorization": f"Bearer {settings.token}"}
         self._events = events
-        self._queue: asyncio.Queue[ToHead] = asyncio.Queue()
+        self._queue: asyncio.Queue[FromWorker] = asyncio.Queue()
         self._up_since: float | None = None
         self._told, self._last_word = dict[str, str](), ""
         self._backoff = Backoff(SystemRandom())
@@ -71,7 +71,12 @@ class WorkerLink:
         """Whether the head can be spoken to."""
         return self._up_since is not None
 
-    def send(self, message: ToHead) -> None:
+    @property
+    def since(self) -> float | None:
+        """Since when; None while it cannot."""
+        return self._up_since
+
+    def send(self, message: FromWorker) -> None:
         """Sends soon; what is not sent when the connection is lost is lost."""
         if self._queue.qsize() < MOST_WAITING:
             self._queue.put_nowait(message)

@@ -37,7 +37,7 @@ from tocsin.http.envelope import Envelope
 from tocsin.http.failures import failure, no_such_call
 from tocsin.http.listening import HttpServer, address, config
 from tocsin.log import get_logger
-from tocsin.settings import Settings, SparkSettings, WorkerSettings
+from tocsin.settings import Settings, WorkerSettings
 from tocsin.tasks import until_one_ends
 from tocsin.worker.link import heads_of
 from tocsin.worker.worker import Worker
@@ -55,20 +55,21 @@ class WorkerHealth(msgspec.Struct, frozen=True):
     head: bool
     spark: bool
     slices: int
+    problems: list[str] = []
 
 
 class WorkerSpark:
     """The node's session, started when the first feed is known: only then is it clear what it must be able to read.
 
     What can go wrong: its process ends (``ended`` is set, and the node ends as well); it was started without Kafka's
-    connector, and a feed's log is there (UnavailableError: the worker is to be started again).
+    connector, or S3's, and a feed's log or the lake is there (UnavailableError: the worker is to be started again).
     """
 
-    def __init__(self, settings: SparkSettings, scratch: Path, access: KafkaAccess) -> None:
-        self._settings, self._scratch, self._access = settings, scratch, access
+    def __init__(self, settings: Settings, scratch: Path) -> None:
+        self._settings, self._scratch, self._access = settings, scratch, KafkaAccess.of(settings.feeds)
         self._loop, self.ended = asyncio.get_running_loop(), asyncio.Event()
         self._session: SparkSession | None = None
-        self._kafka = self._stopping = False
+        self._kafka = self._bucket = self._stopping = False
         self._numbers = count(1)
 
     @property
@@ -87,15 +88,21 @@ class WorkerSpark:
             session.stop(self._session)
 
     def _make_work(self, shared: SharedFeed) -> tuple[SliceWork, bool]:
-        kafka = isinstance(shared.log, TopicLog)
+        kafka, shared = isinstance(shared.log, TopicLog), shared.seen_with(self._settings.lake)
+        bucket = shared.lake.is_bucket
         if self._session is None:
-            self._session, self._kafka = session.start(self._settings, self._scratch, kafka), kafka
+            self._session = session.start(self._settings.spark, self._scratch, kafka, shared.folder.spark)
+            self._kafka, self._bucket = kafka, bucket
             threading.Thread(target=self._watch, args=(self._session,), name="spark-watch", daemon=True).start()
         if kafka and not self._kafka:
             raise UnavailableError("its log is in Kafka, which Spark cannot read here: start this worker again")
+        if bucket and not self._bucket:
+            raise UnavailableError("its lake is in S3, which Spark cannot read here: start this worker again")
         # What was learnt of a dataset is another's, should there be one of that name again.
         ids = self._scratch / f"ids-{next(self._numbers)}"
-        return SliceProcessing(self._session, shared, ids, kafka=self._access), session.is_local(self._session)
+        feeds = self._settings.feeds
+        work = SliceProcessing(self._session, shared, ids, kafka=self._access, functions=feeds.functions)
+        return work, session.is_local(self._session)
 
     def _watch(self, spark: SparkSession) -> None:
         session.wait_for_end(spark)
@@ -118,7 +125,7 @@ async def run(
     check(section)
     listener = listener or sockets.bind("worker", section.host, section.port)
     with _scratch(section) as scratch, _signals() as told:
-        spark = WorkerSpark(settings.spark, scratch, KafkaAccess.of(settings.feeds))
+        spark = WorkerSpark(settings, scratch)
         worker = Worker(section, spark.make_work, settings.tls.ca)
         server = _server(worker, spark, section, listener, listening)
         try:
@@ -197,7 +204,7 @@ def _health(worker: Worker, spark: WorkerSpark, name: str) -> WorkerHealth:
     status: Literal["ok", "degraded", "starting"] = "ok" if up and not worker.problems else "degraded"
     if worker.is_starting and not worker.problems:
         status = "starting"
-    return WorkerHealth(status, name, up, spark.is_up, sum(worker.slices.values()))
+    return WorkerHealth(status, name, up, spark.is_up, sum(worker.slices.values()), worker.problems)
 
 
 @contextmanager

@@ -12,15 +12,18 @@ from tocsin.data.nodes.sharing import SharedFeed
 from tocsin.data.sharing.gauge import ProcessGauge, Usage
 from tocsin.data.sharing.node import NodeDriver, SliceWork
 from tocsin.data.sharing.wire import (
+    REASON,
     FeedBegun,
     FeedChannel,
     FeedChannelEnded,
+    FeedDeclined,
     FeedEnded,
     ForNode,
     NodeWelcome,
     ToHead,
     ToNode,
 )
+from tocsin.errors import InvalidError
 from tocsin.log import get_logger
 from tocsin.settings import WorkerSettings
 from tocsin.slices.limits import SliceLimits
@@ -31,6 +34,7 @@ from tocsin.worker.link import WorkerLink
 log = get_logger(__name__)
 
 _AGAIN_SECONDS: Final = 5.0
+_FUNCTION_SECONDS: Final = 30.0
 
 MakeWork = Callable[[SharedFeed], Awaitable[tuple[SliceWork, bool]]]
 """Makes what processes slices of a feed; and says whether that is done by processes of this one's."""
@@ -50,13 +54,15 @@ class Worker:
 
     What can go wrong: the head is lost (nothing is begun any more; when it is back, what still holds is gone on with);
     a feed's log or dataset cannot be seen from here (it is tried again every few seconds, and others take its slices
-    meanwhile); the head is another one, or the feed was made anew (all that was learnt of its dataset is forgotten).
+    meanwhile), or its function may not or cannot run here (the head is told, and gives this node none of its slices);
+    the head is another one, or the feed was made anew (all that was learnt of its dataset is forgotten).
     """
 
     def __init__(self, settings: WorkerSettings, make_work: MakeWork, ca: str = "") -> None:
         self._settings, self._make_work = settings, make_work
         self.link = WorkerLink(settings, ca, self)
-        self.problem = ""
+        # Why feeds cannot be processed here, and on which connection the head was told.
+        self._unable: dict[str, tuple[str, int]] = {}
         self.done = asyncio.Event()
         """Set when it has nothing more to do."""
         self._gauge = ProcessGauge()
@@ -83,7 +89,7 @@ class Worker:
     def problems(self) -> list[str]:
         """What keeps it from its work, in sentences."""
         found = [f"feed {name}: {feed.driver.problem}" for name, feed in self._feeds.items() if feed.driver.problem]
-        return [*([self.problem] if self.problem else []), *found]
+        return [*(f"feed {name}: {reason}" for name, (reason, _) in self._unable.items()), *found]
 
     async def run(self) -> None:
         """Works until it is cancelled."""
@@ -163,11 +169,13 @@ class Worker:
                 held[name] = list(feed.driver.core.slices)
                 del self._feeds[name]
                 await feed.driver.stop()
-        for name, begun in list(self._known.items()):
+        self._unable = {name: told for name, told in self._unable.items() if name in self._listed}
+        # Those that have failed are last: what they do here, such as a function's import, may take its time.
+        for name, begun in sorted(self._known.items(), key=lambda item: item[0] in self._unable):
             try:
                 await self._open(begun, held.get(name, []))
             except Exception as error:
-                self._fail(name, error)
+                self._fail(begun, error)
         self._look_done()
 
     async def _open(self, begun: FeedBegun, held: list[int]) -> None:
@@ -177,7 +185,7 @@ class Worker:
                 return
             self._feeds[name] = FeedAtWork(begun, await self._begin(begun, held))
             self._feeds[name].driver.learn(self._channels.get(name, {}).values())
-            self.problem = ""
+            self._unable.pop(name, None)
         feed = self._feeds[name]
         # The connection may have been lost, and the feed made anew, while the work was prepared.
         if self._known.get(name) == feed.begun and feed.connection != self._connection:
@@ -201,12 +209,17 @@ class Worker:
 
         return NodeDriver(core, work, say, stopped, self._gauge.look if measured else _unknown)
 
-    def _fail(self, feed: str, error: Exception) -> None:
-        reason = f"feed {feed}: {next(iter(str(error).splitlines()), type(error).__name__)}"
-        if reason != self.problem:
-            log.error("a feed cannot be processed here", feed=feed, reason=reason)
-        self.problem = reason
-        asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._changed.set)
+    def _fail(self, begun: FeedBegun, error: Exception) -> None:
+        """Tells the head once on each connection, and tries again later."""
+        name = begun.shared.feed.name
+        reason = (next(iter(str(error).splitlines()), "") or type(error).__name__)[:REASON]
+        if (reason, self._connection) != self._unable.get(name):
+            log.error("a feed cannot be processed here", feed=name, reason=reason)
+            self.link.send(FeedDeclined(name, begun.incarnation, reason))
+        self._unable[name] = reason, self._connection
+        # A function has to be allowed or installed first, by a person.
+        seconds = _FUNCTION_SECONDS if isinstance(error, InvalidError) else _AGAIN_SECONDS
+        asyncio.get_running_loop().call_later(seconds, self._changed.set)
 
     def _look_done(self) -> None:
         """It has nothing more to do when all its drivers have stopped; when it wants to leave, also without any."""

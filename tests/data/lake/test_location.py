@@ -14,9 +14,9 @@ import pytest
 
 from tests.s3 import S3Server
 from tocsin.data.lake.location import open_lake
+from tocsin.data.lake.place import LakePlace
 from tocsin.errors import ConflictError, SettingsError, StorageError
-from tocsin.settings import Settings, load
-from tocsin.settings.nodes import NodesSettings
+from tocsin.settings import LakeSettings, Settings, load
 
 
 def settings(directory: Path, location: object = "", **lake: str) -> Settings:
@@ -54,10 +54,30 @@ def test_a_lake_that_lacks_the_datasets_is_refused_until_they_are_copied_there(t
     assert open_lake(wanted, "me", True).folders() == ["datasets"]
 
 
-def test_nodes_do_not_share_slices_where_the_lake_is_in_s3(tmp_path: Path) -> None:
-    wanted = msgspec.structs.replace(settings(tmp_path, "s3://bucket/lake"), nodes=NodesSettings(share=True))
-    with pytest.raises(SettingsError, match=r"nodes\.share needs a lake in a directory that all nodes see"):
-        open_lake(wanted, "me", False)
+def test_a_node_opens_the_lake_it_is_told_with_credentials_of_its_own(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = s3.folder().place
+    assert msgspec.json.decode(msgspec.json.encode(told)) == {
+        "url": told.url,
+        "endpoint": s3.endpoint,
+        "region": "us-east-1",
+    }
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, s3.variables[name])
+    opened = told.seen_with(LakeSettings()).open()
+    opened.write("a", b"1")
+    assert opened.read("a") == b"1"
+    assert opened.place == told
+
+
+def test_what_a_node_is_set_to_goes_before_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = LakePlace("s3://bucket/lake", "http://head:9000", "eu-central-1")
+    assert told.seen_with(LakeSettings()) == told
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://there:9000")
+    assert told.seen_with(LakeSettings()).endpoint == "http://there:9000"
+    own = told.seen_with(LakeSettings(endpoint="http://here:9000", region="here"))
+    assert (own.endpoint, own.region) == ("http://here:9000", "here")
 
 
 def test_a_lake_of_somebody_else_is_refused_also_in_s3(tmp_path: Path, s3: S3Server) -> None:

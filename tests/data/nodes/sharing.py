@@ -1,4 +1,4 @@
-"""A feed that nodes share, in a directory: its log, its dataset, the head's store, and nodes that process slices."""
+"""A feed that nodes share: its log, its dataset, the head's store, and nodes that process slices."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from tocsin.data.feeds.ingest import DEAD_LETTERS
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.source import LogRange, read_ranges
+from tocsin.data.lake.directory import DirectoryFolder
+from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Table
 from tocsin.data.language.parser import CreateDataset, parse
 from tocsin.data.nodes.processing import ProcessedBatch, SliceProcessing
-from tocsin.data.nodes.sharing import SharedFeed, share
+from tocsin.data.nodes.sharing import FunctionLimits, SharedFeed, share
 from tocsin.data.nodes.storing import CommitStore
 from tocsin.data.nodes.writing import WrittenRows, first_of
 from tocsin.schema.arrow import record_schema
@@ -30,8 +32,8 @@ from tocsin.slices.messages import Commit, Epoch, SlicePart
 
 APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
 UNKEYED = "CREATE DATASET Reports (id STRING, value BIGINT)"
+FUNCTIONS = "tests.data.processing.functions"
 KEYED = "CREATE KEYED DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
-_DISK = Disk(sync=False)
 
 
 def dataset_of(statement: str) -> Dataset:
@@ -45,10 +47,19 @@ class Sharing:
     """What a head has of a shared feed, and what publishers do to it."""
 
     def __init__(
-        self, directory: Path, statement: str = APPEND, slices: int = 4, max_batch_bytes: int = 1 << 20
+        self,
+        directory: Path,
+        statement: str = APPEND,
+        slices: int = 4,
+        max_batch_bytes: int = 1 << 20,
+        lake: Folder | None = None,
+        function: str = "",
+        function_seconds: float = 60.0,
     ) -> None:
         self.directory, self.dataset = directory, dataset_of(statement)
-        self.feed = Feed("reports", self.dataset.name, "id", slices)
+        self.lake = lake or DirectoryFolder(directory / "lake", Disk(sync=False))
+        self.feed = Feed("reports", self.dataset.name, "id", slices, processed_by=function)
+        self.limits = FunctionLimits(function_seconds)
         self.log: PublicationLog = FeedLog(directory / "feeds" / "reports", slices, 4096).open()
         self.max_batch_bytes = max_batch_bytes
         self._numbers = count(1)
@@ -56,10 +67,11 @@ class Sharing:
 
     def open(self) -> None:
         """What a head finds when it starts."""
-        lake = self.directory / "lake"
-        self.table = Table(lake / "datasets" / "Reports", record_schema(self.dataset.columns), disk=_DISK)
-        self.letters = Table(lake / "dead-letters" / "reports", DEAD_LETTERS, disk=_DISK)
-        self.shared: SharedFeed = share(self.feed, self.dataset, self.log, lake, self.max_batch_bytes)
+        self.table = Table(self.lake.below("datasets/Reports"), record_schema(self.dataset.columns))
+        self.letters = Table(self.lake.below("dead-letters/reports"), DEAD_LETTERS)
+        self.shared: SharedFeed = share(
+            self.feed, self.dataset, self.log, self.lake, self.max_batch_bytes, function=self.limits
+        )
         self.store = CommitStore(self.shared, self.table, self.letters, self.log)
 
     def publish(self, *records: dict[str, Any]) -> None:
@@ -137,6 +149,13 @@ def _parsed(line: str | None) -> dict[str, Any]:
     return {"id": found.get("id"), "value": found.get("value")}
 
 
-def on_spark(spark: SparkSession, sharing: Sharing, name: str = "a", by_executors: bool = False) -> SliceProcessing:
-    """A node on real Spark."""
-    return SliceProcessing(spark, sharing.shared, sharing.directory / f"ids-{name}", by_executors=by_executors)
+def on_spark(
+    spark: SparkSession,
+    sharing: Sharing,
+    name: str = "a",
+    by_executors: bool = False,
+    functions: Sequence[str] = (FUNCTIONS,),
+) -> SliceProcessing:
+    """A node on real Spark, which may run the functions of tests."""
+    ids = sharing.directory / f"ids-{name}"
+    return SliceProcessing(spark, sharing.shared, ids, by_executors=by_executors, functions=functions)

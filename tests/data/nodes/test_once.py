@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.data.nodes.sharing import PlainProcessing, Sharing, on_spark
+from tocsin.data.lake.folder import Folder
 from tocsin.data.nodes.processing import ProcessedBatch, SliceProcessing
 from tocsin.errors import UnavailableError
 
@@ -127,9 +128,23 @@ def test_each_record_is_stored_once_and_the_first_of_an_id_counts(steps: list[st
         assert sharing.store.markers() == sharing.log.ends()
 
 
+@pytest.mark.s3
+@pytest.mark.parametrize("lake", ["s3"], indirect=True)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_holds_in_s3(lake: Folder, tmp_path: Path, seed: int) -> None:
+    sharing, chance = Sharing(tmp_path, max_batch_bytes=200, lake=lake), Random(seed)
+    nodes = Nodes(sharing, chance)
+    for _ in range(40):
+        nodes.step(chance.choice(STEPS))
+    nodes.finish()
+    assert sharing.rows() == nodes.expected
+    assert sharing.store.markers() == sharing.log.ends()
+    sharing.log.close()
+
+
 @pytest.mark.spark
-def test_the_same_holds_on_spark_here_and_by_executors(spark: SparkSession, tmp_path: Path) -> None:
-    sharing = Sharing(tmp_path)
+def test_the_same_holds_on_spark_here_and_by_executors(spark: SparkSession, tmp_path: Path, lake: Folder) -> None:
+    sharing = Sharing(tmp_path, lake=lake)
     chance = Random(7)
     nodes = Nodes(sharing, chance, spark)
     for _ in range(12):

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from tests.data.nodes.sharing import KEYED, UNKEYED, Sharing, dataset_of, on_spark
 from tests.kafka import KafkaServer
 from tocsin.data.feeds.kafka import KafkaLog
+from tocsin.data.lake.folder import Folder
 from tocsin.data.nodes import files
 from tocsin.data.nodes.files import FileKind
 from tocsin.data.nodes.processing import SliceProcessing
@@ -41,18 +43,16 @@ Make = Callable[..., Sharing]
 
 
 @pytest.fixture(params=["embedded", "kafka"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    """Makes a shared feed, with its log here or there."""
+def make(request: pytest.FixtureRequest, tmp_path: Path, lake: Folder) -> Iterator[Make]:
+    """Makes a shared feed, with its log and its lake here or there."""
     with ExitStack() as stack:
 
+        def in_kafka(**options: Any) -> Sharing:
+            server, store = request.getfixturevalue("kafka"), stack.enter_context(Store(tmp_path))
+            return KafkaSharing(server, store, tmp_path, lake=lake, **options)
+
         def make(**options: Any) -> Sharing:
-            made = (
-                Sharing(tmp_path, **options)
-                if request.param == "embedded"
-                else KafkaSharing(
-                    request.getfixturevalue("kafka"), stack.enter_context(Store(tmp_path)), tmp_path, **options
-                )
-            )
+            made = Sharing(tmp_path, lake=lake, **options) if request.param == "embedded" else in_kafka(**options)
             stack.callback(made.log.close)
             return made
 
@@ -162,16 +162,12 @@ def test_files_are_where_they_should_be_and_bear_no_version(make: Make, node: No
     processing = node(sharing)
     batch = processing.process(sharing.starts())
     [file] = map(files.decoded, batch.files)
-    path = Path(sharing.shared.lake) / file.path
-    assert (file.kind, path.parent, file.rows, file.size) == (
-        FileKind.RECORDS,
-        sharing.table.path,
-        2,
-        path.stat().st_size,
-    )
-    assert pq.read_schema(path).names == ["id", "value"]
+    folder, _, name = file.path.rpartition("/")
+    content = sharing.table.folder.read(name)
+    assert (file.kind, folder, file.rows, file.size) == (FileKind.RECORDS, "datasets/Reports", 2, len(content))
+    assert pq.read_schema(pa.BufferReader(content)).names == ["id", "value"]
     processing.discard(batch.files)
-    assert not path.exists()
+    assert sharing.table.folder.find(name) is None
 
 
 def test_what_cannot_be_read_is_told(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.data.nodes.conftest import directory_only
 from tests.data.nodes.sharing import PlainProcessing, Sharing, offer
+from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Table
 from tocsin.data.nodes import files
 from tocsin.data.nodes.files import NodeFile
@@ -22,8 +24,8 @@ from tocsin.slices.messages import Commit, SlicePart
 
 
 @pytest.fixture
-def sharing(tmp_path: Path) -> Iterator[Sharing]:
-    sharing = Sharing(tmp_path)
+def sharing(tmp_path: Path, lake: Folder) -> Iterator[Sharing]:
+    sharing = Sharing(tmp_path, lake=lake)
     yield sharing
     sharing.log.close()
 
@@ -86,39 +88,40 @@ def test_parts_that_cannot_be_are_refused(
 
 
 def replaced(sharing: Sharing, file: NodeFile, rows: pa.Table) -> NodeFile:
-    path = Path(sharing.shared.lake) / file.path
-    pq.write_table(rows, path)
-    return msgspec.structs.replace(file, size=path.stat().st_size)
+    content = pa.BufferOutputStream()
+    pq.write_table(rows, content)
+    sharing.lake.write(file.path, content.getvalue().to_pybytes())
+    return msgspec.structs.replace(file, size=content.getvalue().size)
 
 
 def linked(sharing: Sharing, file: NodeFile) -> NodeFile:
-    path = Path(sharing.shared.lake) / file.path
+    path = Path(sharing.lake.path(file.path))
     path.rename(path.with_name("elsewhere.parquet"))
     path.symlink_to(path.with_name("elsewhere.parquet"))
     return file
 
 
 def emptied(sharing: Sharing, file: NodeFile) -> NodeFile:
-    (Path(sharing.shared.lake) / file.path).write_bytes(bytes(file.size))
+    sharing.lake.write(file.path, bytes(file.size))
     return file
 
 
 def removed(sharing: Sharing, file: NodeFile) -> NodeFile:
-    (Path(sharing.shared.lake) / file.path).unlink()
+    sharing.lake.delete(file.path)
     return file
 
 
 FILES: dict[str, Callable[[Sharing, NodeFile], NodeFile | str]] = {
     "outside of the lake": lambda _, file: msgspec.structs.replace(file, path=f"../{file.path}"),
     "by a way around": lambda _, file: msgspec.structs.replace(file, path=f"datasets/../{file.path}"),
-    "by its absolute path": lambda it, file: msgspec.structs.replace(file, path=f"{it.shared.lake}/{file.path}"),
+    "by its absolute path": lambda it, file: msgspec.structs.replace(file, path=it.lake.path(file.path)),
+    "by its URL": lambda it, file: msgspec.structs.replace(file, path=f"{it.lake.url}/{file.path}"),
     "spelled otherwise": lambda _, file: msgspec.structs.replace(file, path=file.path.replace("/", "//")),
     "in another table": lambda _, file: msgspec.structs.replace(file, path=file.path.replace("Reports", "Others")),
     "under another name": lambda _, file: msgspec.structs.replace(file, path="datasets/Reports/part-1.parquet"),
     "of another kind": lambda _, file: msgspec.structs.replace(file, kind=files.FileKind.DEAD_LETTERS),
     "of another size": lambda _, file: msgspec.structs.replace(file, size=file.size + 1),
     "of more rows": lambda _, file: msgspec.structs.replace(file, rows=file.rows + 1),
-    "a link": linked,
     "gone": removed,
     "zeroes": emptied,
     "of other columns": lambda sharing, file: replaced(sharing, file, pa.table({"id": ["a", "b"]})),
@@ -144,6 +147,14 @@ def test_files_that_are_not_what_they_should_be_are_refused(
                 offered, files=[*others, bad if isinstance(bad, str) else msgspec.json.encode(bad).decode()]
             )
         )
+
+
+@directory_only
+def test_a_link_to_a_file_is_refused(sharing: Sharing, offered: Commit) -> None:
+    for text in offered.files:
+        linked(sharing, files.decoded(text))
+    with pytest.raises(InvalidError, match="is no file of"):
+        sharing.store.check(offered)
 
 
 def test_a_file_that_is_offered_twice_is_refused(sharing: Sharing, offered: Commit) -> None:
@@ -193,6 +204,7 @@ def test_dead_letters_are_there_once_however_often_the_dataset_refuses(
     assert sharing.rows() == {"a": 1, "b": 2}
 
 
+@directory_only
 def test_what_the_disk_does_not_keep_is_not_taken_for_seen(
     sharing: Sharing, offered: Commit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,18 +233,19 @@ def test_a_place_for_ids_that_cannot_be_used_is_told(sharing: Sharing) -> None:
         node(sharing)
 
 
+@directory_only
 def test_a_file_is_synced_before_it_is_offered(sharing: Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
     sharing.publish({"id": "a", "value": 1})
     sharing.publish_lines(("a", b"no json"))
-    synced: dict[str, int] = {}
+    synced: dict[int, int] = {}
     fsync = os.fsync
 
     def noting(descriptor: int) -> None:
         fsync(descriptor)
-        synced[Path(os.readlink(f"/proc/self/fd/{descriptor}")).name] = os.fstat(descriptor).st_size
+        synced[os.fstat(descriptor).st_ino] = os.fstat(descriptor).st_size
 
     monkeypatch.setattr(os, "fsync", noting)
     batch = node(sharing).process(sharing.starts())
     assert len(batch.files) == 2
     for file in map(files.decoded, batch.files):
-        assert synced[Path(file.path).name] == file.size
+        assert synced[Path(sharing.lake.path(file.path)).stat().st_ino] == file.size

@@ -43,6 +43,12 @@ def raises(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
+def raises_elsewhere(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if BAD + 1 in batch["value"].to_pylist():
+        raise ValueError("fourteen")
+    return batch
+
+
 def exits(batch: pa.RecordBatch) -> pa.RecordBatch:
     if _is_bad(batch):
         sys.exit(3)

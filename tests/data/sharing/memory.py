@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tocsin.data.feeds.places import DirectoryLog
+from tocsin.data.lake.place import LakePlace
 from tocsin.data.nodes.channels import NodeChannel
 from tocsin.data.nodes.processing import ProcessedBatch, ProcessedPart
 from tocsin.data.nodes.sharing import SharedFeed
@@ -27,6 +28,7 @@ class MemoryFeed:
     """A log of numbered records, files by their names, and the rows of a dataset with its markers.
 
     ``refusing`` is raised by whatever is stored next; if it is ``faulty``, what is stored seems to fail afterwards.
+    While it is ``unreachable``, nobody can tell whether files are there.
     """
 
     name: str = "reports"
@@ -36,6 +38,7 @@ class MemoryFeed:
     marked: list[int] = field(default_factory=lambda: [0] * SLICES)
     commits: int = 0
     refusing: Exception | None = None
+    unreachable: bool = False
     faulty: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
     _published: int = 0
@@ -72,6 +75,8 @@ class MemoryFeed:
 
     def check(self, commit: Commit) -> None:
         """As a store does."""
+        if self.unreachable:
+            raise UnavailableError("the store does not answer")
         if any(part.end > len(self.log[part.slice]) for part in commit.parts):
             raise InvalidError("a part ends beyond what the log has")
         if any(file not in self.files for file in commit.files):
@@ -93,13 +98,19 @@ class MemoryFeed:
         if self.faulty:
             raise RuntimeError("a fault after all was done")
 
-    def share(self, work: MemoryWork | None = None) -> FeedToShare:
-        """As heads are told of it."""
+    def share(self, work: MemoryWork | None = None, unable: list[str] | None = None) -> FeedToShare:
+        """As heads are told of it; ``unable`` says, while there is something in it, why nothing can process it here."""
         columns = (Column("id", parse_type("STRING")),)
         dataset = Dataset(self.name.capitalize(), DatasetKind.APPEND, columns, "id")
         feed = Feed(self.name, dataset.name, "id", SLICES)
-        shared = SharedFeed(feed, dataset, DirectoryLog("/nowhere"), "/nowhere", 1 << 20)
-        return FeedToShare(shared, self, lambda: None, lambda: work or MemoryWork(self))
+        shared = SharedFeed(feed, dataset, DirectoryLog("/nowhere"), LakePlace("/nowhere"), 1 << 20)
+
+        def make_work() -> MemoryWork:
+            if unable:
+                raise InvalidError(unable[0])
+            return work or MemoryWork(self)
+
+        return FeedToShare(shared, self, lambda: None, make_work)
 
 
 @dataclass

@@ -17,12 +17,13 @@ from tests.data.sharing.memory import SLICES, MemoryFeed, MemoryWork
 from tests.waiting import until_async
 from tocsin.balance.control.controller import Controller, Decision
 from tocsin.balance.control.observation import Observation
-from tocsin.data.nodes.sharing import SharedFeed
-from tocsin.data.sharing.heads import Heads
+from tocsin.data.nodes.sharing import FunctionLimits, SharedFeed
+from tocsin.data.sharing.heads import Heads, patient_limits
 from tocsin.data.sharing.node import SliceWork
-from tocsin.errors import NotFoundError, StorageError
+from tocsin.errors import InvalidError, NotFoundError, StorageError
 from tocsin.settings import NodesSettings, Settings, WorkerSettings
 from tocsin.slices.balancing import SlicePlanners, slice_thresholds
+from tocsin.slices.limits import SliceLimits
 from tocsin.worker.worker import Worker
 
 NODES = NodesSettings(share=True, settling_seconds=0.2, grace_seconds=0.3, silent_seconds=20.0, round_seconds=0.3)
@@ -40,6 +41,7 @@ class Site:
     heads: Heads
     workers: dict[str, Worker] = field(default_factory=dict)
     works: dict[str, MemoryWork] = field(default_factory=dict)
+    unable: dict[str, str] = field(default_factory=dict)
 
     def owners(self) -> set[str | None]:
         """Who has slices."""
@@ -99,6 +101,8 @@ async def _working(site: Site, name: str, url: str) -> AsyncIterator[Worker]:
     work = site.works[name] = MemoryWork(site.feed)
 
     async def make_work(_: SharedFeed) -> tuple[SliceWork, bool]:
+        if name in site.unable:
+            raise InvalidError(site.unable[name])
         return work, True
 
     worker = Worker(WorkerSettings(name=name, head=url, token=f"node-{name}"), make_work)
@@ -167,6 +171,75 @@ async def test_what_the_disk_refuses_is_processed_again(bare: Site) -> None:
         await until_async(lambda: "the disk is full" in bare.heads.problem("reports"))
         bare.feed.refusing = None
         await bare.until_stored()
+        assert bare.heads.problem("reports") == ""
+
+
+def declined(site: Site) -> dict[str, str]:
+    found = site.heads.slices("reports")
+    return found.declined if found else {}
+
+
+async def test_a_node_that_may_not_run_a_feeds_function_says_so_and_gets_nothing_of_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.worker.worker._FUNCTION_SECONDS", 0.1)
+    site.unable["n1"] = "not allowed here"
+    async with working(site, "n1") as (worker,):
+        await until_async(lambda: declined(site) == {"n1": "not allowed here"})
+        assert worker.problems == ["feed reports: not allowed here"]
+        site.feed.publish(100)
+        await site.until_stored()
+        assert site.owners() == {"data"}
+        # An operator allows it.
+        del site.unable["n1"]
+        await site.until_owned("data", "n1")
+        assert declined(site) == {}
+        assert worker.problems == []
+        await site.until_stored()
+
+
+async def test_who_is_gone_is_not_told_of_any_more(site: Site) -> None:
+    site.unable["n1"] = "not allowed here"
+    async with working(site, "n1"):
+        await until_async(lambda: "n1" in declined(site))
+    await until_async(lambda: declined(site) == {})
+
+
+async def test_where_the_data_cluster_cannot_run_the_function_others_do_until_it_can(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.data.sharing.heads._AGAIN_SECONDS", 0.1)
+    await asyncio.to_thread(site.heads.end, "reports")
+    unable = ["no such module"]
+    await asyncio.to_thread(site.heads.begin, site.feed.share(unable=unable))
+    assert declined(site) == {"data": "no such module"}
+    await until_async(lambda: "data cannot: no such module" in site.heads.problem("reports"))
+    async with working(site, "n1"):
+        await site.until_owned("n1")
+        await site.until_stored()
+        unable.clear()
+        await site.until_owned("data", "n1")
+        assert declined(site) == {}
+
+
+def test_a_feed_with_a_function_is_waited_for_as_long_as_that_may_take() -> None:
+    plain = MemoryFeed().share().shared
+    slow = replace(plain, feed=replace(plain.feed, processed_by="a:b"), function=FunctionLimits(100.0))
+    limits = SliceLimits(stuck_seconds=50.0)
+    assert patient_limits(limits, plain) == limits
+    assert patient_limits(limits, slow).stuck_seconds == 100.0 * (8 + SLICES)
+
+
+async def test_nobody_loses_its_connection_while_the_storage_does_not_answer(bare: Site) -> None:
+    async with working(bare, "n1") as (worker,):
+        await bare.until_owned("n1")
+        connected = worker.link.since
+        bare.feed.unreachable = True
+        bare.feed.publish(10)
+        await until_async(lambda: "the store does not answer" in bare.heads.problem("reports"))
+        bare.feed.unreachable = False
+        await bare.until_stored()
+        assert worker.link.since == connected
         assert bare.heads.problem("reports") == ""
 
 

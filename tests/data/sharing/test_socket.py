@@ -128,6 +128,7 @@ NONSENSE = [
     '{"type":"said","feed":"reports","incarnation":"x","message":{"type":"dance"}}',
     '{"type":"said","feed":"reports","incarnation":"x","message":{"type":"leave","x":' + "[" * 100_000,
     '{"type":"shared"}',
+    '{"type":"declined","feed":"reports","incarnation":"x","reason":"' + "x" * 1001 + '"}',
 ]
 SENSELESS: list[dict[str, object]] = [
     {"type": "hello", "node": "n1", "capacity": -1.0, "holding": {}},

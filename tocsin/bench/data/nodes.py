@@ -15,6 +15,7 @@ from tocsin.bench.report import Figure, median
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
 from tocsin.data.feeds.log import FeedLog
+from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.table import Table
 from tocsin.data.language.forms import CreateDataset
 from tocsin.data.language.parser import parse
@@ -108,7 +109,7 @@ def _ingest(spark: SparkSession, feed: BenchFeed) -> float:
 
 
 def _node(spark: SparkSession, feed: BenchFeed, by_executors: bool) -> float:
-    shared = share(feed.feed, feed.dataset, feed.log, feed.directory, FeedsSettings().max_batch_bytes)
+    shared = share(feed.feed, feed.dataset, feed.log, DirectoryFolder(feed.directory), FeedsSettings().max_batch_bytes)
     store = CommitStore(shared, feed.table, feed.dead_letters, feed.log)
     began = time.perf_counter()
     processing = SliceProcessing(spark, shared, feed.directory / "ids", by_executors=by_executors)

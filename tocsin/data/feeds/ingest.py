@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.disk import FULL_SENTENCE, says_full
+from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
 from tocsin.data.feeds.following import Following, LogFollowing, QueryFollowing
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.log import FeedLog
@@ -245,7 +246,7 @@ class Ingestion:
         if not rows.num_rows:
             return
         floor = positions(self.table, self.feed)
-        letters = _without(dead_letters(rows, self.dataset), self._buried(floor))
+        letters = without(dead_letters(rows, self.dataset), self._buried(floor))
         if letters.num_rows:
             self._dead_letters.append(letters, markers)
             for reason in pc.unique(letters["reason"]).to_pylist()[:_LOGGED]:
@@ -256,9 +257,7 @@ class Ingestion:
         had its commit: there they stay, also where a function would not fail on them this time."""
         if all(self._dead_letters.marker(marker(index)) <= position for index, position in enumerate(floor)):
             return Counter()
-        found = self._dead_letters.read(columns=["slice", "position", "line"])
-        new = found["position"].to_numpy() > np.array(floor, np.int64)[found["slice"].to_numpy()]
-        return Counter(_keys(found.filter(pa.array(new))))
+        return count_beyond(self._dead_letters.read(columns=COLUMNS), floor)
 
     def _report(self, sentence: str) -> None:
         self.problem = sentence
@@ -270,19 +269,6 @@ def _newest(rows: pa.Table, key: str) -> pa.Table:
     numbered = rows.select([key]).append_column("__n", pa.array(np.arange(rows.num_rows)))
     last = numbered.group_by(key).aggregate([("__n", "max")])["__n_max"]
     return rows.take(last.combine_chunks().sort())
-
-
-def _keys(letters: pa.Table) -> list[Letter]:
-    return list(zip(*(letters[name].to_pylist() for name in ("slice", "position", "line")), strict=True))
-
-
-def _without(letters: pa.Table, buried: Counter[Letter]) -> pa.Table:
-    """The letters but for those that are there already."""
-    new = []
-    for key in _keys(letters) if buried else ():
-        new.append(buried[key] <= 0)
-        buried[key] -= 1
-    return letters.filter(pa.array(new, pa.bool_())) if buried else letters
 
 
 def _first_line(error: Exception) -> str:

@@ -43,16 +43,23 @@ class BucketAddress:
     session_token: str = field(default="", repr=False)
 
     @classmethod
-    def read(cls, name: str, settings: LakeSettings, variables: Mapping[str, str] = os.environ) -> Self:
-        """The address that the settings and the environment give."""
+    def read(
+        cls,
+        name: str,
+        settings: LakeSettings,
+        variables: Mapping[str, str] = os.environ,
+        endpoint: str = "",
+        region: str = "",
+    ) -> Self:
+        """The address that the settings and the environment give, or where they do not, the one that is given."""
 
         def first(*names: str) -> str:
             return next((found for name in names if (found := variables.get(name, ""))), "")
 
         return cls(
             name,
-            settings.endpoint or first("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
-            settings.region or first("AWS_REGION", "AWS_DEFAULT_REGION") or _REGION,
+            settings.endpoint or first("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") or endpoint,
+            settings.region or first("AWS_REGION", "AWS_DEFAULT_REGION") or region or _REGION,
             first("AWS_ACCESS_KEY_ID"),
             first("AWS_SECRET_ACCESS_KEY"),
             first("AWS_SESSION_TOKEN"),
@@ -101,6 +108,8 @@ class Bucket:
             region=address.region,
             request_timeout=_REQUEST.total_seconds(),
             connect_timeout=_CONNECT.total_seconds(),
+            # What is short is one request then, and not three.
+            allow_delayed_open=True,
         )
 
     @property

@@ -21,6 +21,7 @@ from tocsin.data import removal
 from tocsin.data.disk import Disk, make_directory
 from tocsin.data.lake.entries import LOG, entry_name, is_kept
 from tocsin.data.lake.folder import DRAFT, Folder, FoundFile
+from tocsin.data.lake.place import LakePlace
 
 if TYPE_CHECKING:
     from tocsin.data.fence import Fence
@@ -44,6 +45,10 @@ class DirectoryFolder:
     @property
     def url(self) -> str:
         return str(self.directory)
+
+    @property
+    def place(self) -> LakePlace:
+        return LakePlace(str(self.directory))
 
     @property
     def delta(self) -> dict[str, Any]:
@@ -84,7 +89,8 @@ class DirectoryFolder:
 
     def find(self, name: str) -> FoundFile | None:
         try:
-            status = (self.directory / name).stat()
+            # A link is none of ours: what it leads to may be anybody's.
+            status = (self.directory / name).lstat()
         except FileNotFoundError:
             return None
         return _found(status) if stat.S_ISREG(status.st_mode) else None

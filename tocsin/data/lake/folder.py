@@ -14,6 +14,7 @@ from pyarrow import fs
 
 if TYPE_CHECKING:
     from tocsin.data.fence import Fence
+    from tocsin.data.lake.place import LakePlace
 
 
 DRAFT: Final = "_draft"
@@ -45,6 +46,10 @@ class Folder(Protocol):
     @property
     def url(self) -> str:
         """Where it is, for people."""
+
+    @property
+    def place(self) -> LakePlace:
+        """Where it is, for other processes."""
 
     @property
     def delta(self) -> dict[str, Any]:

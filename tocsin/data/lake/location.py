@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tocsin.data.disk import Disk, write_durably
 from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.folder import Folder
+from tocsin.data.lake.place import S3, LakePlace
 from tocsin.data.lake.refusals import storage_errors
 from tocsin.errors import ConflictError, SettingsError, StorageError
 from tocsin.private import make_private_directory
@@ -23,7 +24,6 @@ SUBSCRIPTIONS: Final = "subscriptions"
 TOLD_NODES: Final = "told-nodes"
 DEAD_LETTERS: Final = "dead-letters"
 CHANNELS_DEAD_LETTERS: Final = "dead-letters-of-channels"
-_S3: Final = "s3://"
 _OWNER: Final = "_owner"
 _PROBE: Final = "_probe"
 _NOTE: Final = "lake"
@@ -41,7 +41,6 @@ def open_lake(settings: Settings, identity: str, has_datasets: bool, fence: Fenc
         fence: by which whoever takes over keeps this process from writing.
     """
     directory = settings.data.directory.resolve()
-    _check_nodes(settings)
     lake = _folder(settings.lake, directory, fence)
     _check_note(lake, directory)
     if lake.url != str(directory):
@@ -53,16 +52,8 @@ def open_lake(settings: Settings, identity: str, has_datasets: bool, fence: Fenc
     return lake
 
 
-def _check_nodes(settings: Settings) -> None:
-    if settings.nodes.share and settings.lake.location.startswith(_S3):
-        raise SettingsError(
-            "nodes.share needs a lake in a directory that all nodes see, and lake.location is in S3: set nodes.share = "
-            "false, or lake.location to such a directory"
-        )
-
-
 def _folder(settings: LakeSettings, directory: Path, fence: Fence | None) -> Folder:
-    if not settings.location.startswith(_S3):
+    if not settings.location.startswith(S3):
         path = Path(settings.location).expanduser().resolve() if settings.location else directory
         try:
             make_private_directory(path)
@@ -71,13 +62,7 @@ def _folder(settings: LakeSettings, directory: Path, fence: Fence | None) -> Fol
                 f"the lake cannot be in {path} ({error.strerror}); make it writable, or choose another lake.location"
             ) from None
         return DirectoryFolder(path, Disk(settings.sync, fence))
-    try:
-        from tocsin.data.lake.bucket import Bucket, BucketAddress
-        from tocsin.data.lake.s3 import S3Folder
-    except ImportError:
-        raise SettingsError("lake.location in S3 needs its client: pip install 'tocsin[s3]'") from None
-    name, _, prefix = settings.location.removeprefix(_S3).partition("/")
-    return S3Folder(Bucket(BucketAddress.read(name, settings)), prefix, fence)
+    return LakePlace(settings.location).seen_with(settings).open(fence)
 
 
 def _check_note(lake: Folder, directory: Path) -> None:

@@ -19,6 +19,7 @@ from pyarrow import fs
 from tocsin.data.lake.bucket import Bucket
 from tocsin.data.lake.entries import LOG, entry_name, is_kept
 from tocsin.data.lake.folder import Folder, FoundFile, OutcomeUnknownError
+from tocsin.data.lake.place import LakePlace
 from tocsin.errors import StorageError
 from tocsin.log import get_logger
 
@@ -56,6 +57,11 @@ class S3Folder:
     @property
     def url(self) -> str:
         return f"s3://{self._bucket.name}/{self._prefix}".rstrip("/")
+
+    @property
+    def place(self) -> LakePlace:
+        address = self._bucket.address
+        return LakePlace(self.url, address.endpoint, address.region)
 
     @property
     def delta(self) -> dict[str, Any]:

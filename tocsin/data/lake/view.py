@@ -60,7 +60,7 @@ class TableView:
             self._newest = None
             raise UnavailableError(
                 f"the table at {self._folder.url} cannot be read ({error}): see that this machine has the same "
-                "directory"
+                "directory, or may read the bucket"
             ) from error
 
     def read(self, where: pc.Expression, columns: list[str], since: int) -> pa.Table:

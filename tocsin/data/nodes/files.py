@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 
 import msgspec
 
@@ -33,7 +32,7 @@ class ChannelMatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file that is written and synced. Its rows bear no version: whichever commit takes it gives it one.
+    """A file that is written and durable. Its rows bear no version: whichever commit takes it gives it one.
 
     Args:
         path: relative to the lake; empty where a channel was matched and has found nothing.
@@ -61,9 +60,9 @@ def decoded(text: str) -> NodeFile:
         raise InvalidError(f"a file is offered that cannot be understood ({error}): {text[:100]!r}") from None
 
 
-def place(file: NodeFile, lake: Path, directory: Path) -> Path:
-    """Where a file is. Raises InvalidError unless that is right in ``directory``, under a name of a node's file."""
-    path = directory / Path(file.path).name
-    if not is_name(path.name) or file.path != str(path.relative_to(lake)):
+def name_in(folder: str, file: NodeFile) -> str:
+    """A file's name. Raises InvalidError unless it is a node's file, right in a folder of the lake."""
+    name = file.path.rpartition("/")[2]
+    if not is_name(name) or file.path != f"{folder}/{name}":
         raise InvalidError(f"a file is offered as {file.path!r}, which is not one that a node writes for this feed")
-    return path
+    return name

@@ -122,7 +122,7 @@ class KnownIds:
             if reach < start:
                 raise UnavailableError(
                     f"slice {index} is to be read from position {start}, and is known here up to {reach} only: it is "
-                    f"looked at again in a moment; should it stay so, see that this machine has the lake's directory"
+                    f"looked at again in a moment; should it stay so, see that this machine sees the lake"
                 )
 
     def unseen(self, hashes: Hashes) -> npt.NDArray[np.bool_]:

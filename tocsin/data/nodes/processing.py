@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,15 +21,19 @@ from tocsin.data.feeds.ingest import marker
 from tocsin.data.feeds.parsing import expressions
 from tocsin.data.feeds.source import SCHEMA, LogRange
 from tocsin.data.lake import frames
+from tocsin.data.lake.entries import LOG
+from tocsin.data.lake.unclaimed import new_name
 from tocsin.data.lake.view import TableView
 from tocsin.data.nodes import files
 from tocsin.data.nodes.channels import NodeChannel
-from tocsin.data.nodes.files import FileKind, NodeFile
+from tocsin.data.nodes.files import NodeFile
+from tocsin.data.nodes.functions import NodeFunction
 from tocsin.data.nodes.ids import KnownIds
 from tocsin.data.nodes.matching import NodeMatching
 from tocsin.data.nodes.reading import open_slices
 from tocsin.data.nodes.sharing import SharedFeed, require_shareable
 from tocsin.data.nodes.writing import REPORT, RowDropper, RowSorter, WrittenRows, first_of, read_report
+from tocsin.data.processing.stage import unavailable_told
 from tocsin.data.session import is_local
 from tocsin.errors import StorageError, TocsinError, UnavailableError
 from tocsin.schema.arrow import record_schema
@@ -46,7 +51,7 @@ class ProcessedPart:
 
 @dataclass(frozen=True)
 class ProcessedBatch:
-    """A batch that is written and synced; without parts, there was nothing to read.
+    """A batch that is written and durable; without parts, there was nothing to read.
 
     ``files`` are for the head: :func:`tocsin.data.nodes.files.decoded` tells what they mean.
     """
@@ -63,7 +68,7 @@ class SliceProcessing:
     forgotten then.
 
     What can go wrong: the log or the dataset cannot be reached, or does not show yet what the positions rest on
-    (UnavailableError; the same call may be made again in a moment); the disk refuses (StorageError; nothing is left
+    (UnavailableError; the same call may be made again in a moment); the storage refuses (StorageError; nothing is left
     that counts, and what was half written is removed after a while by the head).
 
     Args:
@@ -72,6 +77,8 @@ class SliceProcessing:
         by_executors: whether the files are written where Spark computes, and only their names come here. On a cluster
             it is always so; with a local master the rows come here, which is shorter.
         kafka: for a log that is there.
+        functions: the modules that a feed's function may be of. InvalidError is raised where it is of none of them, or
+            cannot be imported.
     """
 
     def __init__(
@@ -82,23 +89,29 @@ class SliceProcessing:
         *,
         by_executors: bool = False,
         kafka: KafkaAccess = OPEN,
+        functions: Sequence[str] = (),
     ) -> None:
         require_shareable(shared.feed, shared.dataset)
         self.shared = shared
         self._spark, self._by_executors = spark, by_executors or not is_local(spark)
         self._log = open_slices(shared.log, kafka)
-        self._sorter = RowSorter(shared)
+        self._lake = shared.folder
+        self._table = self._lake.below(shared.table)
+        self._lake_seen = False
+        self._sorter = RowSorter(shared, self._lake)
+        self._function = NodeFunction(shared, self._lake, list(functions)) if shared.feed.processed_by else None
         self._ids = self._known_ids(ids)
         self._matching = NodeMatching(spark, shared, self._by_executors)
         # Of the ids: the log may be asked by anybody at any time.
         self._lock = threading.Lock()
 
     def prepare(self, slices: Iterable[int]) -> None:
-        """Makes it possible to process these slices at once: reads what the dataset has, and finds the log.
+        """Makes it possible to process these slices at once: reads what the dataset has, finds the log, and the lake.
 
         May take long where the dataset is large and this node has not known it before. Nothing is processed.
         """
         self._log.require(list(slices))
+        self._require_lake()
         if self._ids is not None:
             with self._lock:
                 self._ids.follow()
@@ -124,9 +137,11 @@ class SliceProcessing:
         Records that fit are in files of the dataset's, those that do not in files of the dead letters', and those
         whose ids were seen before in none. What channels find in them, if that is known soon, is in files of results.
         """
-        ranges = self._log.ranges(starts, self.shared.max_batch_bytes)
+        pace = self._function.pace if self._function is not None else None
+        ranges = self._log.ranges(starts, pace.max_bytes if pace is not None else self.shared.max_batch_bytes)
         if not ranges:
             return ProcessedBatch((), ())
+        began = time.monotonic()
         with self._lock:
             if self._ids is not None:
                 self._ids.begin({index: begin for index, begin, _ in ranges})
@@ -140,6 +155,8 @@ class SliceProcessing:
                     np.concatenate([part.hashes for part in written], axis=1) if written else np.zeros((2, 0), "<u8")
                 )
                 self._ids.hold({index: (begin, end) for index, begin, end in ranges}, hashes)
+        if pace is not None:
+            pace.took(self._log.size(ranges), time.monotonic() - began)
         counts = {index: sum(part.counts.get(index, 0) for part in written) for index, _, _ in ranges}
         return ProcessedBatch(
             [ProcessedPart(index, begin, end, counts[index]) for index, begin, end in ranges],
@@ -155,24 +172,40 @@ class SliceProcessing:
         for text in files_:
             file = files.decoded(text)
             if file.path:
+                folder = self.shared.folder_of(file)
                 with suppress(OSError):
-                    files.place(file, Path(self.shared.lake), self._directory(file)).unlink()
+                    self._lake.below(folder).delete(files.name_in(folder, file))
 
-    def _directory(self, file: NodeFile) -> Path:
-        if file.match is not None:
-            return self.shared.results(file.match.channel)
-        return self.shared.table if file.kind is FileKind.RECORDS else self.shared.dead_letters
+    def _require_lake(self) -> None:
+        """Raises StorageError unless the dataset is there, and may be written into: who cannot says so at once."""
+        if self._lake_seen:
+            return
+        place, name = self._table.url, new_name()
+        try:
+            if not self._table.below(LOG).files():
+                raise StorageError(
+                    f"the dataset {self.shared.dataset.name} is not at {place} as seen from here: see that this "
+                    "machine has the same directory, or reaches the same bucket"
+                )
+            self._table.write(name, b"")
+            self._table.delete(name)
+        except OSError as error:
+            raise StorageError(
+                f"nothing can be written at {place} from here ({error}): see that this machine may, by the same user "
+                "or by credentials of its own"
+            ) from error
+        self._lake_seen = True
 
     @cached_property
     def _parsing(self) -> list[Column]:
-        return expressions(self.shared.dataset)
+        return expressions(self.shared.dataset, whole_lines=self._function is not None)
 
     def _known_ids(self, directory: Path) -> KnownIds | None:
         dataset, slices = self.shared.dataset, self.shared.feed.slices
         if dataset.primary_key is None:
             return None
         names = [marker(index) for index in range(slices)]
-        view = TableView(self.shared.table, record_schema(dataset.columns), names)
+        view = TableView(self._table, record_schema(dataset.columns), names)
         try:
             return KnownIds(directory, view, dataset.primary_key, slices)
         except OSError as error:
@@ -183,8 +216,9 @@ class SliceProcessing:
     def _attempt(self, ranges: Sequence[LogRange]) -> list[WrittenRows]:
         """What is written of a part of the log; what Spark, Kafka or the disk refuse is told as ours."""
         try:
-            rows = self._lines(ranges).select(*self._parsing)
-            return self._here(rows) if not self._by_executors else self._there(rows)
+            with unavailable_told():
+                rows = self._rows(ranges)
+                return self._here(rows) if not self._by_executors else self._there(rows)
         except TocsinError:
             raise
         except Exception as error:
@@ -195,6 +229,13 @@ class SliceProcessing:
                 f"feed {self.shared.feed.name}: slices {', '.join(str(index) for index, _, _ in ranges)} could not be "
                 f"processed ({reason}); they are tried again"
             ) from error
+
+    def _rows(self, ranges: Sequence[LogRange]) -> DataFrame:
+        """What is there in the dataset's columns, as the feed's function has left it."""
+        rows = self._lines(ranges).select(*self._parsing)
+        if self._function is None:
+            return rows
+        return self._function.apply(rows, {index: begin for index, begin, _ in ranges})
 
     def _lines(self, ranges: Sequence[LogRange]) -> DataFrame:
         lines = self._log.lines(self._spark, ranges)
@@ -222,7 +263,7 @@ class SliceProcessing:
         return written
 
     def _arrived(self, records: Sequence[NodeFile]) -> None:
-        paths, columns = [f"{self.shared.lake}/{file.path}" for file in records], self.shared.dataset.columns
+        paths, columns = [self._lake.path(file.path) for file in records], self.shared.dataset.columns
         size = sum(file.size for file in records)
         self._matching.begin(size, lambda: frames.of_files(self._spark, record_schema(columns), paths))
 

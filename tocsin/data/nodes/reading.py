@@ -32,6 +32,9 @@ class SliceLog(Protocol):
     def ranges(self, starts: Mapping[int, int], max_bytes: int) -> list[LogRange]:
         """What a batch of about so many bytes has, in fair shares; nothing of slices in which there is nothing new."""
 
+    def size(self, ranges: Sequence[LogRange]) -> int:
+        """How many bytes these have, about."""
+
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there, read where Spark computes: columns slice, position (after the record), line, damage."""
 
@@ -68,6 +71,10 @@ class DirectorySlices:
         begins = [starts.get(index, end) for index, end in enumerate(ends)]
         bounded = bounded_ends(self._path, begins, ends, max_bytes)
         return [(i, begin, end) for i, (begin, end) in enumerate(zip(begins, bounded, strict=True)) if end > begin]
+
+    def size(self, ranges: Sequence[LogRange]) -> int:
+        """How many bytes these have."""
+        return sum(end - begin for _, begin, end in ranges)
 
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there, each slice by one task."""

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tocsin.data.channels.matches import NodeMatch
+from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
 from tocsin.data.feeds.ingest import marker, positions
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.parsing import DEAD_LETTERS
+from tocsin.data.lake.folder import Folder, FoundFile
 from tocsin.data.lake.table import File, Table
 from tocsin.data.nodes import files
 from tocsin.data.nodes.files import FileKind, NodeFile
@@ -40,7 +39,7 @@ class CommitStore:
 
     Its calls block. ``store`` is to be called by one thread at a time, ``check`` by any.
 
-    What can go wrong: the disk refuses, or what was offered is not there any more (StorageError: surely nothing was
+    What can go wrong: the storage refuses, or what was offered is not there any more (StorageError: surely nothing was
     committed to the dataset, and the same records may be offered again); the process dies (all of it is committed, or
     nothing of it; dead letters may be there before, and are then not stored again).
 
@@ -70,6 +69,8 @@ class CommitStore:
         To be called before the core is told of it: it must hurt nobody but who offers it. Refused are parts that are
         out of bounds or end beyond what the log has, files that are not where a node's files are, are not there, or are
         not what they are said to be. That the parts begin at the markers is for the core to see.
+
+        Raises UnavailableError if the storage does not answer: the same may be offered again.
         """
         self._check_parts(commit.parts)
         offered = [files.decoded(text) for text in commit.files]
@@ -117,17 +118,26 @@ class CommitStore:
                 )
 
     def _check_file(self, file: NodeFile) -> None:
-        path = self._place(file)
+        name, folder = self._name(file), self._tables[file.kind].folder
+        filesystem, place = folder.arrow
+        status = self._look(folder, name)
+        if status is None or status.size != file.size:
+            raise InvalidError(f"{file.path} is no file of {file.size} bytes")
         try:
-            status = path.lstat()
-            if not stat.S_ISREG(status.st_mode) or status.st_size != file.size:
-                raise InvalidError(f"{file.path} is no file of {file.size} bytes")
-            with pq.ParquetFile(path) as found:
+            with pq.ParquetFile(f"{place}/{name}", filesystem=filesystem) as found:
                 rows, schema = found.metadata.num_rows, found.schema_arrow
         except (OSError, pa.ArrowException) as error:
+            # It is the file's fault unless the storage is away, which is nobody's.
+            self._look(folder, name)
             raise InvalidError(f"{file.path} cannot be read: {error}") from error
         if rows != file.rows or not schema.equals(self._schemas[file.kind], check_metadata=False):
             raise InvalidError(f"{file.path} has not the {file.rows} rows and the columns that it should have")
+
+    def _look(self, folder: Folder, name: str) -> FoundFile | None:
+        try:
+            return folder.find(name)
+        except OSError as error:
+            raise UnavailableError(f"{folder.url} cannot be looked into ({error}); it is tried again") from error
 
     def _check_results(self, file: NodeFile) -> None:
         """Only the form: a channel may be dropped at any time, and whoever reads its files sees what is in them."""
@@ -136,7 +146,7 @@ class CommitStore:
         if match is None or not is_of_channel or not 0 <= match.age < inf:
             raise InvalidError(f"results are offered that are of no channel: {file.path!r}")
         if file.path or file.rows or file.size:
-            files.place(file, Path(self._shared.lake), self._shared.results(match.channel))
+            files.name_in(self._shared.folder_of(file), file)
 
     def _check_markers(self, wanted: StoreCommits) -> None:
         """The core has seen to it; a mistake here would lose records or repeat them, so it is looked at again."""
@@ -173,25 +183,22 @@ class CommitStore:
             log.error("dead letters", feed=self._shared.feed.name, records=sum(file.rows for file in offered))
 
     def _bury_new(self, offered: Sequence[File], markers: dict[int, int]) -> None:
-        """The same where some of it is there already: row by row."""
+        """The same where some of it is there already: row by row, as a function may fail on other records this time."""
         letters = self._tables[FileKind.DEAD_LETTERS]
         try:
-            rows = pa.concat_tables(pq.read_table(file.path, schema=DEAD_LETTERS) for file in offered)
+            contents = (pa.BufferReader(letters.folder.read(file.name)) for file in offered)
+            rows = pa.concat_tables(pq.read_table(content, schema=DEAD_LETTERS) for content in contents)
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"feed {self._shared.feed.name}: dead letters cannot be read ({error})") from error
-        for index in markers:
-            known = pc.and_(
-                pc.equal(rows["slice"], index), pc.less_equal(rows["position"], letters.marker(marker(index)))
-            )
-            rows = rows.filter(pc.invert(known))
+        rows = without(rows, count_beyond(letters.read(columns=COLUMNS), self.markers()))
         if rows.num_rows:
             letters.append(rows, _markers(markers))
 
     def _known(self, file: NodeFile) -> File:
-        return File(str(self._place(file)), 0, 0, file.size, file.rows)
+        return File(self._tables[file.kind].folder.path(self._name(file)), 0, 0, file.size, file.rows)
 
-    def _place(self, file: NodeFile) -> Path:
-        return files.place(file, Path(self._shared.lake), self._tables[file.kind].path)
+    def _name(self, file: NodeFile) -> str:
+        return files.name_in(self._shared.folder_of(file), file)
 
 
 def _matches(batch: Sequence[NodeFile], now: float) -> dict[str, NodeMatch]:
@@ -201,7 +208,7 @@ def _matches(batch: Sequence[NodeFile], now: float) -> dict[str, NodeMatch]:
         if (match := file.match) is None:
             continue
         known = found.get(match.channel, NodeMatch(match.channel, match.tag, now - match.age, ()))
-        names = (Path(file.path).name,) if file.path else ()
+        names = (file.path.rpartition("/")[2],) if file.path else ()
         found[match.channel] = replace(known, files=known.files + names)
     return found
 

@@ -38,6 +38,10 @@ class TopicSlices(SlicedTopic):
             (index, starts[index], starts[index] + share) for index, share in zip(waiting, shares, strict=True) if share
         ]
 
+    def size(self, ranges: Sequence[LogRange]) -> int:
+        """About how many bytes these have."""
+        return int(sum(end - begin for _, begin, end in ranges) * self.record_bytes)
+
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there, each slice by one task."""
         begins = {str(index): begin - self.bases[index] for index, begin, _ in ranges}

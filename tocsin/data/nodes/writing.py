@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -15,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tocsin.data.feeds.identity import Hashes, halves, hashed, joined
-from tocsin.data.feeds.parsing import SLICE, dead_letters, flattened, is_whole
+from tocsin.data.feeds.parsing import SLICE, STORED, dead_letters, flattened, is_whole
+from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.unclaimed import new_name
 from tocsin.data.lake.writer import COMPRESSION
 from tocsin.data.nodes.files import FileKind, NodeFile
@@ -54,17 +54,20 @@ class WrittenRows(msgspec.Struct):
 class RowSorter:
     """Writes the rows that fit into one file, those that do not into another, and none whose id was seen before."""
 
-    def __init__(self, shared: SharedFeed) -> None:
-        self._shared = shared
+    def __init__(self, shared: SharedFeed, lake: Folder) -> None:
+        self._shared, self._lake = shared, lake
         self._dataset, self._schema = shared.dataset, record_schema(shared.dataset.columns)
 
     def write(self, rows: pa.Table, unseen: Unseen, arriving: Arriving = lambda _: None) -> WrittenRows:
-        """Writes and syncs. The rows are as :func:`tocsin.data.feeds.parsing.expressions` gives them.
+        """Writes; durable when this returns. The rows are as :func:`tocsin.data.feeds.parsing.expressions` gives them.
 
         Before it writes, ``arriving`` is told the records that are new.
         """
         flat = flattened(rows, self._dataset)
         whole = is_whole(flat)
+        # Where a function has left nothing of a slice, a row says only how far it has come.
+        there = pc.or_(pc.invert(whole), flat[STORED])
+        flat, whole = flat.filter(there), whole.filter(there)
         written = WrittenRows([], _counts(flat))
         good = flat.filter(whole).select(self._schema.names).cast(self._schema)
         if self._dataset.primary_key is not None:
@@ -85,21 +88,26 @@ class RowSorter:
 
     def without(self, file: NodeFile, kept: npt.NDArray[np.bool_]) -> NodeFile | None:
         """A file of records written anew with only some of its rows; None if there are none. The old one stays."""
-        rows = pq.read_table(Path(self._shared.lake) / file.path, schema=self._schema).filter(pa.array(kept))
+        source = pa.BufferReader(self._lake.read(file.path))
+        rows = pq.read_table(source, schema=self._schema).filter(pa.array(kept))
         written = WrittenRows([], {})
         self._add(written, FileKind.RECORDS, self._shared.table, rows)
         return written.records
 
-    def _add(self, written: WrittenRows, kind: FileKind, directory: Path, rows: pa.Table) -> None:
+    def _add(self, written: WrittenRows, kind: FileKind, folder: str, rows: pa.Table) -> None:
         if not rows.num_rows:
             return
-        path = directory / new_name()
-        with path.open("xb") as file:
-            pq.write_table(rows, file, compression=COMPRESSION)
-            file.flush()
-            os.fsync(file.fileno())
-        relative = str(path.relative_to(self._shared.lake))
-        written.files.append(NodeFile(kind, relative, path.stat().st_size, rows.num_rows))
+        into, name = self._lake.below(folder), new_name()
+        try:
+            with into.open_output(name) as sink:
+                pq.write_table(rows, sink, compression=COMPRESSION)
+                size = sink.tell()
+            into.keep(name)
+        except BaseException:
+            with suppress(OSError):
+                into.delete(name)
+            raise
+        written.files.append(NodeFile(kind, f"{folder}/{name}", size, rows.num_rows))
 
 
 class RowDropper:

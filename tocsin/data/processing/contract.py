@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _SPARE_ROWS: Final = 1000
 _SPARE_BYTES: Final = 4 << 20
@@ -31,6 +32,16 @@ def check_given(given: object, batch: pa.RecordBatch, key: str | None) -> pa.Rec
     if key is not None and columns[wanted.names.index(key)].null_count:
         raise FunctionFaultError(f"it gave a row without {key}, the primary key")
     return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def check_keys(given: pa.Array, had: pa.Array, key: str) -> None:
+    """Raises FunctionFaultError for a key that none of the records has: its slice may be somebody else's."""
+    strange = given.filter(pc.invert(pc.is_in(given, value_set=had)))
+    if len(strange):
+        raise FunctionFaultError(
+            f"it gave {key} = {str(strange[0].as_py())[:100]!r}, a key that no record had which it was given: "
+            "where nodes share slices, the primary key stays as it is"
+        )
 
 
 def _check_size(given: pa.RecordBatch, batch: pa.RecordBatch) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -21,6 +22,7 @@ from pyspark.sql import DataFrame
 
 from tocsin.data.feeds.parsing import DAMAGE, POSITION, RAW, ROW, SLICE
 from tocsin.data.processing.bisection import Patience, TriedPart, try_parts
+from tocsin.data.processing.contract import check_keys
 from tocsin.data.processing.process import function_process
 from tocsin.errors import InvalidError
 
@@ -45,6 +47,7 @@ class Processing:
         key: the dataset's primary key, which the function must give.
         seconds: that it may take for a thousand records.
         memory: bytes that its process may have.
+        keeps_keys: whether it may give only keys that a record has which it was given.
     """
 
     function: str
@@ -52,6 +55,7 @@ class Processing:
     key: str | None
     seconds: float
     memory: int
+    keeps_keys: bool = False
 
     def collect(self, parsed: DataFrame, floor: Sequence[int], buried: Mapping[Letter, int]) -> pa.Table:
         """The rows that the function makes of ``parsed``. Raises InvalidError where the function cannot be had.
@@ -60,12 +64,8 @@ class Processing:
             floor: positions up to which each slice is in the dataset, and not to be processed again.
             buried: how many of such lines are in the dead letters already, and are not to be processed either.
         """
-        try:
+        with unavailable_told():
             return parsed.mapInArrow(self.process(floor, buried), parsed.schema).toArrow()
-        except Exception as error:
-            if (found := _UNAVAILABLE.search(str(error))) is None:
-                raise
-            raise InvalidError(found[1]) from None
 
     def process(self, floor: Sequence[int], buried: Mapping[Letter, int]) -> Callable[[Batches], Batches]:
         """What a worker does with the rows of its task."""
@@ -89,10 +89,14 @@ class Processing:
         process = function_process(self.function, self.memory)
 
         def run(first: int, last: int, seconds: float) -> pa.RecordBatch:
+            taken = rows.slice(first, last - first)
             try:
-                return process.run(rows.slice(first, last - first), self.key, seconds)
+                given = process.run(taken, self.key, seconds)
             except InvalidError as error:
                 raise FunctionUnavailableError(str(error)) from None
+            if self.keeps_keys and self.key is not None:
+                check_keys(given.column(self.key), taken.column(self.key), self.key)
+            return given
 
         for part in try_parts(0, records.num_rows, run, patience):
             yield self._outcome(records, part) if part.given is not None else self._letters(records, part)
@@ -117,6 +121,17 @@ class Processing:
         reason = pa.repeat(pa.scalar(f"{self.function}: {part.fault}"), rows)
         kept = {name: dead.column(name) for name in (SLICE, POSITION, RAW)}
         return _batch(records.schema, rows, {**kept, DAMAGE: reason})
+
+
+@contextmanager
+def unavailable_told() -> Iterator[None]:
+    """What Spark says of a function that cannot be had, as InvalidError."""
+    try:
+        yield
+    except Exception as error:
+        if (found := _UNAVAILABLE.search(str(error))) is None:
+            raise
+        raise InvalidError(found[1]) from None
 
 
 def _is_good(rows: pa.RecordBatch) -> pa.Array:

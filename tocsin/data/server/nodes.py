@@ -20,7 +20,7 @@ from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster
 from tocsin.data.server.control import UNSUPPORTED, WATCH_SECONDS
 from tocsin.data.sharing import LOCAL, UNSHARED
-from tocsin.data.sharing.wire import ConnectionRefused, ForNode, ToHead
+from tocsin.data.sharing.wire import ConnectionRefused, ForNode, FromWorker
 from tocsin.errors import (
     BusyError,
     ConflictError,
@@ -51,7 +51,7 @@ _COSTS_A_SECOND: Final = 2000.0
 _MOST_COSTS: Final = 4000.0
 _TOO_LARGE: Final = 1009
 _LAST_WORD_SECONDS: Final = 2.0
-_MESSAGES: Final = msgspec.json.Decoder(ToHead)
+_MESSAGES: Final = msgspec.json.Decoder[FromWorker](FromWorker)
 
 
 class NodeSocket:
@@ -169,13 +169,14 @@ class Allowance:
         return max(-self._left / _COSTS_A_SECOND, 0.0)
 
 
-def _decode(text: str) -> ToHead:
+def _decode(text: str) -> FromWorker:
     if len(text) > MESSAGE_BYTES:
         raise TooLargeError(f"a node's message has {len(text):,} characters: {MESSAGE_BYTES:,} are allowed")
     try:
-        return _MESSAGES.decode(text)
+        said: FromWorker = _MESSAGES.decode(text)
     except UNDECODABLE as error:
         raise undecodable(error, "message") from None
+    return said
 
 
 def _node(websocket: WebSocket) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tocsin.model.slices import FeedSlices, NodeFigures, NodeState, SliceFigures
 from tocsin.slices.head import HeadCore
 from tocsin.slices.registry import NodeMember
 
 
-def feed_slices(feed: str, dataset: str, term: int, core: HeadCore) -> FeedSlices:
+def feed_slices(feed: str, dataset: str, term: int, core: HeadCore, declined: Mapping[str, str]) -> FeedSlices:
     """Who owns which slice of a feed, and how the nodes are."""
     members = sorted(core.registry, key=lambda member: member.name)
     loads = {load.slice: load for member in members if member.report for load in member.report.slices}
@@ -27,7 +29,7 @@ def feed_slices(feed: str, dataset: str, term: int, core: HeadCore) -> FeedSlice
     nodes = [_node(member, [one for one in slices if one.owner == member.name]) for member in members]
     # The planners balance brokers, and say so.
     decision = core.balancer.decision.replace("broker", "node")
-    return FeedSlices(feed, dataset, True, "", term, slices, nodes, core.sessions.moves, decision)
+    return FeedSlices(feed, dataset, True, "", term, slices, nodes, core.sessions.moves, decision, dict(declined))
 
 
 def _node(member: NodeMember, own: list[SliceFigures]) -> NodeFigures:

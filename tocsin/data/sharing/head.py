@@ -12,12 +12,12 @@ from tocsin.alarm import Alarm
 from tocsin.balance.control.controller import Decision
 from tocsin.balance.control.triggers import Stage
 from tocsin.data.nodes.sharing import SharedFeed
-from tocsin.errors import StorageError
+from tocsin.errors import StorageError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.slices import actions, events
 from tocsin.slices.head import HeadCore
 from tocsin.slices.judgement import judge
-from tocsin.slices.messages import Commit, Declined, FromHead, FromNode
+from tocsin.slices.messages import Commit, Declined, FromHead, FromNode, Hello, Refused
 
 log = get_logger(__name__)
 
@@ -29,7 +29,10 @@ class CommitStorage(Protocol):
         """Up to which position the dataset has each slice."""
 
     def check(self, commit: Commit, /) -> None:
-        """Raises InvalidError for what cannot be: files that are not there, records that were never published."""
+        """Raises InvalidError for what cannot be: files that are not there, records that were never published.
+
+        Raises UnavailableError if nobody can tell.
+        """
 
     def store(self, commits: actions.StoreCommits, /) -> None:
         """One commit of the dataset. Raises StorageError if nothing of it was committed, and never will be."""
@@ -57,6 +60,8 @@ class HeadDriver:
         close: Callable[[int, str], None],
     ) -> None:
         self.shared, self.incarnation, self.core, self.problem = shared, incarnation, core, ""
+        self.declined: dict[str, str] = {}
+        """Who cannot process the feed at all, and why."""
         self._store, self._committed, self._send, self._close = store, committed, send, close
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(lambda: self.tell(events.Tick()))
@@ -90,12 +95,26 @@ class HeadDriver:
         judge(node, message, self.shared.feed.slices)
         if self._ending:
             return
+        if isinstance(message, Hello):
+            self.declined.pop(node, None)
         if isinstance(message, Commit):
-            await self._loop.run_in_executor(self._checking, self._store.check, message)
+            try:
+                await self._loop.run_in_executor(self._checking, self._store.check, message)
+            except UnavailableError as error:
+                # Nobody's fault: it is offered again, when the storage may answer.
+                self._note(error)
+                self._send(connection, Refused(message.batch, self.core.commits.positions(message)))
+                return
         elif isinstance(message, Declined):
             reason = message.reason or "no reason was given"
             log.warning("a node cannot process slices", node=node, feed=self.name, reason=reason)
         self.tell(events.NodeSaid(connection, message))
+
+    def decline(self, node: str, reason: str) -> None:
+        """A node cannot process the feed, until it says hello."""
+        if self.declined.get(node) != reason:
+            log.warning("a node cannot process a feed", node=node, feed=self.name, reason=reason)
+        self.declined[node] = reason
 
     def tell(self, event: events.Event) -> None:
         """Something has happened. What happens while the core's wishes are carried out waits until they are."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -19,15 +19,17 @@ from tocsin.data.sharing.head import CommitStorage, HeadDriver
 from tocsin.data.sharing.local import LocalNode, NodeConnection
 from tocsin.data.sharing.node import SliceWork
 from tocsin.data.sharing.wire import (
+    REASON,
     FeedBegun,
     FeedChannel,
     FeedChannelEnded,
+    FeedDeclined,
     FeedEnded,
+    FromWorker,
     NodeWelcome,
-    ToHead,
     ToNode,
 )
-from tocsin.errors import NotFoundError
+from tocsin.errors import InvalidError, NotFoundError
 from tocsin.log import get_logger
 from tocsin.model import names
 from tocsin.model.slices import FeedSlices
@@ -39,6 +41,9 @@ from tocsin.slices.limits import SliceLimits
 from tocsin.slices.messages import FromHead
 
 log = get_logger(__name__)
+
+_AGAIN_SECONDS: Final = 30.0
+_FUNCTION_TIMES: Final = 8
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,7 @@ class Heads:
         self._planners, self.matching = planners, matching
         self._heads: dict[str, HeadDriver] = {}
         self._locals: dict[str, LocalNode] = {}
+        self._trying: dict[str, asyncio.Task[None]] = {}
         self._connections: dict[int, NodeConnection] = {}
         self._numbers = count(1)
         self._drained: dict[str, None] = {}
@@ -101,8 +107,11 @@ class Heads:
 
     def begin(self, feed: FeedToShare) -> None:
         """Shares a feed from now on."""
-        core = HeadCore(self._term, feed.store.markers(), self._planners, self._limits)
-        self._wait(self._begin(feed, core, feed.work() if self._settings.local else None))
+        core = HeadCore(self._term, feed.store.markers(), self._planners, patient_limits(self._limits, feed.shared))
+        work: SliceWork | str = ""
+        if self._settings.local:
+            work = _make(feed)
+        self._wait(self._begin(feed, core, work))
 
     def end(self, feed: str) -> None:
         """Shares a feed no more; nothing is stored any more when this returns."""
@@ -117,6 +126,7 @@ class Heads:
             return (
                 f"feed {feed}: there is no processing node for its slices; start one with 'tocsin worker', or let the "
                 f"data cluster be one again (nodes.local = true, 'tocsin slices undrain {LOCAL}')"
+                + "".join(f"; {node} cannot: {reason}" for node, reason in list(head.declined.items())[:3])
             )
         own = local.problem if local else ""
         return head.problem or (f"feed {feed}: {own}" if own else "")
@@ -148,14 +158,21 @@ class Heads:
 
     def disconnect(self, number: int) -> None:
         """A connection is over."""
-        if self._connections.pop(number, None) is not None:
+        gone = self._connections.pop(number, None)
+        if gone is not None:
             for head in list(self._heads.values()):
                 head.tell(events.NodeLost(number))
+                if not isinstance(gone, LocalNode):
+                    head.declined.pop(gone.node, None)
 
-    async def hear(self, number: int, said: ToHead) -> None:
+    async def hear(self, number: int, said: FromWorker) -> None:
         """A node says something about a feed, which may be no more. Raises TocsinError if it makes no sense."""
         head, connection = self._heads.get(said.feed), self._connections.get(number)
-        if head is not None and head.incarnation == said.incarnation and connection is not None:
+        if head is None or head.incarnation != said.incarnation or connection is None:
+            return
+        if isinstance(said, FeedDeclined):
+            head.decline(connection.node, said.reason)
+        else:
             await head.hear(number, connection.node, said.message)
 
     def drain(self, node: str, on: bool) -> None:
@@ -178,9 +195,9 @@ class Heads:
     def slices(self, feed: str) -> FeedSlices | None:
         """Who owns what of a feed; None if it is not shared."""
         head = self._heads.get(feed)
-        return feed_slices(feed, head.shared.dataset.name, self._term, head.core) if head else None
+        return feed_slices(feed, head.shared.dataset.name, self._term, head.core, head.declined) if head else None
 
-    async def _begin(self, feed: FeedToShare, core: HeadCore, work: SliceWork | None) -> None:
+    async def _begin(self, feed: FeedToShare, core: HeadCore, work: SliceWork | str) -> None:
         def send(number: int, message: FromHead) -> None:
             if connection := self._connections.get(number):
                 connection.send(ToNode(feed.name, incarnation, message))
@@ -193,13 +210,32 @@ class Heads:
             head.tell(events.Drain(node))
         for connection in list(self._connections.values()):
             self._introduce(head, connection)
-        if work is not None:
-            usage = self._gauge.look if feed.measured else lambda: None
-            capacity = self._settings.capacity or float(self._gauge.processors)
-            self._locals[feed.name] = LocalNode(self, head, work, usage, capacity, self._limits)
-            self._locals[feed.name].learn(dict(self._channels.get(feed.shared.dataset.name, {})))
+        if not isinstance(work, str):
+            self._begin_local(feed, head, work)
+        elif work:
+            head.decline(LOCAL, work)
+            self._trying[feed.name] = asyncio.create_task(self._try_local(feed, head))
+
+    def _begin_local(self, feed: FeedToShare, head: HeadDriver, work: SliceWork) -> None:
+        head.declined.pop(LOCAL, None)
+        usage = self._gauge.look if feed.measured else lambda: None
+        capacity = self._settings.capacity or float(self._gauge.processors)
+        self._locals[feed.name] = LocalNode(self, head, work, usage, capacity, self._limits)
+        self._locals[feed.name].learn(dict(self._channels.get(feed.shared.dataset.name, {})))
+
+    async def _try_local(self, feed: FeedToShare, head: HeadDriver) -> None:
+        """The data cluster cannot be a node of a feed, as its function cannot be had: tries until it can."""
+        while True:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            work = await asyncio.to_thread(_make, feed)
+            if not isinstance(work, str):
+                return self._begin_local(feed, head, work)
+            head.decline(LOCAL, work)
 
     async def _end(self, feed: str) -> None:
+        if (trying := self._trying.pop(feed, None)) is not None:
+            trying.cancel()
+            await asyncio.gather(trying, return_exceptions=True)
         head, local = self._heads.pop(feed, None), self._locals.pop(feed, None)
         if local is not None:
             await local.stop()
@@ -242,6 +278,22 @@ class Heads:
 
     def _wait(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _make(feed: FeedToShare) -> SliceWork | str:
+    """What processes slices here, or why nothing can."""
+    try:
+        return feed.work()
+    except InvalidError as error:
+        return str(error)[:REASON]
+
+
+def patient_limits(limits: SliceLimits, shared: SharedFeed) -> SliceLimits:
+    """A feed's function may take its time for each slice, and longer where it is searched for records at fault."""
+    if not shared.feed.processed_by:
+        return limits
+    seconds = shared.function.seconds * (_FUNCTION_TIMES + shared.feed.slices)
+    return msgspec.structs.replace(limits, stuck_seconds=max(limits.stuck_seconds, seconds))
 
 
 def limits_of(settings: NodesSettings, batch_seconds: float) -> SliceLimits:

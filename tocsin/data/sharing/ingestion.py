@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ class SharedIngestion:
         ids: for the ids that the data cluster sees as a node.
         committed: called after each commit, from a thread.
         matched: told before that what channels have found in it.
+        functions: the modules that the feed's function may be of, if the data cluster is to run it as a node.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class SharedIngestion:
         committed: Callable[[], None],
         matched: Matched,
         kafka: KafkaAccess,
+        functions: Sequence[str] = (),
     ) -> None:
         self._heads, self._name = heads, shared.feed.name
         store = CommitStore(shared, table, dead_letters, feed_log, matched)
-        work = partial(SliceProcessing, spark, shared, ids, kafka=kafka)
+        work = partial(SliceProcessing, spark, shared, ids, kafka=kafka, functions=functions)
         self._feed = FeedToShare(shared, store, committed, work, is_local(spark))
 
     @property

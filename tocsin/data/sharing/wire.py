@@ -6,11 +6,16 @@ One JSON object each, told by its ``type``. What is ``said`` is for the cores of
 
 from __future__ import annotations
 
+from typing import Annotated, Final
+
 import msgspec
 
 from tocsin.data.nodes.channels import NodeChannel
 from tocsin.data.nodes.sharing import SharedFeed
 from tocsin.slices.messages import FromHead, FromNode
+
+REASON: Final = 1000
+"""The most characters in which a node says why it cannot do something."""
 
 
 class NodeWelcome(msgspec.Struct, frozen=True, tag="welcome"):
@@ -73,6 +78,17 @@ class ToHead(msgspec.Struct, frozen=True, tag="said"):
     message: FromNode
 
 
+class FeedDeclined(msgspec.Struct, frozen=True, tag="declined"):
+    """A node cannot process a feed, and wants none of its slices; should that change, it says hello.
+
+    What is too long to be a reason is refused.
+    """
+
+    feed: str
+    incarnation: str
+    reason: Annotated[str, msgspec.Meta(max_length=REASON)]
+
+
 class ConnectionRefused(msgspec.Struct, frozen=True, tag="error"):
     """Why the connection is closed; the last message."""
 
@@ -80,4 +96,5 @@ class ConnectionRefused(msgspec.Struct, frozen=True, tag="error"):
     message: str
 
 
+FromWorker = ToHead | FeedDeclined
 ForNode = NodeWelcome | FeedBegun | FeedChannel | FeedChannelEnded | FeedEnded | ToNode | ConnectionRefused
