@@ -46,6 +46,11 @@ class NodeRelations:
         for key in [key for key in list(self._datasets) if key[0] == channel]:
             self._spark.catalog.dropTempView(self._datasets.pop(key)[1])
 
+    def close(self) -> None:
+        """Lets all go."""
+        for channel in self._segments.keys() | {name for name, _ in self._datasets}:
+            self.drop(channel)
+
     def _subscriptions(self, channel: NodeChannel) -> Segments:
         name, files = channel.name, channel.subscriptions
         held = self._segments.get(name)
