@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from tests.data.channels.sharing import TellingSite, match_of
@@ -130,9 +131,9 @@ def test_what_changes_while_it_is_told_outdates_it_at_once(site: TellingSite, mo
     site.subscribe("Liked", "fire")
     put = site.shared._put
 
-    def put_and_change(name: str, rows: object) -> str:
+    def put_and_change(name: str, rows: pa.Table) -> str:
         site.change("People")
-        return put(name, rows)  # type: ignore[arg-type]
+        return put(name, rows)
 
     monkeypatch.setattr(site.shared, "_put", put_and_change)
     site.look()

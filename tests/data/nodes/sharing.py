@@ -18,9 +18,10 @@ from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.source import LogRange, read_ranges
 from tocsin.data.lake.table import Table
 from tocsin.data.language.parser import CreateDataset, parse
+from tocsin.data.nodes.channels import MatchingLimits
 from tocsin.data.nodes.processing import ProcessedBatch, SliceProcessing
 from tocsin.data.nodes.sharing import SharedFeed, share
-from tocsin.data.nodes.storing import CommitStore
+from tocsin.data.nodes.storing import CommitStore, Matched
 from tocsin.data.nodes.writing import WrittenRows, first_of
 from tocsin.schema.arrow import record_schema
 from tocsin.schema.definitions import Dataset, Feed
@@ -45,12 +46,18 @@ class Sharing:
     """What a head has of a shared feed, and what publishers do to it."""
 
     def __init__(
-        self, directory: Path, statement: str = APPEND, slices: int = 4, max_batch_bytes: int = 1 << 20
+        self,
+        directory: Path,
+        statement: str = APPEND,
+        slices: int = 4,
+        max_batch_bytes: int = 1 << 20,
+        matching: MatchingLimits = MatchingLimits(),  # noqa: B008
+        matched: Matched = lambda _table, _version, _batches: None,
     ) -> None:
         self.directory, self.dataset = directory, dataset_of(statement)
         self.feed = Feed("reports", self.dataset.name, "id", slices)
         self.log: PublicationLog = FeedLog(directory / "feeds" / "reports", slices, 4096).open()
-        self.max_batch_bytes = max_batch_bytes
+        self.max_batch_bytes, self.matching, self.matched = max_batch_bytes, matching, matched
         self._numbers = count(1)
         self.open()
 
@@ -59,8 +66,8 @@ class Sharing:
         lake = self.directory / "lake"
         self.table = Table(lake / "datasets" / "Reports", record_schema(self.dataset.columns), disk=_DISK)
         self.letters = Table(lake / "dead-letters" / "reports", DEAD_LETTERS, disk=_DISK)
-        self.shared: SharedFeed = share(self.feed, self.dataset, self.log, lake, self.max_batch_bytes)
-        self.store = CommitStore(self.shared, self.table, self.letters, self.log)
+        self.shared: SharedFeed = share(self.feed, self.dataset, self.log, lake, self.max_batch_bytes, self.matching)
+        self.store = CommitStore(self.shared, self.table, self.letters, self.log, self.matched)
 
     def publish(self, *records: dict[str, Any]) -> None:
         """Appends records in the slices of their ids."""

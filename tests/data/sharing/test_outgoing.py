@@ -19,7 +19,8 @@ async def drained(outgoing: OutgoingMessages) -> list[ForNode]:
 
 
 async def test_messages_come_out_as_they_went_in() -> None:
-    outgoing, messages = OutgoingMessages(10), [FeedEnded("a"), telling("1"), FeedEnded("b"), FeedEnded("a")]
+    outgoing = OutgoingMessages(10)
+    messages: list[ForNode] = [FeedEnded("a"), telling("1"), FeedEnded("b"), FeedEnded("a")]
     assert all(outgoing.put(message) for message in messages)
     assert await drained(outgoing) == messages
 
