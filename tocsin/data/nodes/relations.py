@@ -73,6 +73,8 @@ class NodeRelations:
         if held is not None and held[0] == of.files:
             return held[1]
         if held is not None:
+            # Should the new files be gone, what was there before is told anew perhaps.
+            del self._datasets[key]
             self._spark.catalog.dropTempView(held[1])
         columns = record_schema(of.dataset.columns).append(pa.field(VERSION, pa.int64()))
         view = register(frames.of_files(self._spark, columns, of.files).drop(VERSION))
