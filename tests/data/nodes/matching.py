@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -78,8 +79,8 @@ class MatchingSite(Sharing):
         self.results = NodeResults(lake, self.tables, self.shared_channels)
         lake.below(TOLD_NODES).make()
         letters = DeadLetters(lake.below("letters"))
-        settings = ChannelsSettings()
-        self._head = Executor(spark, self.tables, self.subscriptions, store.set_aside, letters, settings)
+        using = (spark, self.tables, self.subscriptions, store.set_aside, letters, ChannelsSettings())
+        self._head, self._adopting = Executor(*using), Executor(*using, self.results)
         self.compiled: dict[str, Compiled] = {}
         self.seen: dict[str, ChannelResults] = {}
 
@@ -99,7 +100,12 @@ class MatchingSite(Sharing):
     def subscribe(self, name: str, *values: Mapping[str, object]) -> list[int]:
         return self.subscriptions.attach(self.compiled[name].channel, "b", values)
 
+    def set_aside(self, name: str, *bes: int) -> None:
+        self._store.set_aside.put(name, dict.fromkeys(bes, "it fails"), time.time() + 1000)
+
     def change_people(self, **likes: int) -> None:
+        # As is done all the time: what was begun until now was begun with the newest.
+        self.shared_channels._see()
         rows = pa.table({"name": list(likes), "likes": list(likes.values())})
         self.people.merge(rows, "name", {})
         self.shared_channels.committed("People")
@@ -125,15 +131,22 @@ class MatchingSite(Sharing):
 
     def execute(self, name: str) -> Found:
         """What the head finds by itself, which the channel has seen then."""
+        return self._run(self._head, name)[0]
+
+    def execute_or_adopt(self, name: str) -> tuple[Found, bool]:
+        """An execution as it is made, by what nodes have found if that counts; and whether it did."""
+        return self._run(self._adopting, name)
+
+    def _run(self, executor: Executor, name: str) -> tuple[Found, bool]:
         results = self.seen[name]
         moment = ExecutionRound(self.spark, self.tables, [])
         try:
-            execution = self._head.run(self.compiled[name], results, moment)
+            execution = executor.run(self.compiled[name], results, moment)
         finally:
             moment.close()
         pulled = results.pull(execution.number, execution.number)
         rows = [(one.be, bytes(one.payload).decode()) for part in pulled for one in part.results]
-        return sorted((be, json.dumps(row)) for be, payload in rows for row in json.loads(payload))
+        return sorted((be, json.dumps(row)) for be, payload in rows for row in json.loads(payload)), execution.by_nodes
 
     def peek(self, name: str) -> Found:
         """What the head would find by itself in what is new; the channel has not seen it then."""
@@ -154,6 +167,7 @@ class MatchingSite(Sharing):
         self.log.close()
         for name in self.compiled:
             self._head.forget(name)
+            self._adopting.forget(name)
 
 
 def found_in(rows: pa.Table) -> Found:
