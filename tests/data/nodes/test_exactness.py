@@ -26,19 +26,12 @@ from tocsin.data.store import Store
 pytestmark = pytest.mark.spark
 
 SEEDS: Final = range(3)
-_STEPS: Final = 40
+_ROUNDS: Final = 12
 _WHO: Final = ("ann", "bob", "cid")
 _CHANNELS: Final = ("Over", "Liked")
-_WEIGHTS: Final = {
-    "process": 6,
-    "commit": 6,
-    "execute": 6,
-    "teach": 6,
-    "subscribe": 1,
-    "leave": 1,
-    "set aside": 1,
-    "change": 2,
-}
+_KINDS: Final = 3
+# What happens before a batch and, as often, between the batch and its commit.
+_TROUBLE: Final = {"nothing": 6, "change": 3, "subscribe": 1, "leave": 1, "set aside": 1}
 
 
 class WrongError(Exception):
@@ -68,41 +61,49 @@ class Schedule:
         self._stored: dict[str, Record] = {}
         self._people: list[dict[str, int]] = [{}]
         self._aside: set[int] = set()
-        self._bes: dict[str, dict[int, object]] = {"Over": {}, "Liked": {}}
+        self._bes: dict[str, dict[int, object]] = {name: {} for name in _CHANNELS}
         self.by_nodes: Counter[bool] = Counter()
         # These stay.
         self._note("Over", site.define(OVER, {"least": 0}), [0])
-        self._note("Liked", site.define(LIKED, {"who": "ann"}), ["ann"])
-        self._change()
+        self._note("Liked", site.define(LIKED, *({"who": who} for who in _WHO)), _WHO)
+        for who in _WHO:
+            self._change(who)
 
     def run(self) -> None:
         """Lets everything happen. Raises WrongError."""
         self._site.teach(*self._nodes)
-        for step in self._chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()), k=_STEPS):
-            match step:
-                case "process":
-                    self._process()
-                case "commit":
-                    self._commit()
-                case "execute":
-                    for name in self._chance.choice([_CHANNELS, _CHANNELS[:1], _CHANNELS[1:]]):
-                        self._execute(name)
-                case "teach":
-                    self._site.teach(*self._chance.choice([self._nodes, self._nodes, self._nodes[:1], self._nodes[1:]]))
-                case "subscribe":
-                    self._subscribe()
-                case "leave" | "set aside":
-                    self._lose(step)
-                case "change":
-                    self._change()
-        self._commit()
-        for name in _CHANNELS:
-            self._execute(name)
+        for _ in range(_ROUNDS):
+            self._teach()
+            self._trouble()
+            self._process()
+            self._trouble()
+            self._commit()
+            if self._chance.random() < 0.8:
+                self._execute()
+        self._execute()
+
+    def _teach(self) -> None:
+        """Nodes are told what there is now, or some of them are, or one is told that there is nothing to match."""
+        roll = self._chance.random()
+        if roll < 0.7:
+            self._site.teach(*self._nodes)
+        elif roll < 0.8:
+            self._site.teach(self._chance.choice(self._nodes))
+        elif roll < 0.9:
+            self._chance.choice(self._nodes).learn([])
+
+    def _trouble(self) -> None:
+        [what] = self._chance.choices(list(_TROUBLE), list(_TROUBLE.values()))
+        match what:
+            case "subscribe":
+                self._subscribe()
+            case "leave" | "set aside":
+                self._lose(what)
+            case "change":
+                self._change(self._chance.choice(_WHO))
 
     def _process(self) -> None:
-        if self._pending:
-            return
-        values = [self._chance.randrange(4) for _ in range(self._chance.randint(1, 4))]
+        values = [self._chance.randrange(_KINDS) for _ in range(self._chance.randint(2, 4))]
         new = {f"r{len(self._read) + number}": value for number, value in enumerate(values)}
         self._site.publish(*({"id": name, "value": value} for name, value in new.items()))
         self._read |= {name: Record(value, len(self._people) - 1) for name, value in new.items()}
@@ -115,41 +116,40 @@ class Schedule:
             ]
 
     def _commit(self) -> None:
-        if self._pending:
-            self._site.commit(*(batch for batch in self._pending if batch.parts))
-            self._pending, self._stored = [], dict(self._read)
+        self._site.commit(*(batch for batch in self._pending if batch.parts))
+        self._stored = dict(self._read)
 
     def _subscribe(self) -> None:
-        name = self._chance.choice(_CHANNELS)
-        value: object = self._chance.randrange(4) if name == "Over" else self._chance.choice(_WHO)
-        values = {"least" if name == "Over" else "who": value}
-        self._note(name, self._site.subscribe(name, values), [value])
+        least = -self._chance.randrange(1000)
+        self._note("Over", self._site.subscribe("Over", {"least": least}), [least])
 
     def _lose(self, how: str) -> None:
-        name = self._chance.choice(_CHANNELS)
-        others = sorted(self._bes[name])[1:]
+        others = sorted(self._bes["Over"])[1:]
         if not others:
             return
         be = self._chance.choice(others)
         if how == "leave":
             self._site.subscriptions.detach("b", [be])
-            del self._bes[name][be]
+            del self._bes["Over"][be]
         else:
-            self._site.set_aside(name, be)
+            self._site.set_aside("Over", be)
             self._aside.add(be)
 
-    def _change(self) -> None:
-        likes = {self._chance.choice(_WHO): self._chance.randrange(4)}
+    def _change(self, who: str) -> None:
+        before = self._people[-1].get(who, 0)
+        likes = {who: (before + self._chance.randint(1, _KINDS - 1)) % _KINDS}
         self._site.change_people(**likes)
         self._people.append(self._people[-1] | likes)
 
-    def _execute(self, name: str) -> None:
-        new = {id_: record for id_, record in self._stored.items() if name not in record.seen}
-        if not new:
-            return
-        found, by_nodes = self._site.execute_or_adopt(name)
-        self.by_nodes[by_nodes] += 1
-        told = Counter((be, json.loads(row)["id"]) for be, row in found)
+    def _execute(self) -> None:
+        for name in _CHANNELS:
+            new = {id_: record for id_, record in self._stored.items() if name not in record.seen}
+            if new:
+                found, by_nodes = self._site.execute_or_adopt(name)
+                self.by_nodes[by_nodes] += 1
+                self._judge(name, Counter((be, json.loads(row)["id"]) for be, row in found), new)
+
+    def _judge(self, name: str, told: Counter[tuple[int, str]], new: Mapping[str, Record]) -> None:
         for record in new.values():
             record.seen.add(name)
         for be, value in self._bes[name].items():
