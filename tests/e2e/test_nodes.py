@@ -41,6 +41,8 @@ _SETTINGS: Final = {
     "nodes__silent_seconds": 4,
     "nodes__grace_seconds": 1,
     "nodes__round_seconds": 1,
+    # Three Sparks share this machine with other tests.
+    "nodes__matching_seconds": 8,
     "spark__master": "local[1]",
 }
 _TRY_AGAIN: Final = (429, 503, 507)
@@ -140,6 +142,10 @@ class Sharing:
         self.wait_connected("n1", "n2")
         self.wait(lambda owners: set(owners) == {"data", "n1", "n2"}, "slices of the data cluster, n1 and n2")
 
+    def wait_matched(self) -> None:
+        """While records come, executions are computed by nodes, of which each has some of the records."""
+        self.head.until(lambda: self.head.channels()["OfKind"]["by_nodes"] > 0, "an execution by nodes")
+
     def drain(self, node: str, on: bool = True) -> None:
         """Moves all slices from a node, or lets it have some again."""
         answer = self.head.client.put(f"/nodes/{node}/draining", json={"on": on})
@@ -170,6 +176,7 @@ def live_through_everything(made: Sharing, restart_store: Callable[[], None]) ->
     """Giver, taker and head die in the middle of a session, a node sleeps and wakes, one leaves."""
     head, n1, n2 = made.head, made.nodes["n1"], made.nodes["n2"]
     made.spread()
+    made.wait_matched()
 
     made.drain("n1")
     n1.kill()
@@ -193,6 +200,8 @@ def live_through_everything(made: Sharing, restart_store: Callable[[], None]) ->
     if n1.has_ended:
         n1.start()
     made.spread()
+    # It counts from its start, and has told nodes of the channel by itself.
+    made.wait_matched()
 
     restart_store()
 

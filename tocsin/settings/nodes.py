@@ -48,7 +48,8 @@ class NodesSettings(Section, frozen=True, kw_only=True):
         Seconds,
         Meta(
             description="How long a node lets a batch wait, at most, for what continuous channels find in it. One "
-            "that takes longer is executed by the data cluster, and not tried by the node for a while."
+            "that takes more than a quarter of it is executed by the data cluster, and not tried by the node for a "
+            "while."
         ),
     ] = 1.0
 

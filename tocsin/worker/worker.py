@@ -46,7 +46,13 @@ class FeedAtWork:
 
     begun: FeedBegun
     driver: NodeDriver
+    work: SliceWork
     connection: int = 0
+
+    async def stop(self) -> None:
+        """Lets go of everything, after the batch at hand."""
+        await self.driver.stop()
+        await asyncio.to_thread(self.work.close)
 
 
 class Worker:
@@ -103,7 +109,7 @@ class Worker:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
             for feed in self._feeds.values():
-                await feed.driver.stop()
+                await feed.stop()
 
     def leave(self) -> None:
         """Wants to end, once others have its slices. Who cannot tell the head has nothing to wait for."""
@@ -168,7 +174,7 @@ class Worker:
             if name not in self._listed or begun.incarnation != feed.begun.incarnation:
                 held[name] = list(feed.driver.core.slices)
                 del self._feeds[name]
-                await feed.driver.stop()
+                await feed.stop()
         self._unable = {name: told for name, told in self._unable.items() if name in self._listed}
         # Those that have failed are last: what they do here, such as a function's import, may take its time.
         for name, begun in sorted(self._known.items(), key=lambda item: item[0] in self._unable):
@@ -183,7 +189,7 @@ class Worker:
         if name not in self._feeds:
             if self._leaving:
                 return
-            self._feeds[name] = FeedAtWork(begun, await self._begin(begun, held))
+            self._feeds[name] = await self._begin(begun, held)
             self._feeds[name].driver.learn(self._channels.get(name, {}).values())
             self._unable.pop(name, None)
         feed = self._feeds[name]
@@ -192,7 +198,7 @@ class Worker:
             feed.connection = self._connection
             feed.driver.opened()
 
-    async def _begin(self, begun: FeedBegun, held: list[int]) -> NodeDriver:
+    async def _begin(self, begun: FeedBegun, held: list[int]) -> FeedAtWork:
         shared, name = begun.shared, begun.shared.feed.name
         work, measured = await self._make_work(shared)
         limits = SliceLimits(batch_seconds=begun.batch_seconds)
@@ -207,7 +213,8 @@ class Worker:
             log.info("the node has no slices of a feed any more", feed=name)
             self._look_done()
 
-        return NodeDriver(core, work, say, stopped, self._gauge.look if measured else _unknown)
+        driver = NodeDriver(core, work, say, stopped, self._gauge.look if measured else _unknown)
+        return FeedAtWork(begun, driver, work)
 
     def _fail(self, begun: FeedBegun, error: Exception) -> None:
         """Tells the head once on each connection, and tries again later."""

@@ -20,9 +20,10 @@ from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Table
 from tocsin.data.language.parser import CreateDataset, parse
+from tocsin.data.nodes.channels import MatchingLimits
 from tocsin.data.nodes.processing import ProcessedBatch, SliceProcessing
 from tocsin.data.nodes.sharing import FunctionLimits, SharedFeed, share
-from tocsin.data.nodes.storing import CommitStore
+from tocsin.data.nodes.storing import CommitStore, Matched
 from tocsin.data.nodes.writing import WrittenRows, first_of
 from tocsin.schema.arrow import record_schema
 from tocsin.schema.definitions import Dataset, Feed
@@ -55,13 +56,15 @@ class Sharing:
         lake: Folder | None = None,
         function: str = "",
         function_seconds: float = 60.0,
+        matching: MatchingLimits = MatchingLimits(),  # noqa: B008
+        matched: Matched = lambda _table, _version, _batches: None,
     ) -> None:
         self.directory, self.dataset = directory, dataset_of(statement)
         self.lake = lake or DirectoryFolder(directory / "lake", Disk(sync=False))
         self.feed = Feed("reports", self.dataset.name, "id", slices, processed_by=function)
         self.limits = FunctionLimits(function_seconds)
         self.log: PublicationLog = FeedLog(directory / "feeds" / "reports", slices, 4096).open()
-        self.max_batch_bytes = max_batch_bytes
+        self.max_batch_bytes, self.matching, self.matched = max_batch_bytes, matching, matched
         self._numbers = count(1)
         self.open()
 
@@ -70,9 +73,9 @@ class Sharing:
         self.table = Table(self.lake.below("datasets/Reports"), record_schema(self.dataset.columns))
         self.letters = Table(self.lake.below("dead-letters/reports"), DEAD_LETTERS)
         self.shared: SharedFeed = share(
-            self.feed, self.dataset, self.log, self.lake, self.max_batch_bytes, function=self.limits
+            self.feed, self.dataset, self.log, self.lake, self.max_batch_bytes, self.matching, function=self.limits
         )
-        self.store = CommitStore(self.shared, self.table, self.letters, self.log)
+        self.store = CommitStore(self.shared, self.table, self.letters, self.log, self.matched)
 
     def publish(self, *records: dict[str, Any]) -> None:
         """Appends records in the slices of their ids."""

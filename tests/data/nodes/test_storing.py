@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 
 from tests.data.nodes.conftest import directory_only
 from tests.data.nodes.sharing import PlainProcessing, Sharing, offer
+from tocsin.data.channels.matches import NodeMatch
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Table
 from tocsin.data.nodes import files
-from tocsin.data.nodes.files import NodeFile
+from tocsin.data.nodes.files import ChannelMatch, FileKind, NodeFile
+from tocsin.data.nodes.storing import CommitStore
 from tocsin.errors import InvalidError, StorageError
 from tocsin.slices.actions import StoreCommits
 from tocsin.slices.messages import Commit, SlicePart
@@ -160,6 +163,74 @@ def test_a_link_to_a_file_is_refused(sharing: Sharing, offered: Commit) -> None:
 def test_a_file_that_is_offered_twice_is_refused(sharing: Sharing, offered: Commit) -> None:
     with pytest.raises(InvalidError, match="is offered twice"):
         sharing.store.check(msgspec.structs.replace(offered, files=[*offered.files, offered.files[0]]))
+
+
+RESULT_NAME = f"node-{'0' * 32}.parquet"
+MATCH = ChannelMatch("OfType", "1.1", 0.5)
+
+
+def results(path: str, match: ChannelMatch | None = MATCH, kind: FileKind = FileKind.RESULTS) -> NodeFile:
+    return NodeFile(kind, path, 10, 1, match)
+
+
+RESULTS: dict[str, list[NodeFile]] = {
+    "outside of the lake": [results(f"../{RESULT_NAME}")],
+    "in the folder of another channel": [results(f"results/Other/{RESULT_NAME}")],
+    "in the dataset's folder": [results(f"datasets/Reports/{RESULT_NAME}")],
+    "by a way around": [results(f"results/Other/../OfType/{RESULT_NAME}")],
+    "under a name that no node gives": [results("results/OfType/part-1.parquet")],
+    "nowhere, though there are rows": [results("")],
+    "of no channel": [results(f"results/OfType/{RESULT_NAME}", None)],
+    "of a channel that is a path": [results(f"results/../OfType/{RESULT_NAME}", ChannelMatch("../OfType", "1.1", 0.5))],
+    "of a channel without a name": [results(f"results/{RESULT_NAME}", ChannelMatch("", "1.1", 0.5))],
+    "begun in the future": [results(f"results/OfType/{RESULT_NAME}", ChannelMatch("OfType", "1.1", -1.0))],
+    "records as results": [results(f"results/OfType/{RESULT_NAME}", kind=FileKind.RECORDS)],
+    "dead letters as results": [results(f"results/OfType/{RESULT_NAME}", kind=FileKind.DEAD_LETTERS)],
+    "twice": [results(f"results/OfType/{RESULT_NAME}")] * 2,
+    "matched with two things": [
+        results(f"results/OfType/{RESULT_NAME}"),
+        NodeFile(FileKind.RESULTS, "", 0, 0, ChannelMatch("OfType", "1.2", 0.5)),
+    ],
+}
+
+
+@pytest.mark.parametrize("nonsense", RESULTS.values(), ids=RESULTS)
+def test_results_that_cannot_be_are_refused(sharing: Sharing, offered: Commit, nonsense: list[NodeFile]) -> None:
+    told = [*offered.files, *map(files.encoded, nonsense)]
+    with pytest.raises(InvalidError):
+        sharing.store.check(msgspec.structs.replace(offered, files=told))
+
+
+def test_what_channels_have_found_is_told_with_the_version_that_has_the_records(
+    sharing: Sharing, offered: Commit
+) -> None:
+    matched: list[tuple[Table, int, Sequence[Mapping[str, NodeMatch]]]] = []
+    store = CommitStore(sharing.shared, sharing.table, sharing.letters, sharing.log, lambda *told: matched.append(told))
+    other = RESULT_NAME.replace("0", "1")
+    found = [results(f"results/OfType/{name}") for name in (RESULT_NAME, other)]
+    nothing = NodeFile(FileKind.RESULTS, "", 0, 0, ChannelMatch("Other", "1.2", 0.0))
+    commit = msgspec.structs.replace(offered, files=[*offered.files, *map(files.encoded, [*found, nothing])])
+    store.check(commit)
+    before = time.monotonic()
+    store.store(StoreCommits(1, 1, [commit], {part.slice: part.end for part in commit.parts}))
+    [(table, version, [batch])] = matched
+    assert (table, version) == (sharing.table, 1)
+    assert (batch["OfType"].tag, batch["OfType"].files) == ("1.1", (RESULT_NAME, other))
+    assert (batch["Other"].tag, batch["Other"].files) == ("1.2", ())
+    # Reckoned back from when the commit was at hand.
+    assert before - 0.5 <= batch["OfType"].began <= time.monotonic() - 0.5
+    assert sharing.rows() == {"a": 1, "b": 2}
+
+
+def test_a_batch_without_records_needs_no_results(sharing: Sharing) -> None:
+    matched: list[Sequence[Mapping[str, NodeMatch]]] = []
+    store = CommitStore(
+        sharing.shared, sharing.table, sharing.letters, sharing.log, lambda _, __, batches: matched.append(batches)
+    )
+    sharing.publish_lines(("a", b"no json"))
+    commit = offer(node(sharing).process(sharing.starts()))
+    store.store(StoreCommits(1, 1, [commit], {part.slice: part.end for part in commit.parts}))
+    assert matched == [[]]
 
 
 def test_parts_that_do_not_begin_at_the_markers_are_not_stored(sharing: Sharing, offered: Commit) -> None:

@@ -7,20 +7,28 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tocsin.data.compiler.check import Compiled
 from tocsin.data.feeds.places import DirectoryLog
 from tocsin.data.lake.place import LakePlace
-from tocsin.data.nodes.channels import NodeChannel
+from tocsin.data.nodes.channels import NodeChannel, SubscriptionFiles
 from tocsin.data.nodes.processing import ProcessedBatch, ProcessedPart
 from tocsin.data.nodes.sharing import SharedFeed
 from tocsin.data.sharing.heads import FeedToShare
 from tocsin.errors import InvalidError, StorageError, UnavailableError
-from tocsin.schema.definitions import Column, Dataset, DatasetKind, Feed
+from tocsin.schema.definitions import Channel, ChannelKind, Column, Dataset, DatasetKind, Feed
 from tocsin.schema.types import parse_type
 from tocsin.slices.actions import StoreCommits
 from tocsin.slices.messages import Commit
 
 SLICES: Final = 4
 _MOST: Final = 20
+
+
+def node_channel(name: str, tag: str) -> NodeChannel:
+    """A channel as nodes are told it; nobody could match it."""
+    channel = Channel(name, ChannelKind.CONTINUOUS, (), "SELECT 1")
+    compiled = Compiled(channel, "SELECT 1", frozenset(), frozenset({"Reports"}), True, (), True)
+    return NodeChannel(tag, compiled, [], SubscriptionFiles(1, 1))
 
 
 @dataclass
@@ -124,6 +132,7 @@ class MemoryWork:
     batches: int = 0
     going_on: threading.Event = field(default_factory=threading.Event)
     channels: dict[str, str] = field(default_factory=dict)
+    closed: int = 0
 
     def __post_init__(self) -> None:
         self.going_on.set()
@@ -152,6 +161,9 @@ class MemoryWork:
 
     def learn(self, channels: Collection[NodeChannel]) -> None:
         self.channels = {channel.name: channel.tag for channel in channels}
+
+    def close(self) -> None:
+        self.closed += 1
 
     def backlog(self, starts: Mapping[int, int]) -> dict[int, int]:
         return {slice_: 100 * (len(self.feed.log[slice_]) - start) for slice_, start in starts.items()}

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tests.data.server.running import running
-from tests.data.sharing.memory import SLICES, MemoryFeed, MemoryWork
+from tests.data.sharing.memory import SLICES, MemoryFeed, MemoryWork, node_channel
 from tests.waiting import until_async
 from tocsin.balance.control.controller import Controller, Decision
 from tocsin.balance.control.observation import Observation
@@ -69,8 +69,9 @@ async def begun(settings: Settings, feed: MemoryFeed, nodes: NodesSettings, term
     cluster.heads = heads = Heads(asyncio.get_running_loop(), nodes, term, 0.01, soon)
     try:
         async with running(cluster, settings, tokens=tokens) as (url, _):
-            await asyncio.to_thread(heads.begin, feed.share())
-            yield Site(settings, cluster, tokens, url, feed, heads)
+            works = {"data": MemoryWork(feed)}
+            await asyncio.to_thread(heads.begin, feed.share(works["data"]))
+            yield Site(settings, cluster, tokens, url, feed, heads, works=works)
     finally:
         await asyncio.to_thread(heads.end, "reports")
 
@@ -391,3 +392,91 @@ async def test_a_node_finds_the_head_where_it_is(bare: Site) -> None:
     async with working(bare, "n1", url=f"http://127.0.0.1:1,{bare.url}"):
         bare.feed.publish(10)
         await bare.until_stored()
+
+
+async def knowing(site: Site, names: str, **channels: str) -> None:
+    """Waits until nodes match these channels, by their tags; the data cluster's own is called data."""
+
+    def known() -> bool:
+        return all(site.works[name].channels == channels for name in names.split())
+
+    await until_async(known, f"{channels} at {names}")
+
+
+async def test_channels_are_told_to_nodes_here_and_there_and_withdrawn(site: Site) -> None:
+    async with working(site, "n1", "n2"):
+        await until_async(lambda: site.workers["n1"].link.is_up and site.workers["n2"].link.is_up)
+        await asyncio.to_thread(site.heads.tell, "Reports", node_channel("A", "1.1"))
+        site.heads.tell("Reports", node_channel("B", "1.2"))
+        await knowing(site, "data n1 n2", A="1.1", B="1.2")
+        site.heads.tell("Reports", node_channel("A", "1.3"))
+        await knowing(site, "data n1 n2", A="1.3", B="1.2")
+        await asyncio.to_thread(site.heads.withdraw, "Reports", "B")
+        await knowing(site, "data n1 n2", A="1.3")
+
+
+async def test_channels_of_another_dataset_concern_nobody_here(site: Site) -> None:
+    async with working(site, "n1"):
+        await until_async(lambda: site.workers["n1"].link.is_up)
+        site.heads.tell("Others", node_channel("O", "1.1"))
+        site.heads.withdraw("Others", "A")
+        site.heads.withdraw("Reports", "never told")
+        site.heads.tell("Reports", node_channel("A", "1.2"))
+        await knowing(site, "data n1", A="1.2")
+
+
+async def test_who_joins_later_is_told_of_the_channels_there_are(site: Site) -> None:
+    for name, tag in (("A", "1.1"), ("B", "1.2"), ("A", "1.3")):
+        site.heads.tell("Reports", node_channel(name, tag))
+    site.heads.withdraw("Reports", "B")
+    await knowing(site, "data", A="1.3")
+    async with working(site, "n1"):
+        await knowing(site, "n1", A="1.3")
+
+
+async def test_who_was_away_knows_what_has_changed_meanwhile(site: Site) -> None:
+    site.heads.tell("Reports", node_channel("A", "1.1"))
+    site.heads.tell("Reports", node_channel("B", "1.2"))
+    async with working(site, "n1"):
+        await knowing(site, "n1", A="1.1", B="1.2")
+        [number] = [number for number, one in site.heads._connections.items() if one.node == "n1"]
+        site.heads._close(number, "it is cut off")
+        await until_async(lambda: not site.workers["n1"].link.is_up)
+        site.heads.tell("Reports", node_channel("A", "1.3"))
+        site.heads.withdraw("Reports", "B")
+        await until_async(lambda: site.workers["n1"].link.is_up)
+        await knowing(site, "n1", A="1.3")
+        assert site.works["n1"].closed == 0
+
+
+async def test_a_feed_that_is_made_anew_has_the_same_channels_and_what_was_kept_for_the_old_one_is_let_go(
+    site: Site,
+) -> None:
+    site.heads.tell("Reports", node_channel("A", "1.1"))
+    async with working(site, "n1"):
+        await knowing(site, "data n1", A="1.1")
+        old = site.works["data"]
+        for work in site.works.values():
+            work.channels = {}
+        await asyncio.to_thread(site.heads.end, "reports")
+        assert old.closed == 1
+        site.works["data"] = MemoryWork(site.feed)
+        await asyncio.to_thread(site.heads.begin, site.feed.share(site.works["data"]))
+        await knowing(site, "data n1", A="1.1")
+        assert site.works["n1"].closed == 1
+        site.heads.tell("Reports", node_channel("A", "1.2"))
+        await knowing(site, "data n1", A="1.2")
+    assert site.works["n1"].closed == 2
+
+
+async def test_a_drained_data_cluster_knows_the_channels_when_it_comes_back(site: Site) -> None:
+    site.heads.tell("Reports", node_channel("A", "1.1"))
+    async with working(site, "n1"):
+        await site.until_owned("data", "n1")
+        site.heads.drain("data", True)
+        await site.until_owned("n1")
+        site.heads.tell("Reports", node_channel("A", "1.2"))
+        site.heads.drain("data", False)
+        await site.until_owned("data", "n1")
+        await knowing(site, "data n1", A="1.2")
+        assert site.works["data"].closed == 0

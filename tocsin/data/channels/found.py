@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,12 +24,15 @@ from tocsin.log import get_logger
 
 log = get_logger(__name__)
 
+MOST_BYTES: Final = 32 << 20
+"""What is taken of nodes in one execution; of more, Spark makes an ordinary one, which need not have it all here."""
+
 
 class NodeResults:
     """Results that nodes have offered with batches that were stored. Its methods may be called from any thread.
 
-    What can go wrong: they are not of everything that is new, do not hold any more, or cannot be read. They are thrown
-    away then, and the channel is executed.
+    What can go wrong: they are not of everything that is new, do not hold any more, are too many, or cannot be read.
+    They are thrown away then, and the channel is executed.
     """
 
     def __init__(self, lake: Folder, tables: Mapping[str, Table], shared: SharedChannels) -> None:
@@ -48,18 +52,32 @@ class NodeResults:
             if not taken.complete:
                 return None
             self.shared.require(compiled, taken.matches)
-            return merged([self._read(match.channel, file) for match in taken.matches for file in match.files])
+            return self._merged(name, [file for match in taken.matches for file in match.files])
         except (OvertakenError, TocsinError, OSError, pa.ArrowException) as error:
             log.debug("what nodes have found does not count", channel=name, reason=str(error))
             return None
         finally:
             self._discard([*taken.matches, *taken.passed_over])
 
-    def _read(self, channel: str, name: str) -> pa.Table:
+    def _merged(self, channel: str, names: Sequence[str]) -> pa.Table:
+        """What is in these files, none of which is read if they are too large."""
         folder = self._results.below(channel)
-        found = folder.find(name)
-        if found is None or found.size > 2 * RESULT_BYTES:
-            raise OvertakenError(f"{name} is not there, or larger than a node may write it")
+        found = [folder.find(name) for name in names]
+        sizes = [file.size for file in found if file is not None]
+        if len(sizes) < len(names) or max(sizes, default=0) > 2 * RESULT_BYTES:
+            raise OvertakenError("a file is not there, or larger than a node may write it")
+        if sum(sizes) > MOST_BYTES:
+            raise OvertakenError(f"{sum(sizes):,} bytes are too much")
+        parts, size = list[pa.Table](), 0
+        for name in names:
+            parts.append(self._read(folder, name))
+            size += parts[-1].nbytes
+            # Files are compressed.
+            if size > MOST_BYTES:
+                raise OvertakenError(f"more than {MOST_BYTES:,} bytes were found, which is too much")
+        return merged(parts)
+
+    def _read(self, folder: Folder, name: str) -> pa.Table:
         rows = pq.read_table(pa.BufferReader(folder.read(name)))
         if not rows.schema.equals(FOUND, check_metadata=False) or any(column.null_count for column in rows.columns):
             raise OvertakenError(f"{name} has not the columns that it should have")

@@ -63,7 +63,8 @@ class Telling:
     """A channel as nodes were told it. What it names stays while it is kept.
 
     Args:
-        outdated: since when a dataset that it reads as a whole has had something newer.
+        newest_at: when the datasets that it reads as a whole were last seen to have nothing newer.
+        outdated: the same, once they were found to have; nobody knows how long before that they had.
         next: not before that it is told anew.
     """
 
@@ -72,6 +73,7 @@ class Telling:
     segments: Segments
     aside: IdArray
     snapshots: Mapping[str, Snapshot]
+    newest_at: float
     outdated: float = inf
     next: float = 0.0
 
@@ -131,12 +133,11 @@ class SharedChannels:
             self._thread.join()
 
     def committed(self, dataset: str) -> None:
-        """A dataset has something newer than what nodes were told."""
-        now = time.monotonic()
+        """A dataset has something newer; what nodes were told a moment ago may have it."""
         with self._lock:
             for telling in (telling for tellings in self._tellings.values() for telling in tellings):
                 if dataset in telling.snapshots:
-                    telling.outdated = min(telling.outdated, now)
+                    telling.outdated = min(telling.outdated, self._seen_newest(telling))
 
     def require(self, compiled: Compiled, matches: Sequence[NodeMatch]) -> None:
         """Raises OvertakenError unless what nodes have found of a channel is what an execution would find now."""
@@ -148,11 +149,12 @@ class SharedChannels:
                 telling = known.get(match.tag)
                 if telling is None or not telling.is_for(compiled, segments, aside):
                     raise OvertakenError(f"{name} or its subscriptions have changed since nodes were told of them")
-                if telling.outdated < match.began:
+                if min(telling.outdated, self._seen_newest(telling)) < match.began:
                     raise OvertakenError(f"a dataset that {name} reads had changed before a node began to match it")
 
     def look(self, channels: Iterable[Compiled], may: Callable[[str], bool]) -> None:
         """Tells nodes what they do not know, and withdraws what they are not to match."""
+        self._see()
         wanted = {compiled.channel.name: (dataset, compiled) for dataset, compiled in self._wanted(channels, may)}
         for name in self._tellings.keys() - wanted.keys():
             self._withdraw(name)
@@ -173,9 +175,31 @@ class SharedChannels:
 
     def _look_again(self) -> None:
         """What changes often: subscriptions and datasets of channels that nodes know."""
+        self._see()
         for name, tellings in list(self._tellings.items()):
             newest = tellings[-1]
             self._tried(name, newest.dataset, newest.channel.compiled, full=False)
+
+    def _see(self) -> None:
+        """Takes note of when datasets had nothing newer."""
+        with self._lock:
+            for telling in (telling for tellings in self._tellings.values() for telling in tellings):
+                self._seen_newest(telling)
+
+    def _seen_newest(self, telling: Telling) -> float:
+        """Until when its datasets surely had nothing newer; infinity if they have not. With the lock held.
+
+        A commit is there a moment before it is told of.
+        """
+        now = time.monotonic()
+        if telling.outdated < inf or any(self._has_newer(*both) for both in telling.snapshots.items()):
+            return telling.newest_at
+        telling.newest_at = now
+        return inf
+
+    def _has_newer(self, dataset: str, told: Snapshot) -> bool:
+        table = self._tables.get(dataset)
+        return table is None or table.version != told.version
 
     def _wanted(self, channels: Iterable[Compiled], may: Callable[[str], bool]) -> Iterator[tuple[str, Compiled]]:
         shared = set(self._nodes.datasets())
@@ -213,7 +237,7 @@ class SharedChannels:
         if len(msgspec.json.encode(channel)) > MOST_BYTES:
             self._withdraw(name)
             return
-        self._keep(Telling(channel, dataset, segments, aside, snapshots), began=now)
+        self._keep(Telling(channel, dataset, segments, aside, snapshots, newest_at=now), began=now)
         self._nodes.tell(dataset, channel)
 
     def _newest(self, name: str) -> Telling | None:
@@ -228,8 +252,7 @@ class SharedChannels:
             now = time.monotonic()
             telling.next = now + (now - began) / _EFFORT
             # Nobody could say so of a telling that was not kept yet.
-            if any(self._tables[whole].version != of.version for whole, of in telling.snapshots.items()):
-                telling.outdated = now
+            telling.outdated = self._seen_newest(telling)
         self._remove(gone, tellings)
 
     def _withdraw(self, name: str) -> None:

@@ -16,6 +16,7 @@ from tocsin.errors import StorageError, TocsinError
 # Classes of SQLSTATE: too many rows for one value, data exceptions (22: division, overflow, cast, …), keys that are
 # there twice, and what a body raises itself.
 _OF_DATA: Final = ("21", "22", "23", "P0")
+_OF_MISSING: Final = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 _ADVICE: Final = ' If necessary set "'
 _DEEPEST: Final = 20
 
@@ -33,6 +34,11 @@ def is_of_data(error: BaseException) -> bool:
 def is_of_disk(error: BaseException) -> bool:
     """Whether the disk refused, which is over as soon as there is room."""
     return isinstance(error, StorageError) or says_full(_innermost(error) or str(error))
+
+
+def is_of_missing_file(error: BaseException) -> bool:
+    """Whether a file that was to be read is not there any more."""
+    return isinstance(error, FileNotFoundError) or any(condition in _OF_MISSING for condition, _, _ in _told(error))
 
 
 def sentence(error: BaseException) -> str:

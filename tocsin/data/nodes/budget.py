@@ -1,7 +1,8 @@
 """Which channels a node matches with a batch, so that the batch need not wait for long. Pure: told what happened.
 
 Those that have fitted into the time lately, in the order of their names, so that all nodes choose about the same: a
-channel counts only if all have matched it. One that took too long, or failed, is left out for a while that doubles.
+channel counts only if all have matched it. One that is slow, or failed, is left out for a while that doubles, so that a
+batch waits for it seldom.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ _REST_SECONDS: Final = 5.0
 _LONGEST_REST_SECONDS: Final = 300.0
 # Of the time that there is; what is measured varies.
 _USED: Final = 0.5
+# Of the same, what one channel may have: the others of the feed wait for it, too.
+_ALONE: Final = 0.25
 _NEW: Final = 0.3
 
 
@@ -25,26 +28,30 @@ class MatchingBudget:
     """
 
     def __init__(self, seconds: float, workers: int) -> None:
-        self._budget = seconds * workers * _USED
+        self._budget, self._longest = seconds * workers * _USED, seconds * _ALONE
         self._seconds: dict[str, float] = {}
         self._rests: dict[str, float] = {}
         self._rested: dict[str, float] = {}
 
     def choose(self, names: Iterable[str], now: float) -> list[str]:
-        """Those to be begun with a batch: the first always, should it not rest."""
+        """Those to be begun with a batch."""
         chosen, used = list[str](), 0.0
         for name in sorted(names):
             if now < self._rests.get(name, 0.0):
                 continue
             used += self._seconds.get(name, 0.0)
-            if chosen and used > self._budget:
+            if used > self._budget:
                 break
             chosen.append(name)
         return chosen
 
-    def took(self, name: str, seconds: float) -> None:
-        """A channel was matched in time."""
-        self._seconds[name] = _NEW * seconds + (1 - _NEW) * self._seconds.get(name, seconds)
+    def took(self, name: str, seconds: float, now: float) -> None:
+        """A channel was matched in time. If it is slow all the same, it rests like one that failed."""
+        known = _NEW * seconds + (1 - _NEW) * self._seconds.get(name, seconds)
+        if known > self._longest:
+            self.failed(name, now)
+            return
+        self._seconds[name] = known
         self._rested.pop(name, None)
 
     def failed(self, name: str, now: float) -> None:

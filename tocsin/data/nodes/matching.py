@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.channels import trouble
 from tocsin.data.channels.frames import register
 from tocsin.data.compiler import query
 from tocsin.data.compiler.rewrite import fresh
@@ -23,7 +24,7 @@ from tocsin.data.nodes.budget import MatchingBudget
 from tocsin.data.nodes.channels import NodeChannel
 from tocsin.data.nodes.files import ChannelMatch, FileKind, NodeFile
 from tocsin.data.nodes.relations import NodeRelations
-from tocsin.data.nodes.results import ResultFile, ResultWriter
+from tocsin.data.nodes.results import MOST_FILES, ResultFile, ResultWriter
 from tocsin.data.nodes.sharing import SharedFeed
 from tocsin.log import get_logger
 from tocsin.schema.arrow import record_schema
@@ -34,12 +35,20 @@ _NUMBERS = itertools.count(1)
 
 
 @dataclass(frozen=True)
+class _Found:
+    """What a channel has found, and how long that took."""
+
+    files: Sequence[ResultFile]
+    seconds: float
+
+
+@dataclass(frozen=True)
 class _Attempt:
     """A channel that is being matched with a batch."""
 
     channel: NodeChannel
     group: str
-    files: Future[list[ResultFile]]
+    found: Future[_Found]
 
 
 @dataclass(frozen=True)
@@ -54,8 +63,9 @@ class _Batch:
 class NodeMatching:
     """Matches the channels that it has learnt with one batch at a time: ``begin``, then ``finish`` or ``abandon``.
 
-    What can go wrong: a channel takes too long, finds too much, fails, or what it is to be matched with is not there
-    any more. There are no results of it then, and it is left out for a while. The batch is none the worse for it.
+    What can go wrong: a channel takes too long, finds too much, or fails (there are no results of it, and it is left
+    out for a while); what it is to be matched with is not there any more (the same until it is told anew, which it is
+    soon); the batch fails for another reason (that is no channel's fault). The batch is none the worse for any of it.
 
     Args:
         by_executors: whether results are written where Spark computes.
@@ -73,7 +83,10 @@ class NodeMatching:
         self._channels: dict[str, NodeChannel] = {}
         self._tried: dict[str, str] = {}
         self._busy: set[str] = set()
+        # Tags of what names files that are gone.
+        self._gone: dict[str, str] = {}
         self._batch: _Batch | None = None
+        self._closed = False
 
     @property
     def ready(self) -> list[str]:
@@ -86,14 +99,25 @@ class NodeMatching:
         if not self._limits.rows_bytes:
             return
         with self._lock:
+            if self._closed:
+                return
             gone = self._channels.keys() - {channel.name for channel in channels}
             self._channels = {channel.name: channel for channel in channels}
             self._budget.keep(self._channels)
             new = [c for c in channels if self._tried.setdefault(c.name, "") != c.compiled.statement]
-        for name in gone:
-            self._trying.submit(self._forget, name)
-        for channel in new:
-            self._trying.submit(self._try, channel)
+            for name in gone:
+                self._trying.submit(self._forget, name)
+            for channel in new:
+                self._trying.submit(self._try, channel)
+
+    def close(self) -> None:
+        """Lets go of everything; matches nothing any more."""
+        self.abandon()
+        with self._lock:
+            self._closed, self._channels = True, {}
+        for pool in (self._trying, self._pool):
+            pool.shutdown(cancel_futures=True)
+        self._relations.close()
 
     def begin(self, size: int, rows: Callable[[], DataFrame]) -> None:
         """Begins to match channels with rows of so many bytes."""
@@ -115,18 +139,26 @@ class NodeMatching:
         batch, self._batch = self._batch, None
         if batch is None:
             return []
-        wait([one.files for one in batch.attempts], batch.began + self._limits.seconds - time.monotonic())
-        found = [(one.channel, files) for one in batch.attempts if (files := self._ended(one)) is not None]
+        wait([one.found for one in batch.attempts], batch.began + self._limits.seconds - time.monotonic())
+        ended = [(one.channel, found) for one in batch.attempts if (found := self._ended(one)) is not None]
         self._spark.catalog.dropTempView(batch.view)
         age = time.monotonic() - batch.began
-        return [file for channel, files in found for file in self._told(channel, files, age)]
+        told: list[NodeFile] = []
+        for channel, found in ended:
+            entries = self._told(channel, found.files, age)
+            if len(told) + len(entries) > MOST_FILES:
+                self._writer(channel.name).discard(found.files)
+                self._failed(channel, f"with it, results would be in more than {MOST_FILES} files")
+            else:
+                told += entries
+        return told
 
     def abandon(self) -> None:
         """The batch at hand will not be offered."""
         batch, self._batch = self._batch, None
         if batch is not None:
             for one in batch.attempts:
-                self._give_up(one)
+                self._cancel(one)
             self._spark.catalog.dropTempView(batch.view)
 
     def _choose(self, now: float) -> list[NodeChannel]:
@@ -134,7 +166,9 @@ class NodeMatching:
             ready = {
                 name: channel
                 for name, channel in self._channels.items()
-                if self._tried.get(name) == channel.compiled.statement and name not in self._busy
+                if self._tried.get(name) == channel.compiled.statement
+                and name not in self._busy
+                and self._gone.get(name) != channel.tag
             }
             chosen = self._budget.choose(ready, now)
             self._busy.update(chosen)
@@ -146,18 +180,16 @@ class NodeMatching:
 
     def _attempt(self, channel: NodeChannel, view: str) -> _Attempt:
         group = f"match-{next(_NUMBERS)}"
-        files = self._pool.submit(self._match, channel, group, view)
+        found = self._pool.submit(self._match, channel, group, view)
         # Also where it was cancelled before it began.
-        files.add_done_callback(lambda _: self._leave(channel.name))
-        return _Attempt(channel, group, files)
+        found.add_done_callback(lambda _: self._leave(channel.name))
+        return _Attempt(channel, group, found)
 
-    def _match(self, channel: NodeChannel, group: str, rows: str) -> list[ResultFile]:
+    def _match(self, channel: NodeChannel, group: str, rows: str) -> _Found:
         started = time.monotonic()
         self._spark.sparkContext.setJobGroup(group, channel.name)
         files = self._writer(channel.name).compute(self._found(channel, rows), self._by_executors)
-        with self._lock:
-            self._budget.took(channel.name, time.monotonic() - started)
-        return files
+        return _Found(files, time.monotonic() - started)
 
     def _found(self, channel: NodeChannel, rows: str) -> DataFrame:
         views = self._relations.views(channel) | {fresh(self._shared.dataset.name): rows}
@@ -192,38 +224,52 @@ class NodeMatching:
             if name in self._channels or name in self._busy:
                 return
             self._tried.pop(name, None)
+            self._gone.pop(name, None)
         self._relations.drop(name)
 
-    def _ended(self, one: _Attempt) -> list[ResultFile] | None:
+    def _ended(self, one: _Attempt) -> _Found | None:
         """What a channel has found; None if there is nothing to be had."""
-        if not one.files.done():
-            self._give_up(one)
+        if not one.found.done():
+            # One that has not even begun is not to blame.
+            if self._cancel(one):
+                self._failed(one.channel, "it took too long")
             return None
-        error = one.files.exception()
-        if error is None:
-            return one.files.result()
-        self._failed(one.channel, _sentence(error))
-        return None
+        error = one.found.exception()
+        if error is not None:
+            self._broke_down(one.channel, error)
+            return None
+        found = one.found.result()
+        with self._lock:
+            self._budget.took(one.channel.name, found.seconds, time.monotonic())
+        return found
 
-    def _give_up(self, one: _Attempt) -> None:
-        """Cancels; one that has not even begun is not to blame."""
-        if one.files.cancel():
+    def _cancel(self, one: _Attempt) -> bool:
+        """Has it found nothing; whether it had begun."""
+        if one.found.cancel():
+            return False
+        one.found.add_done_callback(partial(self._discard, one.channel))
+        context: Any = self._spark.sparkContext._jsc
+        with suppress(Exception):
+            context.sc().cancelJobGroupAndFutureJobs(one.group)
+        return True
+
+    def _broke_down(self, channel: NodeChannel, error: BaseException) -> None:
+        if not trouble.is_of_missing_file(error):
+            self._failed(channel, _sentence(error))
             return
-        one.files.add_done_callback(partial(self._discard, one.channel))
-        if not one.files.done():
-            self._failed(one.channel, "it took too long")
-            context: Any = self._spark.sparkContext._jsc
-            with suppress(Exception):
-                context.sc().cancelJobGroupAndFutureJobs(one.group)
+        # The head has told something newer, which is on its way: there is nothing wrong with the channel.
+        log.debug("what a channel is matched with is gone", channel=channel.name, reason=_sentence(error))
+        with self._lock:
+            self._gone[channel.name] = channel.tag
 
     def _failed(self, channel: NodeChannel, reason: str) -> None:
         log.debug("a channel was not matched", channel=channel.name, reason=reason)
         with self._lock:
             self._budget.failed(channel.name, time.monotonic())
 
-    def _discard(self, channel: NodeChannel, files: Future[list[ResultFile]]) -> None:
-        if files.exception() is None:
-            self._writer(channel.name).discard(files.result())
+    def _discard(self, channel: NodeChannel, found: Future[_Found]) -> None:
+        if found.exception() is None:
+            self._writer(channel.name).discard(found.result().files)
 
     def _writer(self, channel: str) -> ResultWriter:
         return ResultWriter(self._lake.below(RESULTS).below(channel))

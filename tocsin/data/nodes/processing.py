@@ -131,6 +131,10 @@ class SliceProcessing:
         """These channels are matched with what is read from now on, and no others; does not block."""
         self._matching.learn(channels)
 
+    def close(self) -> None:
+        """Lets go of views and threads, after the last batch."""
+        self._matching.close()
+
     def process(self, starts: Mapping[int, int]) -> ProcessedBatch:
         """Reads slices from these positions on, about ``max_batch_bytes`` in fair shares, and writes what they bring.
 

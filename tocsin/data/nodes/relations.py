@@ -46,6 +46,11 @@ class NodeRelations:
         for key in [key for key in list(self._datasets) if key[0] == channel]:
             self._spark.catalog.dropTempView(self._datasets.pop(key)[1])
 
+    def close(self) -> None:
+        """Lets all go."""
+        for channel in self._segments.keys() | {name for name, _ in self._datasets}:
+            self.drop(channel)
+
     def _subscriptions(self, channel: NodeChannel) -> Segments:
         name, files = channel.name, channel.subscriptions
         held = self._segments.get(name)
@@ -68,6 +73,8 @@ class NodeRelations:
         if held is not None and held[0] == of.files:
             return held[1]
         if held is not None:
+            # Should the new files be gone, what was there before is told anew perhaps.
+            del self._datasets[key]
             self._spark.catalog.dropTempView(held[1])
         columns = record_schema(of.dataset.columns).append(pa.field(VERSION, pa.int64()))
         view = register(frames.of_files(self._spark, columns, of.files).drop(VERSION))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +17,8 @@ from tocsin.data.nodes.channels import RESULT_BYTES
 from tocsin.data.results import FOUND, found_rows
 from tocsin.errors import TooLargeError
 
+MOST_FILES: Final = 256
+"""Of results in one batch, of all channels: the head takes no message that is too long."""
 _WRITTEN = "name string, size bigint, rows bigint"
 
 

@@ -77,6 +77,9 @@ class CommitStore:
         paths = [file.path for file in offered if file.path]
         if len(set(paths)) < len(paths):
             raise InvalidError("a file is offered twice in one commit")
+        matches = {file.match for file in offered if file.match is not None}
+        if len({match.channel for match in matches}) < len(matches):
+            raise InvalidError("results of a channel are offered that were matched with different things")
         for file in offered:
             if file.kind is FileKind.RESULTS or file.match is not None:
                 self._check_results(file)

@@ -20,6 +20,7 @@ from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster
 from tocsin.data.server.control import UNSUPPORTED, WATCH_SECONDS
 from tocsin.data.sharing import LOCAL, UNSHARED
+from tocsin.data.sharing.outgoing import OutgoingMessages
 from tocsin.data.sharing.wire import ConnectionRefused, ForNode, FromWorker
 from tocsin.errors import (
     BusyError,
@@ -107,7 +108,7 @@ class SocketOfNode:
     def __init__(self, websocket: WebSocket, heads: Heads, node: str) -> None:
         self.node = node
         self._websocket, self._heads = websocket, heads
-        self._outgoing: asyncio.Queue[ForNode] = asyncio.Queue(MOST_WAITING)
+        self._outgoing = OutgoingMessages(MOST_WAITING)
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def hold(self) -> None:
@@ -122,9 +123,7 @@ class SocketOfNode:
 
     def send(self, message: ForNode) -> None:
         """Sends soon; who does not read is given up."""
-        try:
-            self._outgoing.put_nowait(message)
-        except asyncio.QueueFull:
+        if not self._outgoing.put(message):
             self._give_up(BusyError(f"{self.node} does not read what it is told"))
 
     def close(self, reason: str) -> None:
@@ -140,7 +139,7 @@ class SocketOfNode:
 
     async def _write(self) -> None:
         while True:
-            message = await self._outgoing.get()
+            message = await self._outgoing.take()
             await self._websocket.send_text(msgspec.json.encode(message).decode())
 
     async def _read(self, number: int) -> None:

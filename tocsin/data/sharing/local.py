@@ -84,6 +84,7 @@ class LocalNode:
         number, self._number = self._number, 0
         self._switchboard.disconnect(number)
         await self._driver.stop()
+        await asyncio.to_thread(self._work.close)
 
     def send(self, message: ForNode) -> None:
         """The head says something."""

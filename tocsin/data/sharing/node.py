@@ -67,6 +67,9 @@ class SliceWork(Protocol):
     def learn(self, channels: Collection[NodeChannel], /) -> None:
         """These channels are matched with what is read, and no others. Does not take long: it may be called here."""
 
+    def close(self) -> None:
+        """Lets go of everything that it keeps; the last call."""
+
 
 class NodeDriver:
     """Runs the core of a node: gives it what happens, and does what it wants. All but the work is on the event loop.
