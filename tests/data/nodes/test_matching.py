@@ -316,6 +316,25 @@ def test_channels_that_are_no_more_are_matched_no_more_and_nothing_is_kept_for_t
     assert one.channels == []
 
 
+class GoneSpark:
+    """Spark when its process has ended."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConnectionRefusedError(f"nobody answers to {name}")
+
+
+def test_a_node_whose_spark_has_ended_can_be_closed(site: MatchingSite, node: Node) -> None:
+    site.define(OVER, {"least": 0})
+    one = node(site)
+    site.teach(one)
+    assert stored(site, one, 1)["Over"]
+    with pytest.MonkeyPatch.context() as patched:
+        for part in (one._matching, one._matching._relations, one._matching._relations._subscribed):
+            patched.setattr(part, "_spark", GoneSpark())
+        one.close()
+    assert one.channels == []
+
+
 def views(spark: SparkSession) -> set[str]:
     return {table.name for table in spark.catalog.listTables() if table.isTemporary}
 

@@ -17,11 +17,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.data.server.memory import MemoryCluster, MemoryTokens
 from tests.data.server.running import running
-from tests.data.sharing.memory import SLICES, MemoryFeed
+from tests.data.sharing.memory import SLICES, MemoryFeed, node_channel
 from tests.data.sharing.test_sharing import NODES, Site, begun, working
 from tests.waiting import until_async
 from tocsin.data.server import nodes as socket_module
-from tocsin.data.server.nodes import MESSAGE_BYTES, Allowance
+from tocsin.data.server.nodes import MESSAGE_BYTES, MOST_WAITING, Allowance
 from tocsin.settings import Settings
 
 
@@ -232,6 +232,18 @@ async def test_a_commit_by_an_old_epoch_is_refused_and_changes_nothing(site: Sit
         answers = [(await received(socket))["message"] for _ in range(3)]
         assert answers[-1] == {"type": "refused", "batch": 7, "positions": {"0": 0}}
         assert site.feed.rows == []
+
+
+async def test_who_does_not_read_while_channels_change_is_told_the_newest_when_it_does(site: Site) -> None:
+    async with dialled(site.url) as socket:
+        await begin(socket)
+        for number in range(2 * MOST_WAITING):
+            site.heads._tell("Reports", node_channel("A", f"1.{number}"))
+        message = await received(socket)
+        while message["channel"]["tag"] != f"1.{2 * MOST_WAITING - 1}":
+            message = await received(socket)
+        await socket.send(hello(message["incarnation"]))
+        assert (await received(socket))["message"]["type"] == "welcome"
 
 
 def test_who_says_much_is_read_later() -> None:

@@ -112,12 +112,15 @@ class NodeMatching:
 
     def close(self) -> None:
         """Lets go of everything; matches nothing any more."""
-        self.abandon()
         with self._lock:
             self._closed, self._channels = True, {}
+        # Spark may have ended before, and has let go of everything then.
+        with suppress(Exception):
+            self.abandon()
         for pool in (self._trying, self._pool):
             pool.shutdown(cancel_futures=True)
-        self._relations.close()
+        with suppress(Exception):
+            self._relations.close()
 
     def begin(self, size: int, rows: Callable[[], DataFrame]) -> None:
         """Begins to match channels with rows of so many bytes."""
