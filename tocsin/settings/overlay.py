@@ -84,6 +84,17 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     connections: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Publishers or subscribers that may be connected at the same time.")
     ] = 10_000
+    connections_each: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description=(
+                "Of these, how many the bearer of one signed token may have: one for each subscription or publisher. "
+                "Without overlay.public_keys nobody can be told from others, and only overlay.connections counts."
+            ),
+        ),
+    ] = 1000
     publishers: Annotated[
         _Count, Meta(description="Publishers that a head remembers, by their names; more are refused.")
     ] = 100_000
