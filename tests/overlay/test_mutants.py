@@ -43,9 +43,9 @@ def sends_whatever_comes(self: subscriptions.Subscriptions, held: Any, publicati
 
 
 def keeps_asking(self: interests._Ask) -> interests.Difference:
-    before = dict(self.asked)
-    self.asked.update(dict.fromkeys(self._order.covering_set()))
-    return interests.Difference([each for each in self.asked if each not in before], [])
+    change = _settle(self)
+    self.asked.update(dict.fromkeys(change.drop))
+    return interests.Difference(change.add, [])
 
 
 def believes_it_is_stored(self: replay.ReplayLog, publisher: str) -> int:
@@ -100,6 +100,7 @@ def joins_for_ever(self: surroundings.Surroundings, clusters: list[str]) -> None
 
 
 _begin, _found, _advance = catchup.PieceFetcher._begin, catchup.PieceFetcher.found, catchup.PieceFetcher._advance
+_settle = interests._Ask.settle
 _said = publisher.OverlayPublisher._said
 _join = surroundings.Surroundings._join
 
