@@ -89,8 +89,8 @@ def test_whoever_comes_or_goes_does_not_have_the_whole_covering_set_looked_at(mo
 def test_what_comes_and_goes_in_one_change_is_not_told() -> None:
     interests, wide, narrow = Interests(), parse("high > 3"), parse("high > 5")
     interests.open("up")
-    interests.want(OWN, [narrow], [])
-    assert interests.want(OWN, [wide], [wide]) == {}
+    interests.want(OWN, [wide, narrow], [])
+    assert interests.want(OWN, [], [wide, narrow]) == {"up": Difference([], [wide])}
 
 
 def test_a_link_that_is_not_there_wants_nothing() -> None:
