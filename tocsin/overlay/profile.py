@@ -24,7 +24,8 @@ class Profile:
     def __init__(self, now: float, covering: Iterable[Filter], tuning: Tuning) -> None:
         self._begun, self._ends = now, now + tuning.sampling_seconds
         self._samples: Samples[Filter] = Samples(tuning.samples)
-        self._bytes = 0
+        self._sizes: list[int] = []
+        self._bytes: dict[int, int] = {}
         self.covering = Poset()
         for filter in covering:
             self.covering.insert(filter)
@@ -45,17 +46,12 @@ class Profile:
         """Whether there are as many samples as wanted."""
         return self._samples.complete
 
-    @property
-    def message_bytes(self) -> float:
-        """The average publication."""
-        return self._bytes / self.taken if self.taken else 0.0
-
     def record(self, now: float, publication: Publication, matched: Iterable[Filter], size: int) -> None:
         """A publication of so many bytes came, and matched these of the broker's own filters."""
         if self.complete:
             return
         self._samples.record({*matched, *self.covering.matching(publication)})
-        self._bytes += size
+        self._sizes.append(size)
         self.finish(now)
 
     def finish(self, now: float) -> None:
@@ -84,5 +80,11 @@ class Profile:
         return self.rate(added_samples(self.vector(filter), received))
 
     def bandwidth(self, filter: Filter) -> float:
-        """Bytes per second for each subscriber of a filter."""
-        return self.rate(self.vector(filter)) * self.message_bytes
+        """Bytes per second for each subscriber of a filter: the sizes of what it matched, of all that was sampled."""
+        vector = self.vector(filter)
+        return self.incoming * self._matched_bytes(vector) / self.taken if vector else 0.0
+
+    def _matched_bytes(self, vector: int) -> int:
+        if vector not in self._bytes:
+            self._bytes[vector] = sum(size for bit, size in enumerate(self._sizes) if vector >> bit & 1)
+        return self._bytes[vector]
