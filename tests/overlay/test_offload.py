@@ -321,3 +321,13 @@ def test_the_top_and_what_is_covered_are_those_of_the_definitions(case: Case, ra
         newly = exchange.take(ReportCard(filter, 1, 0.0, False, 0.0, 0.0, exchange.own, exchange.other))
         covering.append(filter)
         assert newly == any(filter.covers(each) for each in exchange.left if each not in covered)
+
+
+def test_what_a_subscription_sends_is_the_sizes_of_what_it_matches() -> None:
+    large, small, tuning = parse("n > 5"), parse("n < 5"), Tuning()
+    profile = Profile(0.0, [], tuning)
+    for second, (value, size) in enumerate([(9, 1000), (1, 10), (9, 1000), (1, 30)], 1):
+        profile.record(float(second), {"n": value}, [large if value > 5 else small], size)
+    assert profile.incoming == 1.0
+    assert (profile.bandwidth(large), profile.bandwidth(small)) == (500.0, 10.0)
+    assert profile.bandwidth(parse("n = 3")) == 0.0

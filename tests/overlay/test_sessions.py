@@ -440,10 +440,10 @@ def test_a_cluster_with_more_than_another_asks_it_for_a_session() -> None:
     assert len(bench.bodies(SessionRequest)) == 1
 
 
-@pytest.mark.parametrize("ratios", [{"cpu": 0.97}, {"memory": 0.97}])
-def test_a_cluster_of_which_no_edge_can_take_more_asks_for_help_whatever_it_lacks(ratios: dict[str, float]) -> None:
+@pytest.mark.parametrize(("cpu", "memory"), [(0.97, 0.0), (0.0, 0.97)])
+def test_a_cluster_of_which_no_edge_can_take_more_asks_for_help_whatever_it_lacks(cpu: float, memory: float) -> None:
     bench = head(["e", "f"], ["h2"])
-    bench.hear("e", local("e", state="N/A", **ratios))
+    bench.hear("e", local("e", state="N/A", cpu=cpu, memory=memory))
     bench.hear("f", local("f", state="N/A", cpu=0.92))
     bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
     bench.wait(5.0)

@@ -29,9 +29,9 @@ DRAINED_BYTES: Final = 65_536
 class OverlayDriver:
     """Owns the core. All its methods belong to the event loop's thread.
 
-    ``append`` stores what a head wants stored. ``matched`` and ``matching_seconds`` count what publications took an
-    edge to be matched, and nothing else that it does with them; ``sent_bytes`` what clients were sent. What can go wrong:
-    the core itself fails. Then :attr:`failed` raises, for what is in memory can no longer be trusted: start again.
+    ``append`` stores what a head wants stored. ``matched`` and ``matching_seconds`` count what it took an edge to match
+    publications, and nothing else that it does with them; ``sent_bytes`` what clients were sent. What can go wrong: the
+    core itself fails. Then :attr:`failed` raises, for what is in memory can no longer be trusted: start again.
     """
 
     def __init__(self, core: Head | Edge, append: Callable[[Routed], None] | None = None) -> None:
