@@ -52,8 +52,8 @@ def converges(course: OverlayCourse, messages: Sequence[MessageRow]) -> ClaimVer
     busy = [start + 1000.0 for start, number in moved.items() if number > FEW * subscribers]
     times = ", ".join(f"{name} {_from(at)}" for name, at in even.items())
     said = (
-        f"the averages of neighbouring clusters are within {TRIGGER} of each other: {times}; less than {FEW:.0%} of all "
-        f"subscribers move in 1,000 s from {max([*busy, 0.0]):,.0f} s on"
+        f"the averages of neighbouring clusters are within {TRIGGER} of each other: {times}; less than {FEW:.0%} of "
+        f"all subscribers move in 1,000 s from {max([*busy, 0.0]):,.0f} s on"
     )
     held = [at is not None and at <= CONVERGED for at in even.values()]
     return judge_cases(_CONVERGES, said, [*held, not busy or max(busy) <= CONVERGED])
