@@ -331,3 +331,13 @@ def test_what_a_subscription_sends_is_the_sizes_of_what_it_matches() -> None:
     assert profile.incoming == 1.0
     assert (profile.bandwidth(large), profile.bandwidth(small)) == (500.0, 10.0)
     assert profile.bandwidth(parse("n = 3")) == 0.0
+
+
+def test_an_acceptors_covering_set_is_not_put_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For many filters that do not cover each other that takes as long as comparing each with all others."""
+    monkeypatch.setattr(Poset, "insert", None)
+    covering = [parse(f"high > {number} and volume > {9 - number}") for number in range(10)]
+    profile = Profile(0.0, covering, Tuning())
+    profile.record(1.0, {"high": 3, "volume": 9}, [], 10)
+    assert profile.received == 1
+    assert [profile.covers(parse(f"high > {number} and volume > 4")) for number in (4, 5)] == [False, True]

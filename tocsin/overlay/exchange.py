@@ -80,7 +80,7 @@ class Exchange:
         # With a filter, all that it covers is covered.
         self._covered: set[Filter] = set()
         for filter in order:
-            if filter not in self._covered and profile.covering.is_covered(filter):
+            if filter not in self._covered and profile.covers(filter):
                 self._cover(filter)
         # Report cards made; a look at one that was made, or at what it would reduce, counts as a small part.
         self._work = 0.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tocsin.content.engine import Engine
 from tocsin.content.filter import Filter
-from tocsin.content.poset import Poset
 from tocsin.content.traffic import Samples, added_samples
 from tocsin.content.values import Publication
 from tocsin.overlay.tuning import Tuning
@@ -26,9 +26,10 @@ class Profile:
         self._samples: Samples[Filter] = Samples(tuning.samples)
         self._sizes: list[int] = []
         self._bytes: dict[int, int] = {}
-        self.covering = Poset()
-        for filter in covering:
-            self.covering.insert(filter)
+        # Without their order, which would take long to find for many that do not cover each other.
+        self._covering, self._engine = list(dict.fromkeys(covering)), Engine()
+        for number, filter in enumerate(self._covering):
+            self._engine.add(number, filter)
         self.incoming = 0.0
 
     @property
@@ -50,7 +51,7 @@ class Profile:
         """A publication of so many bytes came, and matched these of the broker's own filters."""
         if self.complete:
             return
-        self._samples.record({*matched, *self.covering.matching(publication)})
+        self._samples.record({*matched, *self._engine.matching(publication)})
         self._sizes.append(size)
         self.finish(now)
 
@@ -66,10 +67,14 @@ class Profile:
         """Which samples a filter matched."""
         return self._samples.vector(filter)
 
+    def covers(self, filter: Filter) -> bool:
+        """Whether the acceptor's covering set does."""
+        return len(self._engine.covering(filter)) > 0
+
     @property
     def received(self) -> int:
         """The vector of the acceptor's covering set: what it receives already."""
-        return self._samples.union(self.covering)
+        return self._samples.union(self._covering)
 
     def rate(self, vector: int) -> float:
         """Equation 2: publications per second."""
