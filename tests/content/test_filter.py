@@ -194,3 +194,21 @@ def test_predicates_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InvalidError, match="another number of values"):
         Predicate("a", Comparison.EQUAL, ())
     assert conjunction([Predicate("a", Comparison.EXISTS)]).matches({"a": False})
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("symbol = 'A' and high > 3\n  and high < 2 and low > 1", 2, 7),
+        ("high between 3 and 2", 1, 1),
+        ("a = 1 and a = 2 and b = 1 and b = 2", 1, 11),
+        (" and ".join(f"a{number:02} = 1" for number in range(40)), 1, 32 * 12 + 1),
+        ("x = 1 and a in (" + ", ".join(map(str, range(500))) + ")", 1, 11),
+        ("a = 1 and\n" + "b" * 5000, 2, 4096 - 10 + 1),
+    ],
+)
+def test_what_is_too_much_or_cannot_be_fulfilled_is_refused_with_its_place(text: str, line: int, column: int) -> None:
+    with pytest.raises(FilterError) as refused:
+        parse(text)
+    assert (refused.value.line, refused.value.column) == (line, column)
+    assert str(refused.value).startswith(f"line {line}, column {column}: ")

@@ -38,14 +38,18 @@ def check(poset: Poset, expected: set[Filter]) -> None:
 def test_each_filter_is_below_the_least_general_that_cover_it(changes: list[tuple[bool, Filter]]) -> None:
     poset, expected = Poset(), set[Filter]()
     for leaves, filter in changes:
+        before = set(poset.covering_set())
         if leaves and expected:
             gone = sorted(expected, key=str)[len(str(filter)) % len(expected)]
-            poset.remove(gone)
+            entered, left = poset.remove(gone)
             expected.remove(gone)
         else:
-            poset.insert(filter)
+            entered, left = poset.insert(filter)
             expected.add(filter)
         check(poset, expected)
+        after = set(poset.covering_set())
+        assert (set(entered), set(left)) == (after - before, before - after)
+        assert (len(entered), len(left)) == (len(set(entered)), len(set(left)))
 
 
 def test_many_siblings_are_told_apart_by_their_values() -> None:

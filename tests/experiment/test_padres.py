@@ -119,6 +119,30 @@ def test_load_must_diminish_along_the_chain() -> None:
     assert between.diminishes(chain(0.5, 0.2, 0.3, 0.2)).holds is Holds.NO
 
 
+@pytest.mark.parametrize("metric", ["input", "output", "delay"])
+def test_clusters_have_converged_when_all_their_metrics_are_even(metric: str) -> None:
+    def chain(differs: bool) -> OverlayCourse:
+        rows = [
+            edge(float(at), f"B{number}1", cluster=f"B{number}0") for at in range(4000, 7970, 30) for number in (1, 2)
+        ]
+        apart = {"input": 0.7, "output": 0.5, "delay": 0.05}[metric]
+        if differs:
+            rows = [replace(row, **{metric: apart}) if row.broker == "B21" else row for row in rows]
+        return OverlayCourse.of(rows, MAIN)
+
+    assert between.converges(chain(differs=False), []).holds is Holds.YES
+    found = between.converges(chain(differs=True), [])
+    assert found.holds is Holds.PARTLY
+    assert f"{metric} never" in found.measured
+
+
+def test_estimates_are_judged_with_their_deviation() -> None:
+    rows = [estimate(0.5, 0.5), estimate(0.5, 0.5), estimate(0.5, 0.5), estimate(0.38, 0.5)]
+    found = claims.estimated(rows)
+    assert "94.0% without" in found.measured
+    assert found.holds is Holds.NO
+
+
 def test_more_edges_must_be_quicker_and_far_clusters_no_quicker() -> None:
     def rows(kind: object, delays: dict[int, float]) -> list[EdgeRow]:
         return [edge(100.0, "B1", run=kind(number), delivery=delay) for number, delay in delays.items()]  # type: ignore[operator]

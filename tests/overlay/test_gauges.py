@@ -32,3 +32,13 @@ def test_an_edge_that_matches_less_than_comes_knows_what_comes() -> None:
     assert gauges.arrivals(199.5, 5.0) == pytest.approx(8.0, rel=0.02)
     # What was sampled for longer than the queue is long tells as much.
     assert gauges.arrivals(199.5, 61.0) is None
+
+
+def test_what_the_driver_has_sent_counts_in_place_of_what_publications_are_sent_to() -> None:
+    gauges = Gauges(30.0)
+    for second in range(200):
+        gauges.measure(float(second), Gauged(0.1, 1000.0, sent=800 if second else 0))
+        gauges.count(float(second), 500)
+    load = gauges.load(199.0, 3)
+    assert load
+    assert load.output_ratio == pytest.approx(0.8, rel=0.02)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.content.strategies import FILTERS, PUBLICATIONS
 from tocsin.content.filter import Filter
 from tocsin.content.language import parse
+from tocsin.content.poset import Poset
 from tocsin.content.values import Value
 from tocsin.overlay.interests import OWN, Difference, Interests
 
@@ -70,6 +72,25 @@ def test_what_takes_the_place_of_a_dropped_filter_comes_with_the_drop() -> None:
     interests.open("up")
     assert interests.want(OWN, [wide, narrow], []) == {"up": Difference([wide], [])}
     assert interests.want(OWN, [], [wide]) == {"up": Difference([narrow], [wide])}
+
+
+def test_whoever_comes_or_goes_does_not_have_the_whole_covering_set_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    interests = Interests()
+    interests.open("up")
+    filters = [parse(f"symbol = 'S{number}'") for number in range(50)]
+    interests.want(OWN, filters[:-1], [])
+    # Else joining N people would take N times N.
+    monkeypatch.setattr(Poset, "covering_set", None)
+    assert interests.want(OWN, filters[-1:], []) == {"up": Difference(filters[-1:], [])}
+    assert interests.want(OWN, [], filters[:1]) == {"up": Difference([], filters[:1])}
+    assert interests.asked("up") == filters[1:]
+
+
+def test_what_comes_and_goes_in_one_change_is_not_told() -> None:
+    interests, wide, narrow = Interests(), parse("high > 3"), parse("high > 5")
+    interests.open("up")
+    interests.want(OWN, [wide, narrow], [])
+    assert interests.want(OWN, [], [wide, narrow]) == {"up": Difference([], [wide])}
 
 
 def test_a_link_that_is_not_there_wants_nothing() -> None:

@@ -22,7 +22,7 @@ from tocsin.overlay import (
     surroundings,
 )
 from tocsin.overlay.dialogue import Began, HeadCursor, Known
-from tocsin.overlay.messages import Found, Routed
+from tocsin.overlay.messages import Found, Routed, SessionAccept, SessionEnd
 from tocsin.simulate.faults.campaign import run_overlay_schedule
 
 SEEDS = 60
@@ -43,9 +43,9 @@ def sends_whatever_comes(self: subscriptions.Subscriptions, held: Any, publicati
 
 
 def keeps_asking(self: interests._Ask) -> interests.Difference:
-    before = dict(self.asked)
-    self.asked.update(dict.fromkeys(self._order.covering_set()))
-    return interests.Difference([each for each in self.asked if each not in before], [])
+    change = _settle(self)
+    self.asked.update(dict.fromkeys(change.drop))
+    return interests.Difference(change.add, [])
 
 
 def believes_it_is_stored(self: replay.ReplayLog, publisher: str) -> int:
@@ -95,11 +95,20 @@ def settles_nobody(self: mediation.Mediation, session: Any) -> None:
     self._finish()
 
 
+def ends_what_is_accepted_twice(self: mediation.Mediation, sender: str, message: SessionAccept) -> None:
+    if not isinstance(self._session, mediation._Asking):
+        self._tell(sender, SessionEnd(message.id))
+    else:
+        _accepted(self, sender, message)
+
+
 def joins_for_ever(self: surroundings.Surroundings, clusters: list[str]) -> None:
     _join(self, [*self.joined, *(each for each in clusters if each not in self.joined)])
 
 
 _begin, _found, _advance = catchup.PieceFetcher._begin, catchup.PieceFetcher.found, catchup.PieceFetcher._advance
+_accepted = mediation.Mediation._accepted
+_settle = interests._Ask.settle
 _said = publisher.OverlayPublisher._said
 _join = surroundings.Surroundings._join
 
@@ -124,6 +133,16 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an edge waits for ever for an answer": (mediation.Mediation, "due", nothing),
     "an edge has nobody settle": (mediation.Mediation, "_settle", settles_nobody),
     "an edge hears another cluster for ever": (surroundings.Surroundings, "_join", joins_for_ever),
+    "an edge ends a session that is accepted twice, and goes on with it": (
+        mediation.Mediation,
+        "_accepted",
+        ends_what_is_accepted_twice,
+    ),
+    "a head ends a session that is accepted twice, and goes on with it": (
+        alliance.Alliance,
+        "_is_allied",
+        lambda self, head, id: False,
+    ),
     "a session between clusters has no end": (alliance.Alliance, "_is_over", lambda self, session, now: False),
     "a broker never asks for less": (interests._Ask, "settle", keeps_asking),
     "a broker forgets what a lost neighbour wanted, but not to ask for it": (interests.Interests, "close", nothing),

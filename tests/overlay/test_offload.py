@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,11 +13,13 @@ from tests.overlay.loads import LOADS, Case, cases, ordered
 from tests.overlay.naive import Naive, naive_input
 from tocsin.content.filter import Filter
 from tocsin.content.language import parse
+from tocsin.content.poset import Poset
 from tocsin.content.values import Publication
 from tocsin.overlay import offload
 from tocsin.overlay.detection import Algorithm
 from tocsin.overlay.exchange import Exchange, ReportCard
 from tocsin.overlay.load import BrokerLoad, Metric
+from tocsin.overlay.profile import Profile
 from tocsin.overlay.tuning import Trigger, Tuning
 
 SOME = settings(max_examples=60, deadline=None)
@@ -243,3 +248,96 @@ def test_where_as_many_as_would_be_enough_are_too_many_one_fewer_go() -> None:
     # With both the acceptor would have 20 ms more than the offloader, which has 15 ms more now; with one it has 5 ms.
     assert texts(exchange) == [("volume >= 2", 1)]
     assert exchange.difference(Metric.DELAY) == pytest.approx(0.05)
+
+
+class Counted(Poset):
+    """Counts how often it is asked what lies above and below."""
+
+    asked = 0
+
+    def parents(self, filter: Filter) -> list[Filter]:
+        self.asked += 1
+        return super().parents(filter)
+
+    def children(self, filter: Filter) -> list[Filter]:
+        self.asked += 1
+        return super().children(filter)
+
+
+def grid(size: int) -> tuple[dict[Filter, list[str]], Counted]:
+    """Filters with as many ways up as there are ways through a grid."""
+    filters = [parse(f"high > {row} and volume > {column}") for row in range(size) for column in range(size)]
+    order = Counted()
+    for filter in filters:
+        order.insert(filter)
+    return {filter: [f"s{number}"] for number, filter in enumerate(filters)}, order
+
+
+def test_each_filter_is_looked_at_a_few_times_however_many_ways_lead_to_it() -> None:
+    held, order = grid(12)
+    tuning = Tuning()
+    own = BrokerLoad(100, 0.0005, 1e3, 1e6, len(held), 1.0, 0, 1e9, 0)
+    other = BrokerLoad(0, 0.000001, 0, 1e6, 1)
+    exchange = Exchange(held, order, Profile(0.0, [], tuning), own, other, tuning)
+    offload.offload_match(exchange, overloaded=True)
+    assert len(exchange.chosen) == len(held)
+    assert order.asked < 5 * len(held)
+
+
+@pytest.mark.parametrize("inserted", ["BAC", "ABC", "BCA", "CBA"])
+def test_what_only_filters_without_subscribers_cover_is_at_the_top(inserted: str) -> None:
+    filters = {"A": parse("x > 1"), "B": parse("x > 2"), "C": parse("x > 3")}
+    order, load = ordered(filters[name] for name in inserted), BrokerLoad(10, 0.01, 1, 1, 3)
+    exchange = Exchange({filters["C"]: ["s"]}, order, Profile(0.0, [], Tuning()), load, load, Tuning())
+    assert exchange.top == exchange.left == [filters["C"]]
+
+
+@SOME
+@given(cases(), ALGORITHMS, st.integers(0, 6))
+def test_what_an_offloader_looks_at_is_bounded_and_what_was_chosen_by_then_goes(
+    case: Case, algorithm: Algorithm, cards: int
+) -> None:
+    case.tuning = msgspec.structs.replace(case.tuning, report_cards=cards)
+    exchange = watched(case)
+    offload.offload(algorithm, exchange, overloaded=False)
+    assert len(exchange.chosen) <= cards
+    for own, other, card in exchange.taken:
+        before = own.metrics.difference(METRICS[algorithm], other.metrics, case.tuning.normal_delay)
+        assert abs(card.difference) < abs(before)
+
+
+@SOME
+@given(cases(), st.randoms(use_true_random=False))
+def test_the_top_and_what_is_covered_are_those_of_the_definitions(case: Case, random: Random) -> None:
+    exchange = case.exchange
+    covering = list(case.covering)
+    while exchange.left:
+        left = exchange.left
+        tops = {one for one in left if not any(other != one and other.covers(one) for other in left)}
+        covered = {one for one in left if any(other.covers(one) for other in covering)}
+        assert (set(exchange.top), set(exchange.covered)) == (tops, covered)
+        assert set(exchange.uncovered) == set(left) - covered
+        filter = random.choice(left)
+        newly = exchange.take(ReportCard(filter, 1, 0.0, False, 0.0, 0.0, exchange.own, exchange.other))
+        covering.append(filter)
+        assert newly == any(filter.covers(each) for each in exchange.left if each not in covered)
+
+
+def test_what_a_subscription_sends_is_the_sizes_of_what_it_matches() -> None:
+    large, small, tuning = parse("n > 5"), parse("n < 5"), Tuning()
+    profile = Profile(0.0, [], tuning)
+    for second, (value, size) in enumerate([(9, 1000), (1, 10), (9, 1000), (1, 30)], 1):
+        profile.record(float(second), {"n": value}, [large if value > 5 else small], size)
+    assert profile.incoming == 1.0
+    assert (profile.bandwidth(large), profile.bandwidth(small)) == (500.0, 10.0)
+    assert profile.bandwidth(parse("n = 3")) == 0.0
+
+
+def test_an_acceptors_covering_set_is_not_put_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For many filters that do not cover each other that takes as long as comparing each with all others."""
+    monkeypatch.setattr(Poset, "insert", None)
+    covering = [parse(f"high > {number} and volume > {9 - number}") for number in range(10)]
+    profile = Profile(0.0, covering, Tuning())
+    profile.record(1.0, {"high": 3, "volume": 9}, [], 10)
+    assert profile.received == 1
+    assert [profile.covers(parse(f"high > {number} and volume > 4")) for number in (4, 5)] == [False, True]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tocsin.overlay import events
@@ -13,6 +15,8 @@ from tocsin.overlay.head import Head
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.load import BrokerLoad, Metrics
 from tocsin.overlay.messages import (
+    ClusterAccept,
+    ClusterAlive,
     ClusterLoad,
     Control,
     Found,
@@ -21,6 +25,7 @@ from tocsin.overlay.messages import (
     SessionAccept,
     SessionDone,
     SessionEnd,
+    SessionMigrating,
     SessionReject,
     SessionRequest,
     Sync,
@@ -33,8 +38,16 @@ BUSY_EDGE = Metrics(0.6, 0.6, 0.06)
 IDLE_EDGE = Metrics(0.1, 0.1, 0.01)
 
 
-def local(broker: str, metrics: Metrics = IDLE_EDGE, state: str = "OK", cluster: str = "h") -> Control:
-    load = LocalLoad(broker, cluster, metrics, state, [])
+def local(
+    broker: str,
+    metrics: Metrics = IDLE_EDGE,
+    state: str = "OK",
+    cluster: str = "h",
+    cpu: float = 0.0,
+    memory: float = 0.0,
+    balanced: Sequence[str] = (),
+) -> Control:
+    load = LocalLoad(broker, cluster, metrics, state, list(balanced), cpu=cpu, memory=memory)
     return Control({"load": cluster}, broker, load)
 
 
@@ -265,6 +278,7 @@ def test_an_acceptor_says_its_load_and_its_covering_set_and_takes_no_second_sess
 
 def test_an_acceptor_says_done_when_everybody_is_served() -> None:
     bench = accepting()
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 2)))
     for number in (7, 8):
         bench.tell(events.ClientSaid(number, Subscribe(f"m{number}", "n > 5", {}, "x", 2)))
         held = bench.core.subscriptions.get(f"m{number}") if isinstance(bench.core, Edge) else None
@@ -278,10 +292,96 @@ def test_an_acceptor_says_done_when_everybody_is_served() -> None:
 def test_an_acceptor_says_done_when_the_time_is_up() -> None:
     bench = accepting()
     bench.tell(events.ClientSaid(7, Subscribe("m7", "n > 5", {}, "x", 4)))
-    bench.wait(1.9)
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 4)))
+    bench.wait(1.0)
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 4)))
+    bench.wait(0.9)
     assert not bench.bodies(SessionDone)
     bench.wait(0.2)
     assert bench.bodies(SessionDone) == [SessionDone("x")]
+
+
+def come(bench: Bench, number: int) -> None:
+    """A subscriber that migrates comes, and is served."""
+    bench.tell(events.ClientSaid(number, Subscribe(f"m{number}", "n > 5", {}, "x", 2)))
+    held = bench.core.subscriptions.get(f"m{number}") if isinstance(bench.core, Edge) else None
+    assert held
+    bench.hear("h", Control({"to": "e"}, "h", Found(held.fetch, "h", "h.1", {}, 1, 0, 0, [])))
+
+
+def test_subscribers_may_come_before_it_is_said_how_many_do() -> None:
+    bench = accepting()
+    come(bench, 7)
+    come(bench, 8)
+    assert not bench.bodies(SessionDone)
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 2)))
+    assert bench.bodies(SessionDone) == [SessionDone("x")]
+
+
+def test_only_the_offloader_says_how_many_migrate_and_a_subscriber_makes_no_session_longer() -> None:
+    bench = accepting()
+    bench.tell(events.ClientSaid(7, Subscribe("liar", "n > 5", {}, "x", 2000)))
+    bench.hear("h", Control({"to": "e"}, "g", SessionMigrating("x", 2000)))
+    bench.wait(41.0)
+    assert isinstance(bench.core, Edge)
+    assert bench.core.surroundings.state() is not Availability.BUSY
+
+
+def test_the_acceptor_is_told_how_many_are_sent() -> None:
+    bench, id = offloading()
+    publish(bench, 50, 3.0)
+    moves = [each for each in bench.clients if isinstance(each.message, Move)]
+    assert bench.bodies(SessionMigrating) == [SessionMigrating(id, len(moves))]
+
+
+def test_an_answer_that_comes_twice_changes_nothing() -> None:
+    bench, id = offloading()
+    accept = Control({"to": "e"}, "f", SessionAccept(id, BrokerLoad(0.0, 0.001, 0.0, 1e6, 0), []))
+    publish(bench, 25, 1.5)
+    bench.hear("h", accept)
+    publish(bench, 25, 1.5)
+    assert [each for each in bench.clients if isinstance(each.message, Move)]
+    bench.hear("h", accept)
+    assert bench.bodies(SessionEnd) == []
+    bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
+    bench.hear("h", accept)
+    assert bench.bodies(SessionEnd) == [SessionEnd(id)]
+
+
+def test_a_request_that_comes_twice_is_answered_once_also_when_its_session_is_over() -> None:
+    bench = accepting()
+    request = Control({"to": "e"}, "f", SessionRequest("x"))
+    bench.hear("h", request)
+    bench.hear("h", Control({"to": "e"}, "f", SessionEnd("x")))
+    bench.wait(60.0)
+    bench.hear("h", request)
+    assert len(bench.bodies(SessionAccept)) == 1
+    assert bench.bodies(SessionReject) == []
+
+
+def test_an_answer_of_another_cluster_that_comes_twice_changes_nothing() -> None:
+    bench = head(["e"], ["h2"])
+    bench.hear("e", local("e", BUSY_EDGE))
+    bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
+    bench.wait(5.0)
+    (request,) = bench.bodies(SessionRequest)
+    assert isinstance(request, SessionRequest)
+    for _ in range(2):
+        bench.hear("h2", Control({"to": "h"}, "h2", ClusterAccept(request.id)))
+    assert bench.bodies(SessionEnd) == []
+    bench.hear("h2", Control({"to": "h"}, "h2", ClusterAccept("older")))
+    assert bench.bodies(SessionEnd) == [SessionEnd("older")]
+
+
+def test_a_request_of_another_cluster_that_comes_twice_is_answered_once() -> None:
+    bench = head(["e"], ["h2"])
+    bench.hear("e", local("e"))
+    for _ in range(2):
+        bench.hear("h2", Control({"to": "h"}, "h2", SessionRequest("x")))
+    bench.hear("h2", Control({"to": "h"}, "h2", SessionEnd("x")))
+    bench.hear("h2", Control({"to": "h"}, "h2", SessionRequest("x")))
+    assert bench.bodies(ClusterAccept) == [ClusterAccept("x")]
+    assert bench.bodies(SessionReject) == []
 
 
 def head(edges: list[str], others: list[str]) -> Bench:
@@ -337,6 +437,78 @@ def test_a_cluster_with_more_than_another_asks_it_for_a_session() -> None:
     bench.hear("e", local("e", BUSY_EDGE))
     bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
     bench.wait(5.0)
+    assert len(bench.bodies(SessionRequest)) == 1
+
+
+@pytest.mark.parametrize(("cpu", "memory"), [(0.97, 0.0), (0.0, 0.97)])
+def test_a_cluster_of_which_no_edge_can_take_more_asks_for_help_whatever_it_lacks(cpu: float, memory: float) -> None:
+    bench = head(["e", "f"], ["h2"])
+    bench.hear("e", local("e", state="N/A", cpu=cpu, memory=memory))
+    bench.hear("f", local("f", state="N/A", cpu=0.92))
+    bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
+    bench.wait(5.0)
+    assert len(bench.bodies(SessionRequest)) == 1
+
+
+@pytest.mark.parametrize(("cpu", "others"), [(0.97, 0.5), (0.93, 0.93)])
+def test_a_cluster_in_which_an_edge_can_help_or_none_must_be_relieved_asks_nobody(cpu: float, others: float) -> None:
+    bench = head(["e", "f"], ["h2"])
+    bench.hear("e", local("e", state="N/A", cpu=cpu))
+    bench.hear("f", local("f", cpu=others))
+    bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
+    bench.wait(5.0)
+    assert bench.bodies(SessionRequest) == []
+
+
+def test_an_edge_says_its_ratios_of_cpu_and_memory() -> None:
+    bench = edge()
+    bench.tell(events.Gauged(0.03, 1_000_000.0, cpu=0.4, memory=30.0, memory_bytes=100.0))
+    bench.wait(5.0)
+    said = bench.bodies(LocalLoad)[-1]
+    assert isinstance(said, LocalLoad)
+    assert (said.cpu, said.memory) == (0.4, 0.3)
+
+
+def balanced_clusters(seconds: float, later: Metrics = BUSY_EDGE) -> Bench:
+    """A head whose edges cannot be made more even with those of h2; then they say something for a while."""
+    bench = head(["e"], ["h2"])
+    bench.hear("e", local("e", BUSY_EDGE, balanced=["x"]))
+    bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
+    bench.wait(5.0)
+    (request,) = bench.bodies(SessionRequest)
+    assert isinstance(request, SessionRequest)
+    bench.hear("h2", Control({"to": "h"}, "h2", ClusterAccept(request.id)))
+    for step in range(int(30 + seconds) // 5):
+        bench.hear("e", local("e", later if step > 6 else BUSY_EDGE, balanced=["x"]))
+        bench.hear("h2", local("x", cluster="h2", balanced=["e"]))
+        bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
+        bench.hear("h2", Control({"to": "h"}, "h2", ClusterAlive(request.id)))
+        bench.wait(5.0)
+    assert SessionEnd(request.id, vain=True) in bench.bodies(SessionEnd)
+    return bench
+
+
+def test_a_cluster_whose_edges_are_as_even_with_anothers_as_can_be_does_not_ask_it_again() -> None:
+    assert len(balanced_clusters(300.0).bodies(SessionRequest)) == 1
+
+
+def test_a_cluster_that_has_changed_asks_again() -> None:
+    assert len(balanced_clusters(300.0, Metrics(0.8, 0.6, 0.06)).bodies(SessionRequest)) > 1
+
+
+def test_a_cluster_that_is_told_so_by_the_other_does_not_ask_again_either() -> None:
+    bench = head(["e"], ["h2"])
+    bench.hear("e", local("e", BUSY_EDGE))
+    bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
+    bench.wait(5.0)
+    (request,) = bench.bodies(SessionRequest)
+    assert isinstance(request, SessionRequest)
+    bench.hear("h2", Control({"to": "h"}, "h2", ClusterAccept(request.id)))
+    bench.hear("h2", Control({"to": "h"}, "h2", SessionEnd(request.id, vain=True)))
+    for _ in range(20):
+        bench.hear("e", local("e", BUSY_EDGE))
+        bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
+        bench.wait(5.0)
     assert len(bench.bodies(SessionRequest)) == 1
 
 

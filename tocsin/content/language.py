@@ -62,7 +62,7 @@ class _Token:
 def parse(text: str, most: int = MOST_TEXT) -> Filter:
     """The filter that is written there; what is not one is a :class:`FilterError` that says where."""
     if len(text) > most:
-        raise FilterError(f"it has {len(text):,} characters; at most {most:,} are taken")
+        raise _refused(text, most, f"it has {len(text):,} characters; at most {most:,} are taken")
     return _Reader(text).read()
 
 
@@ -73,20 +73,38 @@ class _Reader:
         self._text = text
         self._tokens = list(self._split())
         self._next = 0
+        # With each condition that was read, where it begins; "between" is two.
+        self._conditions: list[tuple[Predicate, _Token]] = []
 
     def read(self) -> Filter:
         """All of it."""
         if self._peek().kind == "end":
             raise self._error("nothing is asked for; write a condition, as in high > 40", self._peek())
-        predicates = [*self._condition()]
+        self._read_condition()
         while self._peek().word == "and":
             self._take()
-            predicates += self._condition()
+            self._read_condition()
         self._finish()
         try:
-            return conjunction(predicates)
+            return conjunction(self._first(len(self._conditions)))
         except InvalidError as error:
-            raise FilterError(str(error)) from None
+            raise self._error(str(error), self._first_too_much()) from None
+
+    def _read_condition(self) -> None:
+        begins = self._peek()
+        self._conditions += [(predicate, begins) for predicate in self._condition()]
+
+    def _first(self, count: int) -> list[Predicate]:
+        return [predicate for predicate, _ in self._conditions[:count]]
+
+    def _first_too_much(self) -> _Token:
+        """The first condition that cannot be fulfilled together with those before it, or is one too many."""
+        for count, (_, begins) in enumerate(self._conditions, 1):
+            try:
+                conjunction(self._first(count))
+            except InvalidError:
+                return begins
+        raise AssertionError("all conditions together were refused")
 
     def _finish(self) -> None:
         left = self._peek()
@@ -189,8 +207,11 @@ class _Reader:
         return self._error(f"{rest[:1]!r} means nothing here", token)
 
     def _error(self, reason: str, token: _Token) -> FilterError:
-        line = self._text.count("\n", 0, token.at) + 1
-        return FilterError(reason, line=line, column=token.at - self._text.rfind("\n", 0, token.at))
+        return _refused(self._text, token.at, reason)
+
+
+def _refused(text: str, at: int, reason: str) -> FilterError:
+    return FilterError(reason, line=text.count("\n", 0, at) + 1, column=at - text.rfind("\n", 0, at))
 
 
 def _number(text: str) -> float:

@@ -7,6 +7,7 @@ that no other one covers, is what lies right below the imaginary root, and so is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from tocsin.content.engine import Engine
 from tocsin.content.filter import Filter
@@ -15,6 +16,13 @@ from tocsin.errors import NotFoundError
 
 Point = tuple[str, type, Value]
 """An attribute and the one value that is asked of it; with its type, since ``True == 1``."""
+
+
+class CoveringChange(NamedTuple):
+    """The filters that have come into the CSS, and those that have gone out of it."""
+
+    entered: list[Filter]
+    left: list[Filter]
 
 
 class _Node:
@@ -75,23 +83,30 @@ class Poset:
         """The most general ones that a filter of these covers."""
         return [node.filter for node in self._node(filter).children]
 
-    def insert(self, filter: Filter) -> None:
+    def insert(self, filter: Filter) -> CoveringChange:
         """Puts a filter in its place; nothing changes when it is there already."""
+        change = CoveringChange([], [])
         if filter in self._nodes:
-            return
+            return change
         node = self._enter(filter)
         parents = self._least_covering(node)
         for child in self._most_covered(node, parents):
             for parent in parents:
                 if parent in child.parents:
                     _part(parent, child)
+                    if parent is self._root:
+                        change.left.append(child.filter)
             _join(node, child)
         for parent in parents:
             _join(parent, node)
+            if parent is self._root:
+                change.entered.append(filter)
+        return change
 
-    def remove(self, filter: Filter) -> None:
+    def remove(self, filter: Filter) -> CoveringChange:
         """Takes a filter out; those below it come to lie below those above it."""
         node = self._node(filter)
+        change = CoveringChange([], [filter] if self._root in node.parents else [])
         self._leave(node)
         parents, children = list(node.parents), list(node.children)
         for parent in parents:
@@ -101,6 +116,9 @@ class Poset:
             for parent in parents:
                 if not any(parent.filter.covers(other.filter) for other in child.parents):
                     _join(parent, child)
+                    if parent is self._root:
+                        change.entered.append(child.filter)
+        return change
 
     def _node(self, filter: Filter) -> _Node:
         if filter not in self._nodes:

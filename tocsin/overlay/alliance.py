@@ -60,6 +60,8 @@ class Alliance:
         self._session: _Courting | _Allied | None = None
         self._sessions = 0
         self._speak = inf
+        # What each head has asked for last: what comes twice is answered once.
+        self._requests: dict[str, str] = {}
 
     @property
     def other(self) -> str | None:
@@ -80,7 +82,7 @@ class Alliance:
             case ClusterAccept(id):
                 if isinstance(session, _Courting) and session.id == id:
                     self._ally(id, sender)
-                else:
+                elif not self._is_allied(sender, id):
                     self._tell(sender, SessionEnd(id))
             case SessionReject(id):
                 if isinstance(session, _Courting) and session.id == id:
@@ -90,9 +92,13 @@ class Alliance:
                     session.heard = self._post.now
                 else:
                     self._tell(sender, SessionEnd(id))
-            case SessionEnd(id):
+            case SessionEnd(id, vain):
                 if isinstance(session, _Allied) and session.id == id:
-                    self._finish()
+                    self._finish(vain)
+
+    def _is_allied(self, head: str, id: str) -> bool:
+        session = self._session
+        return isinstance(session, _Allied) and (session.other, session.id) == (head, id)
 
     def due(self, now: float) -> None:
         """Says that the session goes on, or ends it."""
@@ -101,8 +107,9 @@ class Alliance:
             self._ask_next(session)
         elif isinstance(session, _Allied) and self._speak <= now:
             if self._is_over(session, now):
-                self._tell(session.other, SessionEnd(session.id))
-                self._finish()
+                balanced = self._is_balanced(session.other)
+                self._tell(session.other, SessionEnd(session.id, vain=balanced))
+                self._finish(balanced)
             else:
                 self._go_on(session)
 
@@ -124,6 +131,9 @@ class Alliance:
             self._ask(left)
 
     def _requested(self, sender: str, id: str) -> None:
+        if self._requests.get(sender) == id:
+            return
+        self._requests[sender] = id
         state = self._federation.state()
         if state is not Availability.OK:
             self._tell(sender, SessionReject(id, state.value))
@@ -154,9 +164,11 @@ class Alliance:
         names = {edge.broker for edge in edges}
         return all(names - {edge.broker} <= set(edge.balanced) for edge in edges)
 
-    def _finish(self) -> None:
+    def _finish(self, balanced: bool) -> None:
         if isinstance(self._session, _Allied):
             self._links.give_up_control(address_filter("load", self._session.other))
+            if balanced:
+                self._federation.end_in_vain(self._session.other)
         self._session, self._speak, self._federation.busy = None, inf, False
         self._federation.stabilise()
         self._view([])

@@ -180,7 +180,7 @@ class Edge:
             return
         self._subscriptions.subscribe(session, subscribe.subscriber, filter, subscribe.cursors)
         if subscribe.session:
-            self._mediation.came(subscribe.subscriber, subscribe.session, subscribe.migrating)
+            self._mediation.came(subscribe.subscriber, subscribe.session)
 
 
 def _size(publication: Routed) -> int:

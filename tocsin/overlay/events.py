@@ -78,6 +78,8 @@ class Gauged(Event, frozen=True):
         memory: the bytes in use, of ``memory_bytes``; each subscription takes ``subscription_bytes``.
         arrived: publications that have come since the last time, if the driver sees them before they are matched;
             otherwise they count when they are.
+        sent: bytes that were sent to subscribers since the last time, also of what they had missed, if the driver
+            counts them; otherwise what is sent of each publication counts as it comes.
     """
 
     matching_seconds: float
@@ -89,6 +91,7 @@ class Gauged(Event, frozen=True):
     memory_bytes: float = 1.0
     subscription_bytes: float = 0.0
     arrived: int | None = None
+    sent: int | None = None
 
 
 class Tick(Event, frozen=True):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import Final, NamedTuple
 
 from tocsin.content.filter import Filter
 from tocsin.content.poset import Poset
 from tocsin.overlay.load import BrokerLoad, Metric
 from tocsin.overlay.profile import Profile
 from tocsin.overlay.tuning import Trigger, Tuning
+
+_CardKey = tuple[int, int, bool, Metric, "Enough", int | None]
+_LOOK: Final = 0.02
 
 Enough = Callable[[BrokerLoad, BrokerLoad], bool]
 """Whether nothing more need be offloaded, when the two are loaded like this."""
@@ -67,12 +72,20 @@ class Exchange:
         self._before = own, other
         self._received = profile.received
         self._bits = _Bits(profile.vector(filter) for filter in held)
-        # What may still be chosen, with whether the acceptor's covering set covers it.
-        self._left = {filter: profile.covering.is_covered(filter) for filter in order}
-        self._top = dict.fromkeys(order.covering_set())
+        self._left = {filter: None for filter in order if filter in held}
+        # By how many parents each is still covered: those that may be chosen, or are covered by one that may.
+        self._above = {filter: len(order.parents(filter)) for filter in order}
+        self._top: dict[Filter, None] = {}
+        self._surface(order.covering_set())
+        # With a filter, all that it covers is covered.
+        self._covered: set[Filter] = set()
         for filter in order:
-            if filter not in held:
-                self._withdraw(filter)
+            if filter not in self._covered and profile.covers(filter):
+                self._cover(filter)
+        # Report cards made; a look at one that was made, or at what it would reduce, counts as a small part.
+        self._work = 0.0
+        self._cards: dict[_CardKey, ReportCard | None] = {}
+        self._balances = {metric: self._make_balances(metric) for metric in Metric}
 
     @property
     def left(self) -> list[Filter]:
@@ -87,12 +100,12 @@ class Exchange:
     @property
     def covered(self) -> list[Filter]:
         """Those that the acceptor's covering set covers, with what was chosen."""
-        return [filter for filter, covered in self._left.items() if covered]
+        return [filter for filter in self._left if filter in self._covered]
 
     @property
     def uncovered(self) -> list[Filter]:
         """The others."""
-        return [filter for filter, covered in self._left.items() if not covered]
+        return [filter for filter in self._left if filter not in self._covered]
 
     def difference(self, metric: Metric) -> float:
         """By how much the offloader has more, at present."""
@@ -108,7 +121,7 @@ class Exchange:
 
     def balances(self, metric: Metric) -> Enough:
         """The same of any two loads."""
-        return lambda own, other: self._difference(own, other, metric) <= self.tuning.balanced
+        return self._balances[metric]
 
     def bandwidth(self, filter: Filter) -> float:
         """Bytes per second for each subscriber."""
@@ -120,28 +133,41 @@ class Exchange:
 
     def reducible(self, filter: Filter) -> float:
         """Publications per second that the offloader would receive no more, if all subscribers went."""
+        self._work += _LOOK
         return self._profile.rate(self._profile.vector(filter) & self._bits.single)
 
     def card(self, filter: Filter, metric: Metric, enough: Enough, most: int | None = None) -> ReportCard | None:
         """A filter's report card: with as few subscribers as are enough, and no more than the acceptor can bear.
 
-        With ``most``, no more than so many of them, even if that is not enough.
+        With ``most``, no more than so many of them, even if that is not enough. None, too, when so many cards have been
+        made that the broker has other things to do: then what was chosen so far has to do.
         """
-        after, every = self._estimates(filter), len(self._held[filter])
-        counts = range(1, (every if most is None else most) + 1)
+        if self._work >= self.tuning.report_cards:
+            return None
+        self._work += _LOOK
+        # Filters that matched the same samples, for as many subscribers, differ in nothing else.
+        covered, every = filter in self._covered, len(self._held[filter])
+        key = self._profile.vector(filter), every, covered, metric, enough, most
+        if key not in self._cards:
+            self._work += 1
+            self._cards[key] = self._card(filter, metric, enough, every if most is None else most)
+        card = self._cards[key]
+        return card and card._replace(filter=filter)
+
+    def _card(self, filter: Filter, metric: Metric, enough: Enough, most: int) -> ReportCard | None:
+        after, counts = self._estimates(filter), range(1, most + 1)
         wanted = min(bisect_left(counts, True, key=lambda count: enough(*after(count))) + 1, len(counts))
         borne = bisect_left(counts, True, key=lambda count: self._is_too_much(metric, *after(count)))
         subscribers = min(wanted, borne)
         own, other = after(subscribers)
         if not subscribers or self._upsets(metric, own, other):
             return None
-        reduced = self.reducible(filter) if subscribers == every else 0.0
         return ReportCard(
             filter,
             subscribers,
             self._difference(own, other, metric),
-            self._left[filter],
-            reduced,
+            filter in self._covered,
+            self.reducible(filter) if subscribers == len(self._held[filter]) else 0.0,
             self.bandwidth(filter),
             own,
             other,
@@ -155,27 +181,47 @@ class Exchange:
         self._received |= vector
         if card.subscribers == len(self._held[filter]):
             self._bits.remove(vector)
+        self._cards.clear()
         self._withdraw(filter)
-        newly = [each for each, covered in self._left.items() if not covered and filter.covers(each)]
-        self._left.update(dict.fromkeys(newly, True))
-        return bool(newly)
+        return self._cover(filter)
 
     def _withdraw(self, filter: Filter) -> None:
         """It is not chosen again; what nothing else covers is at the top now."""
         del self._left[filter]
-        self._top.pop(filter, None)
-        for child in self._order.children(filter):
-            if child in self._left and self._is_top(child):
-                self._top[child] = None
+        if filter in self._top:
+            del self._top[filter]
+            self._surface([filter])
 
-    def _is_top(self, filter: Filter) -> bool:
-        return not any(parent in self._left or not self._is_top(parent) for parent in self._order.parents(filter))
+    def _surface(self, filters: Iterable[Filter]) -> None:
+        """Nothing that may be chosen covers these: each is at the top, or what it covers may be."""
+        waiting = deque(filters)
+        while waiting:
+            filter = waiting.popleft()
+            if filter in self._left:
+                self._top[filter] = None
+                continue
+            for child in self._order.children(filter):
+                self._above[child] -= 1
+                if not self._above[child]:
+                    waiting.append(child)
+
+    def _cover(self, filter: Filter) -> bool:
+        """The acceptor covers it, and with it all that it covers; whether any of that may be chosen, and is new."""
+        waiting, newly = [filter], False
+        while waiting:
+            each = waiting.pop()
+            if each not in self._covered:
+                self._covered.add(each)
+                newly = newly or each in self._left
+                waiting += self._order.children(each)
+        return newly
 
     def _estimates(self, filter: Filter) -> Callable[[int], tuple[BrokerLoad, BrokerLoad]]:
         """The two brokers by how many of a filter's subscribers go."""
         bandwidth, comes = self.bandwidth(filter), self.added_rate(filter)
         leaves, every = self.reducible(filter), len(self._held[filter])
 
+        @cache
         def after(count: int) -> tuple[BrokerLoad, BrokerLoad]:
             own = self.own.change(-leaves if count == every else 0.0, -count * bandwidth, -count)
             return own, self.other.change(comes, count * bandwidth, count)
@@ -184,6 +230,9 @@ class Exchange:
 
     def _is_too_much(self, metric: Metric, own: BrokerLoad, other: BrokerLoad) -> bool:
         return self.tuning.exceeds_lower(other.ratios) or self._upsets(metric, own, other)
+
+    def _make_balances(self, metric: Metric) -> Enough:
+        return lambda own, other: self._difference(own, other, metric) <= self.tuning.balanced
 
     def _upsets(self, levelled: Metric, own: BrokerLoad, other: BrokerLoad) -> bool:
         """Whether the acceptor gets so much more of another metric that it would have to send somebody back for it."""

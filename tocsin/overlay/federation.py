@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from math import inf
 
-from tocsin.overlay.detection import Availability, Neighbour, OffloadAction, Stabilisation, availability, detect
+from tocsin.overlay.detection import (
+    Attempts,
+    Availability,
+    Neighbour,
+    OffloadAction,
+    Stabilisation,
+    availability,
+    detect,
+)
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import Links, address_filter
 from tocsin.overlay.load import Metrics, Resource, average
@@ -21,7 +29,7 @@ class Federation:
 
     def __init__(self, name: str, post: Post, links: Links, tuning: Tuning, limits: OverlayLimits) -> None:
         self._name, self._post, self._links, self._tuning, self._limits = name, post, links, tuning, limits
-        self._stabilisation = Stabilisation(tuning)
+        self._stabilisation, self._attempts = Stabilisation(tuning), Attempts(tuning)
         self._edges: dict[str, tuple[float, LocalLoad]] = {}
         self._clusters: dict[str, tuple[float, ClusterLoad]] = {}
         self._report = self._detect = inf
@@ -47,6 +55,12 @@ class Federation:
     def stabilise(self) -> None:
         """A session is over."""
         self._stabilisation.begin(self._post.now)
+
+    def end_in_vain(self, cluster: str) -> None:
+        """Edges have come to balance with another cluster's, as far as they can: what is left is lived with."""
+        metrics, others = self.metrics(), [each for each in self._neighbours() if each.name == cluster]
+        if metrics and others:
+            self._attempts.send_nobody(metrics, others[0])
 
     def hear_edge(self, load: LocalLoad) -> None:
         """An edge says how it is, of this cluster or of one in a session with it."""
@@ -91,9 +105,18 @@ class Federation:
         if metrics is None:
             return []
         self._stabilisation.observe(now, metrics)
-        ratios = {Resource.INPUT: metrics.input, Resource.OUTPUT: metrics.output}
-        tuning = self._tuning
-        return detect(metrics, ratios, self.state(), self._neighbours(), tuning, tuning.between_clusters)
+        tuning, ratios, neighbours = self._tuning, self._ratios(metrics), self._neighbours()
+        if not tuning.overloaded(ratios):
+            neighbours = [each for each in neighbours if not self._attempts.sent_nobody(metrics, each)]
+        return detect(metrics, ratios, self.state(), neighbours, tuning, tuning.between_clusters)
+
+    def _ratios(self, metrics: Metrics) -> dict[Resource, float]:
+        """By which the cluster is overloaded: the averages of input and output; and once none of its edges can take
+        load from another, by whichever ratio, the highest of each."""
+        ratios = [load.ratios for load in self.edges(self._name)]
+        if all(map(self._tuning.exceeds_lower, ratios)):
+            return {resource: max(each[resource] for each in ratios) for resource in Resource}
+        return {Resource.INPUT: metrics.input, Resource.OUTPUT: metrics.output}
 
     def _neighbours(self) -> list[Neighbour]:
         since = self._post.now - self._limits.silent_seconds

@@ -23,10 +23,13 @@ class Gauges:
 
     def measure(self, now: float, measured: Gauged) -> None:
         """The driver says what it has measured."""
-        if self._incoming is None:
+        if self._incoming is None or self._outgoing is None:
             self._incoming, self._outgoing = Meter(self._span, now), Meter(self._span, now)
-        elif measured.arrived is not None:
-            self._incoming.add(now, measured.arrived, now - self._at)
+        else:
+            if measured.arrived is not None:
+                self._incoming.add(now, measured.arrived, now - self._at)
+            if measured.sent is not None:
+                self._outgoing.add(now, measured.sent, now - self._at)
         self.measured, self._at = measured, now
 
     def count(self, now: float, sent: int) -> None:
@@ -34,7 +37,8 @@ class Gauges:
         if self.measured and self._incoming and self._outgoing:
             if self.measured.arrived is None:
                 self._incoming.add(now, 1.0)
-            self._outgoing.add(now, sent)
+            if self.measured.sent is None:
+                self._outgoing.add(now, sent)
 
     def arrivals(self, now: float, seconds: float) -> float | None:
         """Publications per second that come, if those that were matched in the last seconds do not tell: they had

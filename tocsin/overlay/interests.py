@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tocsin.content.filter import Filter
-from tocsin.content.poset import Poset
+from tocsin.content.poset import CoveringChange, Poset
 from tocsin.content.values import Publication
 
 OWN: Final = ""
@@ -22,30 +22,48 @@ class Difference(NamedTuple):
 
 
 class _Ask:
-    """What is asked of one neighbour."""
+    """What is asked of one neighbour: the covering set, kept as it changes, and what has changed since it was told."""
 
     def __init__(self) -> None:
         self._order = Poset()
         self._uses: Counter[Filter] = Counter()
         self.asked: dict[Filter, None] = {}
+        self._added: dict[Filter, None] = {}
+        self._dropped: dict[Filter, None] = {}
 
     def add(self, filters: Iterable[Filter]) -> None:
         for filter in filters:
             self._uses[filter] += 1
-            self._order.insert(filter)
+            self._note(self._order.insert(filter))
 
     def remove(self, filters: Iterable[Filter]) -> None:
         for filter in filters:
             self._uses[filter] -= 1
             if not self._uses[filter]:
                 del self._uses[filter]
-                self._order.remove(filter)
+                self._note(self._order.remove(filter))
 
     def settle(self) -> Difference:
         """What has changed since the last time."""
-        before, self.asked = self.asked, dict.fromkeys(self._order.covering_set())
-        add = [filter for filter in self.asked if filter not in before]
-        return Difference(add, [filter for filter in before if filter not in self.asked])
+        change = Difference(list(self._added), list(self._dropped))
+        self._added, self._dropped = {}, {}
+        return change
+
+    def _note(self, change: CoveringChange) -> None:
+        for filter in change.left:
+            del self.asked[filter]
+            _move(filter, self._added, self._dropped)
+        for filter in change.entered:
+            self.asked[filter] = None
+            _move(filter, self._dropped, self._added)
+
+
+def _move(filter: Filter, undone: dict[Filter, None], done: dict[Filter, None]) -> None:
+    """Takes back what was done to a filter, or does the opposite if nothing was."""
+    if filter in undone:
+        del undone[filter]
+    else:
+        done[filter] = None
 
 
 class Interests:

@@ -35,7 +35,7 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     migration_seconds: float = 0.5
     """How long a migration may take for each subscriber."""
     migrating: int = 2000
-    """For how many subscribers at most an acceptor waits, for it is they who say how many there are."""
+    """For how many subscribers at most an acceptor waits, whatever the offloader says."""
     leaving_seconds: float = 5.0
     """How long a subscriber that migrates waits at most for what is queued at the broker it leaves. What comes later
     has been sent by the other one: it began where the subscriber was."""

@@ -21,6 +21,7 @@ from tocsin.overlay.messages import (
     SessionBody,
     SessionDone,
     SessionEnd,
+    SessionMigrating,
     SessionReject,
     SessionRequest,
 )
@@ -77,7 +78,7 @@ class _Migrating:
 
 @dataclass
 class _Accepting:
-    """Takes subscribers. Of ``migrating`` in all, which the first of them says, these have ``arrived``."""
+    """Takes subscribers. Of ``migrating`` in all, which the offloader says, these have ``arrived``."""
 
     id: str
     offloader: str
@@ -94,7 +95,8 @@ class Mediation:
 
     What can go wrong: any message is lost, or the other broker dies. Every step has a time after which the session
     goes on without what it waited for, so nobody is BUSY for ever; who has been sent to the acceptor is told to settle
-    in any case, and leaves only if it is served there. An answer that comes too late is answered with an end.
+    in any case, and leaves only if it is served there. An answer that comes too late is answered with an end, and one
+    that comes twice changes nothing. What a subscriber says never makes a session longer.
 
     ``estimate`` is of the last session in which this one has sent subscribers away.
     """
@@ -117,6 +119,8 @@ class Mediation:
         self._session: _Asking | _Sampling | _Migrating | _Accepting | None = None
         self._sessions = 0
         self.estimate: Estimate | None = None
+        # What each broker has asked for last: what comes twice is answered once.
+        self._requests: dict[str, str] = {}
         # Who was told to settle last, and by when they have left, or stay.
         self._leaving: set[str] = set()
         self._left = -inf
@@ -144,6 +148,10 @@ class Mediation:
             case SessionReject(id):
                 if isinstance(self._session, _Asking) and self._session.id == id:
                     self._ask_next(self._session)
+            case SessionMigrating(id, subscribers):
+                session = self._session
+                if isinstance(session, _Accepting) and (session.id, session.offloader) == (id, sender):
+                    self._expect(session, subscribers)
             case SessionDone(id):
                 if isinstance(self._session, _Migrating) and self._session.id == id:
                     self._settle(self._session)
@@ -161,13 +169,10 @@ class Mediation:
             if session.profile.complete:
                 self._choose(session)
 
-    def came(self, subscriber: str, id: str, migrating: int) -> None:
-        """A subscriber came here that migrates in a session, with so many in all."""
+    def came(self, subscriber: str, id: str) -> None:
+        """A subscriber came here that migrates in a session."""
         session = self._session
         if isinstance(session, _Accepting) and session.id == id:
-            if not session.migrating:
-                session.migrating = min(max(migrating, 1), self._limits.migrating)
-                session.ends = self._post.now + session.migrating * self._limits.migration_seconds
             self._coming.add(subscriber)
 
     def served(self, held: HeldSubscription) -> None:
@@ -176,8 +181,7 @@ class Mediation:
         if held.subscriber in self._coming and isinstance(session, _Accepting):
             self._coming.discard(held.subscriber)
             session.arrived.add(held.subscriber)
-            if len(session.arrived) >= session.migrating:
-                self._done(session)
+            self._end_if_all_came(session)
 
     def due(self, now: float) -> None:
         """Goes on without what has not come in time."""
@@ -214,6 +218,9 @@ class Mediation:
             self._ask(left)
 
     def _requested(self, sender: str, id: str) -> None:
+        if self._requests.get(sender) == id:
+            return
+        self._requests[sender] = id
         state, load = self._surroundings.state(), self._surroundings.load()
         if state is not Availability.OK or load is None:
             self._tell(sender, SessionReject(id, state.value))
@@ -224,8 +231,21 @@ class Mediation:
         covering = [str(filter) for filter in self._links.publications.own.covering_set()]
         self._tell(sender, SessionAccept(id, load, covering))
 
+    def _expect(self, session: _Accepting, subscribers: int) -> None:
+        """The time is for so many; some of them may have come before this was heard."""
+        if not session.migrating:
+            session.migrating = min(max(subscribers, 1), self._limits.migrating)
+            session.ends = self._post.now + session.migrating * self._limits.migration_seconds
+            self._end_if_all_came(session)
+
+    def _end_if_all_came(self, session: _Accepting) -> None:
+        if session.migrating and len(session.arrived) >= session.migrating:
+            self._done(session)
+
     def _accepted(self, sender: str, message: SessionAccept) -> None:
         session = self._session
+        if isinstance(session, _Sampling | _Migrating) and (session.id, session.acceptor) == (message.id, sender):
+            return
         if not isinstance(session, _Asking) or session.id != message.id:
             self._tell(sender, SessionEnd(message.id))
             return
@@ -273,6 +293,7 @@ class Mediation:
     def _migrate(self, session: _Sampling, subscribers: list[str]) -> None:
         seconds = len(subscribers) * self._limits.migration_seconds + 2 * self._limits.grace_seconds
         self._session = _Migrating(session.id, session.acceptor, subscribers, self._post.now + seconds)
+        self._tell(session.acceptor, SessionMigrating(session.id, len(subscribers)))
         address = self._surroundings.address(session.acceptor)
         for subscriber in subscribers:
             if held := self._subscriptions.get(subscriber):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.content.values import Value
-from tocsin.overlay.load import BrokerLoad, Metrics
+from tocsin.overlay.load import BrokerLoad, Metrics, Resource
 
 HEADS = "heads"
 """The address of all cluster-heads."""
@@ -97,7 +97,8 @@ class Found(msgspec.Struct, frozen=True, tag=True):
 
 class LocalLoad(msgspec.Struct, frozen=True, tag=True):
     """An edge's load message (PIE), for the edges of its cluster: ``state`` is an Availability, ``balanced`` are the
-    brokers that differ from it by no trigger, ``url`` is where subscribers reach it if not by its name."""
+    brokers that differ from it by no trigger, ``url`` is where subscribers reach it if not by its name. ``cpu`` and
+    ``memory`` are ratios, by which its head knows that nobody in the cluster can help."""
 
     broker: str
     cluster: str
@@ -105,6 +106,18 @@ class LocalLoad(msgspec.Struct, frozen=True, tag=True):
     state: str
     balanced: list[str]
     url: str = ""
+    cpu: float = 0.0
+    memory: float = 0.0
+
+    @property
+    def ratios(self) -> dict[Resource, float]:
+        """What is compared with the overload thresholds."""
+        return {
+            Resource.INPUT: self.metrics.input,
+            Resource.OUTPUT: self.metrics.output,
+            Resource.CPU: self.cpu,
+            Resource.MEMORY: self.memory,
+        }
 
     @property
     def match_rate(self) -> float:
@@ -139,6 +152,13 @@ class SessionReject(msgspec.Struct, frozen=True, tag=True):
     state: str
 
 
+class SessionMigrating(msgspec.Struct, frozen=True, tag=True):
+    """The offloader says how many it sends to the acceptor, which waits for so many: subscribers are not asked."""
+
+    id: str
+    subscribers: int
+
+
 class SessionDone(msgspec.Struct, frozen=True, tag=True):
     """All who migrate have come to the acceptor, or the time is up."""
 
@@ -146,7 +166,8 @@ class SessionDone(msgspec.Struct, frozen=True, tag=True):
 
 
 class SessionEnd(msgspec.Struct, frozen=True, tag=True):
-    """Nobody migrates in this session, or no more: it is over. ``vain``, if the offloader has found nobody to send."""
+    """Nobody migrates in this session, or no more: it is over. ``vain``, if the offloader has found nobody to send;
+    of clusters, if their edges are as even as they can be, and nothing would come of another session."""
 
     id: str
     vain: bool = False
@@ -174,7 +195,16 @@ class ClusterLoad(LinkMessage, frozen=True):
     hops: int
 
 
-SessionBody = SessionRequest | SessionAccept | SessionReject | SessionDone | SessionEnd | ClusterAccept | ClusterAlive
+SessionBody = (
+    SessionRequest
+    | SessionAccept
+    | SessionReject
+    | SessionMigrating
+    | SessionDone
+    | SessionEnd
+    | ClusterAccept
+    | ClusterAlive
+)
 Body = Fetch | Found | LocalLoad | ClusterView | SessionBody
 
 

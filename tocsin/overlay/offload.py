@@ -105,35 +105,37 @@ def _relieves(tuning: Tuning) -> Enough:
 
 def _offload_covered(exchange: Exchange) -> None:
     """Phase I: types I, II and III in turn, and of each what has most traffic first."""
-    refused: set[Filter] = set()
+    filters = dict.fromkeys(sorted(exchange.covered, key=exchange.bandwidth, reverse=True))
     while not exchange.is_balanced(Metric.OUTPUT):
-        card = _next_covered(exchange, refused)
+        card = _next_covered(exchange, filters)
         if card is None:
             return
         exchange.take(card)
+        del filters[card.filter]
 
 
-def _next_covered(exchange: Exchange, refused: set[Filter]) -> ReportCard | None:
-    """What comes next in phase I. What would enlarge a difference also enlarges any smaller one, and is ``refused``."""
-    filters = [filter for filter in exchange.covered if filter not in refused]
-    filters.sort(key=exchange.bandwidth, reverse=True)
+def _next_covered(exchange: Exchange, filters: dict[Filter, None]) -> ReportCard | None:
+    """What comes next in phase I. What would enlarge a difference also enlarges any smaller one, and is left out."""
     type_two: ReportCard | None = None
-    for filter in filters:
-        if exchange.reducible(filter) and (card := _acceptable(exchange, filter, refused)):
+    without: list[Filter] = []
+    for filter in list(filters):
+        if not exchange.reducible(filter):
+            without.append(filter)
+        elif card := _acceptable(exchange, filter, filters):
             if card.reduced:
                 return card
             type_two = type_two or card
     if type_two:
         return type_two
-    cards = (_acceptable(exchange, filter, refused) for filter in filters if not exchange.reducible(filter))
+    cards = (_acceptable(exchange, filter, filters) for filter in without)
     return next((card for card in cards if card), None)
 
 
-def _acceptable(exchange: Exchange, filter: Filter, refused: set[Filter]) -> ReportCard | None:
+def _acceptable(exchange: Exchange, filter: Filter, filters: dict[Filter, None]) -> ReportCard | None:
     card = exchange.card(filter, Metric.OUTPUT, exchange.balances(Metric.OUTPUT))
     if card and _closer(exchange, card, Metric.OUTPUT):
         return card
-    refused.add(filter)
+    del filters[filter]
     return None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tocsin.content.engine import Engine
 from tocsin.content.filter import Filter
-from tocsin.content.poset import Poset
 from tocsin.content.traffic import Samples, added_samples
 from tocsin.content.values import Publication
 from tocsin.overlay.tuning import Tuning
@@ -24,10 +24,12 @@ class Profile:
     def __init__(self, now: float, covering: Iterable[Filter], tuning: Tuning) -> None:
         self._begun, self._ends = now, now + tuning.sampling_seconds
         self._samples: Samples[Filter] = Samples(tuning.samples)
-        self._bytes = 0
-        self.covering = Poset()
-        for filter in covering:
-            self.covering.insert(filter)
+        self._sizes: list[int] = []
+        self._bytes: dict[int, int] = {}
+        # Without their order, which would take long to find for many that do not cover each other.
+        self._covering, self._engine = list(dict.fromkeys(covering)), Engine()
+        for number, filter in enumerate(self._covering):
+            self._engine.add(number, filter)
         self.incoming = 0.0
 
     @property
@@ -45,17 +47,12 @@ class Profile:
         """Whether there are as many samples as wanted."""
         return self._samples.complete
 
-    @property
-    def message_bytes(self) -> float:
-        """The average publication."""
-        return self._bytes / self.taken if self.taken else 0.0
-
     def record(self, now: float, publication: Publication, matched: Iterable[Filter], size: int) -> None:
         """A publication of so many bytes came, and matched these of the broker's own filters."""
         if self.complete:
             return
-        self._samples.record({*matched, *self.covering.matching(publication)})
-        self._bytes += size
+        self._samples.record({*matched, *self._engine.matching(publication)})
+        self._sizes.append(size)
         self.finish(now)
 
     def finish(self, now: float) -> None:
@@ -70,10 +67,14 @@ class Profile:
         """Which samples a filter matched."""
         return self._samples.vector(filter)
 
+    def covers(self, filter: Filter) -> bool:
+        """Whether the acceptor's covering set does."""
+        return len(self._engine.covering(filter)) > 0
+
     @property
     def received(self) -> int:
         """The vector of the acceptor's covering set: what it receives already."""
-        return self._samples.union(self.covering)
+        return self._samples.union(self._covering)
 
     def rate(self, vector: int) -> float:
         """Equation 2: publications per second."""
@@ -84,5 +85,11 @@ class Profile:
         return self.rate(added_samples(self.vector(filter), received))
 
     def bandwidth(self, filter: Filter) -> float:
-        """Bytes per second for each subscriber of a filter."""
-        return self.rate(self.vector(filter)) * self.message_bytes
+        """Bytes per second for each subscriber of a filter: the sizes of what it matched, of all that was sampled."""
+        vector = self.vector(filter)
+        return self.incoming * self._matched_bytes(vector) / self.taken if vector else 0.0
+
+    def _matched_bytes(self, vector: int) -> int:
+        if vector not in self._bytes:
+            self._bytes[vector] = sum(size for bit, size in enumerate(self._sizes) if vector >> bit & 1)
+        return self._bytes[vector]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tocsin.content.filter import Filter
+from tocsin.content.values import Publication
 from tocsin.overlay.actions import CloseClient, SendNote
 from tocsin.overlay.catchup import HeldSubscription, PieceFetcher, note
 from tocsin.overlay.dialogue import HeadCursor, Passed
@@ -19,6 +20,8 @@ class Subscriptions:
 
     What can go wrong: the way to a head is interrupted. Then nothing of it is sent to anybody until what was missed in
     between has been fetched (:class:`PieceFetcher`).
+
+    ``match`` finds the filters that a publication fulfils; a driver may put one in its place that measures as well.
     """
 
     def __init__(self, name: str, incarnation: str, post: Post, links: Links, limits: OverlayLimits) -> None:
@@ -26,6 +29,7 @@ class Subscriptions:
         self._sessions: dict[int, HeldSubscription] = {}
         self._names: dict[str, HeldSubscription] = {}
         self._by_filter: dict[Filter, dict[HeldSubscription, None]] = {}
+        self.match: Callable[[Publication], list[Filter]] = links.publications.own.matching
         self.catch_up = PieceFetcher(name, incarnation, post, links, limits, self._sessions, self._by_filter)
 
     def __len__(self) -> int:
@@ -83,7 +87,7 @@ class Subscriptions:
 
     def deliver(self, publication: Routed) -> tuple[list[Filter], int]:
         """A publication came; the filters that it matches, and to how many it is sent."""
-        matched = self._links.publications.own.matching(publication.content)
+        matched = self.match(publication.content)
         taking = [held for filter in matched for held in self._by_filter[filter] if self._takes(held, publication)]
         for held in taking:
             held.sent[publication.head] = held.told[publication.head] = publication.offset

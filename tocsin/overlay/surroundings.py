@@ -17,7 +17,7 @@ from tocsin.overlay.detection import (
 from tocsin.overlay.gauges import Gauges
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import Links, address_filter
-from tocsin.overlay.load import BrokerLoad
+from tocsin.overlay.load import BrokerLoad, Resource
 from tocsin.overlay.messages import ClusterView, Control, LocalLoad
 from tocsin.overlay.post import Post
 from tocsin.overlay.subscriptions import Subscriptions
@@ -146,7 +146,8 @@ class Surroundings:
         if load is None:
             return
         even = balanced_with(load.metrics, self._neighbours(), self._tuning, self._tuning.local, self._attempts)
-        message = LocalLoad(self._name, self._cluster, load.metrics, self.state().value, even, self._url)
+        cpu, memory = load.ratios[Resource.CPU], load.ratios[Resource.MEMORY]
+        message = LocalLoad(self._name, self._cluster, load.metrics, self.state().value, even, self._url, cpu, memory)
         self._links.route(Control({"load": self._cluster}, self._name, message))
 
     def _detected(self, now: float) -> list[OffloadAction]:

@@ -53,6 +53,9 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     much the first has become more even."""
     balanced: float = 0.005
     """Two brokers whose metrics differ by no more than this need exchange nothing further."""
+    report_cards: int = 20_000
+    """How many report cards an offloader makes at most to choose who is to go; the rest is left for the next session.
+    One takes some dozens of microseconds, in which it does nothing else."""
     samples: int = SAMPLES
     """N: publications that are sampled for an estimate."""
     sampling_seconds: float = 30.0

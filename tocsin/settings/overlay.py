@@ -8,14 +8,17 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from tocsin.errors import SettingsError
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.tuning import Tuning
+from tocsin.overlay.tuning import Band, Trigger, Tuning
 from tocsin.settings.section import GIB, KIB, MIB, Origins, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
 _LIMITS: Final = OverlayLimits()
 _TUNING: Final = Tuning()
 _Count = Annotated[int, Meta(ge=1, le=100_000_000)]
+_Ratio = Annotated[float, Meta(gt=0, le=1)]
+_Difference = Annotated[float, Meta(ge=0, le=10)]
 
 
 class OverlaySettings(Section, frozen=True, kw_only=True):
@@ -84,6 +87,17 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     connections: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Publishers or subscribers that may be connected at the same time.")
     ] = 10_000
+    connections_each: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description=(
+                "Of these, how many the bearer of one signed token may have: one for each subscription or publisher. "
+                "Without overlay.public_keys nobody can be told from others, and only overlay.connections counts."
+            ),
+        ),
+    ] = 1000
     publishers: Annotated[
         _Count, Meta(description="Publishers that a head remembers, by their names; more are refused.")
     ] = 100_000
@@ -144,6 +158,64 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     stabilize_seconds: Annotated[
         Seconds, Meta(description="How long a broker takes no part in balancing after a session, at least.")
     ] = _TUNING.stabilize_seconds
+    stabilize_difference: Annotated[
+        _Difference,
+        Meta(
+            description=(
+                "By how much no metric may have changed between two runs of the detection, for a broker to be stable; "
+                "and within which nothing is tried again that was in vain."
+            )
+        ),
+    ] = _TUNING.stabilize_difference
+    overload_lower: Annotated[
+        _Ratio, Meta(description="Above this part of its input, output, CPU or memory an edge takes no more load.")
+    ] = Band().lower
+    overload_higher: Annotated[
+        _Ratio,
+        Meta(
+            description="Above this part it sheds load; in between it does neither. Not below overlay.overload_lower."
+        ),
+    ] = Band().higher
+    local_ratio: Annotated[
+        _Difference, Meta(description="By how much more than another edge's an edge's ratios are when it acts.")
+    ] = _TUNING.local.ratio
+    local_delay: Annotated[
+        _Difference,
+        Meta(description="The same for matching delays, in parts of overlay.normal_delay."),
+    ] = _TUNING.local.delay
+    global_ratio: Annotated[
+        _Difference,
+        Meta(description="By how much more than another cluster's a cluster's average ratios are when it acts."),
+    ] = _TUNING.between_clusters.ratio
+    global_delay: Annotated[
+        _Difference,
+        Meta(description="The same for matching delays, in parts of overlay.normal_delay."),
+    ] = _TUNING.between_clusters.delay
+    normal_delay: Annotated[
+        Seconds, Meta(description="A difference of matching delays counts in parts of this (N_f).")
+    ] = _TUNING.normal_delay
+    balanced: Annotated[
+        _Difference,
+        Meta(description="Two edges that differ by no more than this need exchange nothing further in a session."),
+    ] = _TUNING.balanced
+    report_cards: Annotated[
+        _Count,
+        Meta(
+            description=(
+                "How many choices an edge weighs at most in a session to find who is to go; one takes some dozens of "
+                "microseconds, in which it does nothing else."
+            )
+        ),
+    ] = _TUNING.report_cards
+    migration_seconds: Annotated[
+        Seconds, Meta(description="How long a move to another edge may take, for each subscriber of a session.")
+    ] = _LIMITS.migration_seconds
+    leaving_seconds: Annotated[
+        Seconds, Meta(description="How long a subscriber that moves waits at most for what is queued where it was.")
+    ] = _LIMITS.leaving_seconds
+    global_seconds: Annotated[
+        Seconds, Meta(description="When a session between clusters ends that has not come to balance.")
+    ] = _LIMITS.global_seconds
     samples: Annotated[int, Meta(ge=1, le=10_000, description="Publications sampled for an estimate (N).")] = (
         _TUNING.samples
     )
@@ -158,8 +230,23 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
 
     @property
     def tuning(self) -> Tuning:
-        """The balancer's parameters; what is no setting has its default."""
-        return Tuning(**_given_values(self, Tuning))
+        """The balancer's parameters; what is no setting has its default. SettingsError, if an edge would shed load and
+        take some at the same time."""
+        if self.overload_higher < self.overload_lower:
+            raise SettingsError(
+                f"overlay.overload_higher = {self.overload_higher} is below overlay.overload_lower = "
+                f"{self.overload_lower}, so that an edge would shed load that it still takes: set it to at least that"
+            )
+        band = Band(self.overload_lower, self.overload_higher)
+        return Tuning(
+            input=band,
+            output=band,
+            cpu=band,
+            memory=band,
+            local=Trigger(self.local_ratio, self.local_delay),
+            between_clusters=Trigger(self.global_ratio, self.global_delay),
+            **_given_values(self, Tuning),
+        )
 
 
 def _given_values(section: OverlaySettings, kind: type[msgspec.Struct]) -> dict[str, Any]:

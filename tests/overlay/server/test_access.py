@@ -11,6 +11,7 @@ from websockets.asyncio.client import connect as dial
 from websockets.exceptions import InvalidStatus
 
 from tests.overlay.server.running import edge, head, talk
+from tests.waiting import until_async
 from tocsin.coordinator.tokens import Claims, Role, SigningKey
 from tocsin.errors import InvalidError, SettingsError, UnauthorizedError
 from tocsin.overlay.client import connect
@@ -138,3 +139,34 @@ async def test_the_library_takes_the_name_of_its_token(tmp_path: Path) -> None:
         async with connect(url, client_token=token("olga", "operator")) as olga:
             with pytest.raises(UnauthorizedError, match="this needs a subscriber's token"):
                 await olga.subscribe("high > 1")
+
+
+async def test_whoever_has_too_many_connections_gets_no_more_and_others_do(tmp_path: Path) -> None:
+    async with (
+        head(tmp_path, public_keys=KEYS) as root,
+        edge(root, public_keys=KEYS, connections_each=2) as url,
+        talk(url, token("ann")) as first,
+    ):
+        async with talk(url, token("ann")):
+            with pytest.raises(InvalidStatus) as refused:
+                await dial(f"{url}/client", additional_headers=_bearer("ann"), proxy=None)
+            assert refused.value.response.status_code == 503
+            assert b"ann has overlay.connections_each = 2 connections here" in refused.value.response.body
+            async with talk(url, token("bob")) as bob:
+                await bob.say(Subscribe("bob", "a = 1"))
+                assert isinstance(await bob.hear(), Began)
+
+        async def has_room() -> bool:
+            try:
+                async with talk(url, token("ann")):
+                    return True
+            except InvalidStatus:
+                return False
+
+        await until_async(has_room)
+        await first.say(Subscribe("ann", "a = 1"))
+        assert isinstance(await first.hear(), Began)
+
+
+def _bearer(name: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token(name)}"}

@@ -12,12 +12,13 @@ import pytest
 
 from tests.waiting import until_async
 from tocsin.overlay.detection import Availability
-from tocsin.overlay.dialogue import Passed
+from tocsin.overlay.dialogue import HeadCursor, Passed, Subscribe
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.events import Event, Gauged
+from tocsin.overlay.messages import Control, Found, Mark, Routed
 from tocsin.overlay.server import gauge
 from tocsin.overlay.server.driver import OverlayDriver
-from tocsin.overlay.server.gauge import Gauge
+from tocsin.overlay.server.gauge import Gauge, SubscriptionMemory
 from tocsin.overlay.server.outgoing import Outgoing, encode
 
 BANDWIDTH = 1000.0
@@ -64,13 +65,49 @@ async def test_an_edge_has_a_load_at_once_and_is_available(monkeypatch: pytest.M
         assert driver.edge.surroundings.state() is Availability.OK
 
 
-async def test_matching_is_what_publications_took_since_the_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_matching_is_what_publications_take_on_the_average(monkeypatch: pytest.MonkeyPatch) -> None:
     async with measuring(monkeypatch) as driver:
-        for took in (0.5, 0.25):
+        for took, average in ((0.5, 0.5), (0.25, 0.375)):
             enough = len(driver.measured) + 1
             driver.matched, driver.matching_seconds = driver.matched + 4, driver.matching_seconds + 4 * took
             await until_async(lambda enough=enough: len(driver.measured) >= enough)  # type: ignore[misc]
-            assert driver.measured[enough - 1].matching_seconds == pytest.approx(took)
+            # The latest weighs more, by less than a second in thirty while the two follow each other.
+            assert driver.measured[enough - 1].matching_seconds == pytest.approx(average, rel=0.2)
+
+
+async def test_only_matching_counts_as_matching_and_all_that_is_sent_as_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with measuring(monkeypatch) as driver:
+        link, client = Outgoing(10**6), Outgoing(10**6)
+        driver.open_link("h", True, link)
+        session = driver.open_client(client)
+        driver.hear_client(session, Subscribe("s", "n > 1", {"h": HeadCursor(0, "h.1")}))
+        (held,) = driver.edge.subscriptions.all
+        missed = [Routed("h", number, "p", number, {"n": 5}) for number in (1, 2)]
+        found = Found(held.fetch, "h", "h.1", {"h.1": 2}, 1, 2, 2, missed)
+        driver.hear_link("h", link, Control({"to": "e"}, "h", found))
+        assert driver.matched == 0
+        sent = client.size
+        assert driver.sent_bytes == sent > 0
+        driver.hear_link("h", link, Mark("h", 2))
+        driver.hear_link("h", link, Routed("h", 3, "p", 3, {"n": 5}))
+        assert driver.matched == 1
+        assert driver.sent_bytes > sent
+        before = len(driver.measured)
+        await until_async(lambda: len(driver.measured) > before)
+        assert sum(each.sent or 0 for each in driver.measured) == driver.sent_bytes
+
+
+def test_memory_that_subscriptions_left_behind_does_not_count() -> None:
+    memory = SubscriptionMemory(1000.0)
+    assert memory.measure(1000.0, 0) == (1000.0, 0.0)
+    assert memory.measure(2000.0, 100) == (2000.0, 10.0)
+    # The process keeps what they had.
+    assert memory.measure(2000.0, 40) == (1400.0, 10.0)
+    assert memory.measure(2000.0, 0) == (1000.0, 10.0)
+    # Some of it is given back, and something else grows.
+    assert memory.measure(1700.0, 40) == (1400.0, 10.0)
+    assert memory.measure(2300.0, 40) == (1700.0, 10.0)
+    assert memory.measure(2500.0, 120) == (2500.0, 12.5)
 
 
 async def test_what_waits_for_clients_takes_its_time_at_the_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:

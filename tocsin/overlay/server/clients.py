@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from base64 import urlsafe_b64decode
+from collections import Counter
 from contextlib import suppress
 from typing import Final
 
@@ -53,23 +54,39 @@ class OverlayClients:
         self, driver: OverlayDriver, access: OverlayAccess, settings: OverlaySettings, writer: LogWriter | None
     ) -> None:
         self._driver, self._access, self._settings, self._writer = driver, access, settings, writer
+        # How many connections each bearer of a signed token has.
+        self._of_name: Counter[str] = Counter()
 
     async def endpoint(self, socket: WebSocket) -> None:
         """One connection, from its handshake to its end."""
         try:
             identity = self._access.require_client(_authorization(socket))
-            if self._driver.clients >= self._settings.connections:
-                raise UnavailableError(
-                    f"overlay.connections = {self._settings.connections} clients are connected, and no more are taken"
-                )
+            self._check_room(identity)
         except TocsinError as error:
             await socket.send_denial_response(failures.failure(error))
             return
         outgoing = Outgoing(self._settings.waiting_bytes)
-        with suppress(WebSocketDisconnect):
-            await socket.accept(PROTOCOL if PROTOCOL in socket.scope["subprotocols"] else None)
-            await self._hold(socket, identity, outgoing)
-            await finish(socket, outgoing)
+        # From before the handshake is answered, in which others may come.
+        self._of_name[identity.name] += 1
+        try:
+            with suppress(WebSocketDisconnect):
+                await socket.accept(PROTOCOL if PROTOCOL in socket.scope["subprotocols"] else None)
+                await self._hold(socket, identity, outgoing)
+                await finish(socket, outgoing)
+        finally:
+            self._of_name -= Counter([identity.name])
+
+    def _check_room(self, identity: ClientIdentity) -> None:
+        settings = self._settings
+        if self._driver.clients >= settings.connections:
+            raise UnavailableError(
+                f"overlay.connections = {settings.connections} clients are connected, and no more are taken"
+            )
+        if identity.name and self._of_name[identity.name] >= settings.connections_each:
+            raise UnavailableError(
+                f"{identity.name} has overlay.connections_each = {settings.connections_each} connections here, one for "
+                "each subscription or publisher: end one of these first, or go to another broker"
+            )
 
     async def _hold(self, socket: WebSocket, identity: ClientIdentity, outgoing: Outgoing) -> None:
         session = self._driver.open_client(outgoing)

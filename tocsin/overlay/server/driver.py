@@ -9,6 +9,8 @@ from time import perf_counter
 from typing import Final
 
 from tocsin.alarm import Alarm
+from tocsin.content.filter import Filter
+from tocsin.content.values import Publication
 from tocsin.errors import FilterError, InvalidError
 from tocsin.log import get_logger
 from tocsin.overlay import actions, events
@@ -27,9 +29,9 @@ DRAINED_BYTES: Final = 65_536
 class OverlayDriver:
     """Owns the core. All its methods belong to the event loop's thread.
 
-    ``append`` stores what a head wants stored. ``matched`` and ``matching_seconds`` count what publications took to be
-    matched. What can go wrong: the core itself fails. Then :attr:`failed` raises, for what is in memory can no longer
-    be trusted: start again.
+    ``append`` stores what a head wants stored. ``matched`` and ``matching_seconds`` count what it took an edge to match
+    publications, and nothing else that it does with them; ``sent_bytes`` what clients were sent. What can go wrong: the
+    core itself fails. Then :attr:`failed` raises, for what is in memory can no longer be trusted: start again.
     """
 
     def __init__(self, core: Head | Edge, append: Callable[[Routed], None] | None = None) -> None:
@@ -39,7 +41,9 @@ class OverlayDriver:
         self._numbers = count(1)
         self._links: dict[str, Outgoing] = {}
         self._clients: dict[int, Outgoing] = {}
-        self.matched, self.matching_seconds = 0, 0.0
+        self.matched, self.matching_seconds, self.sent_bytes = 0, 0.0, 0
+        if isinstance(core, Edge):
+            core.subscriptions.match = self._measured(core.subscriptions.match)
         self.failed: asyncio.Future[None] = self._loop.create_future()
 
     @property
@@ -86,15 +90,12 @@ class OverlayDriver:
         """Another broker says something; raises InvalidError for what cannot be read, after which it must be lost."""
         if self._links.get(broker) is not outgoing or self.failed.done():
             return
-        began = perf_counter()
         try:
             self._do_all(self.core.handle(self.now, events.LinkSaid(broker, message)))
         except FilterError as error:
             raise InvalidError(f"a filter cannot be read: {error}") from None
         except Exception as error:
             self._fail(error, events.LinkSaid(broker, message))
-        if isinstance(message, Routed):
-            self.matched, self.matching_seconds = self.matched + 1, self.matching_seconds + perf_counter() - began
 
     def open_client(self, outgoing: Outgoing) -> int:
         """A publisher or a subscriber connects; returns its number."""
@@ -158,6 +159,16 @@ class OverlayDriver:
         """From the loop, as the core may be in the middle of something."""
         self._loop.call_soon(self.tell, events.Drained(session))
 
+    def _measured(self, match: Callable[[Publication], list[Filter]]) -> Callable[[Publication], list[Filter]]:
+        def measured(content: Publication) -> list[Filter]:
+            began = perf_counter()
+            matched = match(content)
+            self.matched, self.matching_seconds = self.matched + 1, self.matching_seconds + perf_counter() - began
+            return matched
+
+        return measured
+
     def _send(self, session: int, text: str) -> None:
         if outgoing := self._clients.get(session):
+            self.sent_bytes += len(text)
             outgoing.put(text)

@@ -84,7 +84,8 @@ class OverlayServer:
         parts = [self._link.keep()] if self._link else []
         if self.role == "edge":
             section, edge = self._section, cast(Edge, self.driver.core)
-            parts.append(Gauge(self.driver, edge, section.bandwidth, section.memory_bytes).run())
+            gauge = Gauge(self.driver, edge, section.bandwidth, section.memory_bytes, section.rate_seconds)
+            parts.append(gauge.run())
         if self._source and self._writer:
             parts.append(self._source.run(self.driver, self._writer))
         return parts

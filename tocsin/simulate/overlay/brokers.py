@@ -15,11 +15,12 @@ from tocsin.overlay.dialogue import Move, Note, Publish, Settle
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.messages import Mark, Routed
+from tocsin.overlay.messages import ClusterLoad, Control, Mark, Routed
 from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.overlay.disks import HeadDisk
 from tocsin.simulate.overlay.service import BrokerService, ServiceTimes
+from tocsin.simulate.overlay.watch import SessionWatch
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 HEAD, EDGE, CLIENT = "head", "edge", "client"
@@ -68,7 +69,12 @@ class _Neighbour:
             self._process.tell(events.LinkLost(self._broker))
 
     def received(self, link: SimulatedConnection, message: Any) -> None:  # noqa: ARG002
-        """The other broker says something."""
+        """The other broker says something; a control message may come twice."""
+        self._hear(message)
+        if isinstance(message, Control | ClusterLoad) and (late := self._process.doubled()) is not None:
+            self._process.world.clock.after(late, self._hear, message)
+
+    def _hear(self, message: Any) -> None:
         if self._stands:
             self._process.hear(events.LinkSaid(self._broker, message), self)
 
@@ -125,7 +131,8 @@ class OverlayHost(CoreProcess):
     """A head or an edge, from its start to its end.
 
     ``pace`` is how long publications wait for a link at most, while control messages overtake them. Some clients take
-    their ``leisure`` before they have read what they were sent. With ``times`` the machine takes time for what it does;
+    their ``leisure`` before they have read what they were sent. ``doubled`` says of each control message that comes how
+    much later it comes again, or that it does not. With ``times`` the machine takes time for what it does;
     without, none.
     """
 
@@ -143,6 +150,8 @@ class OverlayHost(CoreProcess):
     ) -> None:
         super().__init__(world, name, core, events.Tick())
         self.pace, self.leisure = pace, 0.5
+        self.doubled: Callable[[], float | None] = lambda: None
+        self.watch = SessionWatch(name)
         self.awaited: set[int] = set()
         self.service = BrokerService(world.clock, times, self.subscriptions, self._matched) if times else None
         self.neighbours: dict[str, _Neighbour] = {}
@@ -165,6 +174,7 @@ class OverlayHost(CoreProcess):
 
     def carry_out(self, action: actions.Action) -> None:
         """Does what the core wants done; if the machine takes time, what it sends waits for the bandwidth."""
+        self.watch.see(action)
         if self.service is None or _is_urgent(action):
             self._act(action)
             return

@@ -17,7 +17,7 @@ def broken(system: OverlaySystem) -> list[str]:
     """What does not hold, as sentences; everybody must have had the time to catch up."""
     wrong = [text for name in system.publishers for text in _published(system, name)]
     wrong += [text for album in system.albums.values() for text in _notes(system, album)]
-    wrong += _seats(system)
+    wrong += _seats(system) + [text for watch in system.watches for text in watch.wrong]
     return wrong + _interests(system) + _sessions(system)
 
 

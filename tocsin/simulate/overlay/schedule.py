@@ -35,6 +35,7 @@ FILTERS = (
 )
 SUBSCRIBERS = 7
 HEALING, ENDING, ARRIVING = 30.0, 30.0, 10.0
+LATE = 3.0
 
 
 class OverlaySchedule:
@@ -62,6 +63,10 @@ class OverlaySchedule:
         self._publishing, self._healed = True, False
         self._published, self._loses = count(1), random.random() < 0.3
         self._brokers = [*parents, *edges]
+        # A sequence of its own, so that what is doubled leaves the rest of a schedule as it is.
+        self._doubling = Random(f"{seed} doubled")
+        self._part_doubled = self._doubling.choice([0.0, 0.05, 0.3])
+        self.system.doubled = self._doubled
 
     def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
@@ -77,6 +82,12 @@ class OverlaySchedule:
         return ScheduleOutcome(
             self._seed, trace.fingerprint, trace.events, notes, self.moves, self._faults, broken(system)
         )
+
+    def _doubled(self) -> float | None:
+        """How much later a control message comes again, if it does."""
+        if self._healed or self._doubling.random() >= self._part_doubled:
+            return None
+        return self._doubling.choice([0.0, 0.1, LATE]) * self._doubling.random()
 
     def _begin(self) -> None:
         for name in self.system.parents:

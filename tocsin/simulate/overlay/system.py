@@ -15,6 +15,7 @@ from tocsin.simulate.overlay.brokers import EdgeHost, HeadHost, Power
 from tocsin.simulate.overlay.clients import Album, PublisherHost, SubscriberHost
 from tocsin.simulate.overlay.disks import HeadDisk
 from tocsin.simulate.overlay.service import ServiceTimes
+from tocsin.simulate.overlay.watch import SessionWatch
 from tocsin.simulate.process import SimulatedWorld
 from tocsin.simulate.trace import Trace
 
@@ -32,6 +33,8 @@ class OverlaySystem:
         powers: what the edges' machines can do; those not named have one on which nothing is ever much.
         times: what brokers' machines take; those not named take no time.
         programs: what a subscriber's program is.
+
+    ``doubled`` says of each control message that comes to a broker how much later it comes again; by default none does.
     """
 
     def __init__(
@@ -57,6 +60,8 @@ class OverlaySystem:
         self.programs = programs
         self.on_subscriber: Callable[[SubscriberHost], None] | None = None
         self.pace, self.store_seconds = pace, store_seconds
+        self.doubled: Callable[[], float | None] = lambda: None
+        self.watches: list[SessionWatch] = []
         self.disks = {name: HeadDisk() for name in parents}
         self.heads: dict[str, HeadHost] = {}
         self.edges: dict[str, EdgeHost] = {}
@@ -95,6 +100,8 @@ class OverlaySystem:
                 self.times.get(name),
             )
             head.store_seconds = self.store_seconds
+            head.doubled = lambda: self.doubled()
+            self.watches.append(head.watch)
 
     def start_edge(self, name: str) -> None:
         """Starts an edge's process."""
@@ -111,6 +118,8 @@ class OverlaySystem:
                 self.pace,
                 self.times.get(name),
             )
+            self.edges[name].doubled = lambda: self.doubled()
+            self.watches.append(self.edges[name].watch)
 
     def subscribe(self, name: str, where: str, edges: list[str]) -> SubscriberHost:
         """A subscriber's program starts for the first time."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from tocsin.experiment.padres.clusters.sections import MAIN
-from tocsin.experiment.padres.course import OverlayCourse, Value, input_of, output_of, overhead
+from tocsin.experiment.padres.course import METRICS, OverlayCourse, Value, input_of, output_of, overhead
 from tocsin.experiment.padres.rows import EdgeRow, MessageRow
 from tocsin.experiment.padres.scenario import GLOBAL
 from tocsin.experiment.study import StudyData
@@ -43,18 +43,20 @@ _EVERYBODY: Final = "All load, which comes at one edge, is spread over all clust
 
 
 def converges(course: OverlayCourse, messages: Sequence[MessageRow]) -> ClaimVerdict:
-    """Neighbouring clusters are within the global threshold, or nobody moves any more."""
+    """All metrics of neighbouring clusters are within the global threshold, and nobody moves any more."""
     until = GLOBAL.doubled_at
-    apart = [at for at in course.moments if at <= until - 30 and _uneven(course, at)]
+    moments = [at for at in course.moments if at <= until - 30]
+    even = {name: _even_from(course, moments, value) for name, value in METRICS.items()}
     subscribers = sum(row.subscribers for row in course.moments[max(course.moments)])
     moved = {start: _count_moves(messages, start, start + 1000.0) for start in range(0, int(until) - 999, 500)}
     busy = [start + 1000.0 for start, number in moved.items() if number > FEW * subscribers]
-    at = max([*apart[-1:], 0.0])
+    times = ", ".join(f"{name} {_from(at)}" for name, at in even.items())
     said = (
-        f"the averages of neighbouring clusters are within {TRIGGER} of each other from {at:,.0f} s on, and less than "
-        f"{FEW:.0%} of all subscribers move in 1,000 s from {max([*busy, 0.0]):,.0f} s on"
+        f"the averages of neighbouring clusters are within {TRIGGER} of each other: {times}; less than {FEW:.0%} of "
+        f"all subscribers move in 1,000 s from {max([*busy, 0.0]):,.0f} s on"
     )
-    return judge(_CONVERGES, said, at <= CONVERGED and (not busy or max(busy) <= CONVERGED))
+    held = [at is not None and at <= CONVERGED for at in even.values()]
+    return judge_cases(_CONVERGES, said, [*held, not busy or max(busy) <= CONVERGED])
 
 
 def diminishes(course: OverlayCourse) -> ClaimVerdict:
@@ -103,9 +105,21 @@ def _averages(course: OverlayCourse, value: Value, since: float, until: float) -
     return {cluster: sum(values) / len(values) for cluster, values in found.items()}
 
 
-def _uneven(course: OverlayCourse, at: float) -> bool:
+def _even_from(course: OverlayCourse, moments: Sequence[float], value: Value) -> float | None:
+    """From when on clusters next to each other differ by no more than the trigger; None, if not in the end."""
+    apart = [at for at in moments if _is_uneven(course, value, at)]
+    if apart and apart[-1] == moments[-1]:
+        return None
+    return apart[-1] if apart else 0.0
+
+
+def _from(at: float | None) -> str:
+    return "never" if at is None else f"from {at:,.0f} s on"
+
+
+def _is_uneven(course: OverlayCourse, value: Value, at: float) -> bool:
     """Whether clusters next to each other differ by more than the trigger, around a moment."""
-    loads = list(_averages(course, input_of, at - 30, at + 30).values())
+    loads = list(_averages(course, value, at - 30, at + 30).values())
     return any(abs(one - other) > TRIGGER for one, other in pairwise(loads))
 
 
