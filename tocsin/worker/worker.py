@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from tocsin.data.nodes.channels import NodeChannel
 from tocsin.data.nodes.sharing import SharedFeed
@@ -55,6 +55,14 @@ class FeedAtWork:
         await asyncio.to_thread(self.work.close)
 
 
+class UnableFeed(NamedTuple):
+    """Why a feed cannot be processed here, and on which connection and of which incarnation the head was told."""
+
+    reason: str
+    connection: int
+    incarnation: str
+
+
 class Worker:
     """All feeds of a node. On the event loop.
 
@@ -67,8 +75,8 @@ class Worker:
     def __init__(self, settings: WorkerSettings, make_work: MakeWork, ca: str = "") -> None:
         self._settings, self._make_work = settings, make_work
         self.link = WorkerLink(settings, ca, self)
-        # Why feeds cannot be processed here, and on which connection the head was told.
-        self._unable: dict[str, tuple[str, int]] = {}
+        self._unable: dict[str, UnableFeed] = {}
+        self._again: asyncio.TimerHandle | None = None
         self.done = asyncio.Event()
         """Set when it has nothing more to do."""
         self._gauge = ProcessGauge()
@@ -95,7 +103,7 @@ class Worker:
     def problems(self) -> list[str]:
         """What keeps it from its work, in sentences."""
         found = [f"feed {name}: {feed.driver.problem}" for name, feed in self._feeds.items() if feed.driver.problem]
-        return [*(f"feed {name}: {reason}" for name, (reason, _) in self._unable.items()), *found]
+        return [*(f"feed {name}: {reason}" for name, (reason, *_) in self._unable.items()), *found]
 
     async def run(self) -> None:
         """Works until it is cancelled."""
@@ -220,13 +228,22 @@ class Worker:
         """Tells the head once on each connection, and tries again later."""
         name = begun.shared.feed.name
         reason = (next(iter(str(error).splitlines()), "") or type(error).__name__)[:REASON]
-        if (reason, self._connection) != self._unable.get(name):
+        unable = UnableFeed(reason, self._connection, begun.incarnation)
+        if unable != self._unable.get(name):
             log.error("a feed cannot be processed here", feed=name, reason=reason)
             self.link.send(FeedDeclined(name, begun.incarnation, reason))
-        self._unable[name] = reason, self._connection
+        self._unable[name] = unable
         # A function has to be allowed or installed first, by a person.
-        seconds = _FUNCTION_SECONDS if isinstance(error, InvalidError) else _AGAIN_SECONDS
-        asyncio.get_running_loop().call_later(seconds, self._changed.set)
+        self._try_again(_FUNCTION_SECONDS if isinstance(error, InvalidError) else _AGAIN_SECONDS)
+
+    def _try_again(self, seconds: float) -> None:
+        """Looks at all feeds again then, or before: one alarm for all of them, however many fail."""
+        loop = asyncio.get_running_loop()
+        if self._again is not None:
+            if loop.time() < self._again.when() <= loop.time() + seconds:
+                return
+            self._again.cancel()
+        self._again = loop.call_later(seconds, self._changed.set)
 
     def _look_done(self) -> None:
         """It has nothing more to do when all its drivers have stopped; when it wants to leave, also without any."""

@@ -69,8 +69,12 @@ def task(chance: Random) -> list[dict[str, Any]]:
     return rows
 
 
+def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema=PARSED)
+
+
 def process(rows: list[dict[str, Any]], floor: list[int], buried: Counter[Letter], cuts: int) -> list[dict[str, Any]]:
-    batches = (pa.RecordBatch.from_pylist(rows[n : n + cuts], schema=PARSED) for n in range(0, len(rows), cuts))
+    batches = (batch_of(rows[n : n + cuts]) for n in range(0, len(rows), cuts))
     found = list(PROCESSING.process(floor, buried)(batches))
     assert all(batch.schema == PARSED for batch in found)
     return [row for batch in found for row in batch.to_pylist()]
@@ -116,6 +120,24 @@ def test_what_it_gave_bears_a_position_that_the_batch_reaches(monkeypatch: pytes
     assert [row[ROW]["value"] for row in given] == [10, 20, -10, -20]
     assert {(row[SLICE], row[POSITION]) for row in given} == {(1, 90)}
     assert reached(found) == {0: 10, 1: 90}
+
+
+@pytest.mark.parametrize("key", ["id", None])
+def test_a_function_that_is_to_keep_keys_fails_on_whatever_it_makes_another_of(
+    monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    monkeypatch.setattr(stage, "function_process", Inside("even"))
+    keeping = Processing("functions:f", COLUMNS, key, 10.0, 1 << 30, keeps_keys=True)
+    rows = [record(0, 10, 1, 4), record(0, 20, 2, 10), record(1, 10, 3, 12)]
+    found = [row for batch in keeping.process([0, 0, 0], {})(iter([batch_of(rows)])) for row in batch.to_pylist()]
+    assert reached(found) == {0: 20, 1: 10}
+    stored, letters = [row[ROW]["id"] for row in found if row[ROW]], [row for row in found if row[DAMAGE]]
+    if key is None:
+        assert (stored, letters) == (["r1", "r2", "r3", "r2+"], [])
+    else:
+        assert stored == ["r1", "r3"]
+        assert [row[RAW] for row in letters] == [rows[1][RAW]]
+        assert "it gave id = 'r2+'" in letters[0][DAMAGE]
 
 
 def test_of_two_equal_lines_at_one_position_each_dead_one_counts_for_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,6 +199,15 @@ async def test_a_node_that_may_not_run_a_feeds_function_says_so_and_gets_nothing
         await site.until_stored()
 
 
+async def test_what_a_node_cannot_do_is_told_again_of_a_feed_that_is_made_anew(site: Site) -> None:
+    site.unable["n1"] = "not allowed here"
+    async with working(site, "n1"):
+        await until_async(lambda: "n1" in declined(site))
+        await asyncio.to_thread(site.heads.end, "reports")
+        await asyncio.to_thread(site.heads.begin, site.feed.share())
+        await until_async(lambda: "n1" in declined(site))
+
+
 async def test_who_is_gone_is_not_told_of_any_more(site: Site) -> None:
     site.unable["n1"] = "not allowed here"
     async with working(site, "n1"):
