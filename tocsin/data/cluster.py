@@ -237,7 +237,9 @@ class Cluster:
 
     async def slices(self) -> SlicesStatus:
         feeds = [pipeline.slices() for pipeline in list(self._catalog.pipelines.values())]
-        return SlicesStatus(self.heads is not None, self.heads.drained if self.heads else [], feeds)
+        if self.heads is None:
+            return SlicesStatus(False, [], feeds)
+        return SlicesStatus(True, self.heads.drained, feeds, self.heads.needed)
 
     async def drain_node(self, node: str, on: bool) -> None:
         if self.heads is None:
@@ -248,7 +250,8 @@ class Cluster:
         self._condition.compare(broker, channel, known, self.position(channel))
 
     async def health(self) -> Health:
-        return self._condition.report(self._catalog, begun=self._beginning.done())
+        needed = self.heads.needed if self.heads else None
+        return self._condition.report(self._catalog, begun=self._beginning.done(), needed=needed)
 
     @asynccontextmanager
     async def listen(self, broker: str) -> AsyncIterator[asyncio.Queue[Notice]]:

@@ -28,6 +28,17 @@ class NodesSettings(Section, frozen=True, kw_only=True):
         bool, Meta(description="Whether the data cluster is one of the nodes; without, somebody else must be.")
     ] = True
     capacity: Annotated[float, _CAPACITY] = 0.0
+    elastic: Annotated[
+        bool,
+        Meta(
+            description="Whether a worker that the others could do without is emptied, and ends with status 0. For "
+            "workers that nobody starts again at once."
+        ),
+    ] = False
+    elastic_seconds: Annotated[
+        Seconds,
+        Meta(description="How long there must have been too much or too little to do until a node is wanted or spare."),
+    ] = 30.0
     grace_seconds: Annotated[
         Seconds, Meta(description="How long a node that has lost its connection keeps its slices.")
     ] = _LIMITS.grace_seconds
