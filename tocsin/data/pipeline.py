@@ -107,7 +107,7 @@ class Pipeline:
     def unshared(self) -> str:
         """Why nodes cannot share its slices; empty if they do."""
         if self._heads is None:
-            return "nodes.share = false"
+            return "nodes.share = true would share it"
         try:
             require_shareable(self.feed, self.dataset)
         except InvalidError as error:

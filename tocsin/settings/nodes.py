@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,12 +18,13 @@ class NodesSettings(Section, frozen=True, kw_only=True):
     """Processing nodes, as the data cluster has them: whether they share the slices of its feeds, and its patience."""
 
     share: Annotated[
-        bool,
+        bool | Literal["auto"],
         Meta(
             description="Whether `tocsin worker` may process slices of feeds, where the slice follows from the primary "
-            "key of an append dataset. Without, the data cluster processes all of them by itself."
+            "key of an append dataset, and executors of a Spark cluster write them. Without, all records pass through "
+            "the data cluster's process. `auto`: on a Spark cluster, unless the lake is in S3."
         ),
-    ] = False
+    ] = "auto"
     local: Annotated[
         bool, Meta(description="Whether the data cluster is one of the nodes; without, somebody else must be.")
     ] = True
