@@ -108,3 +108,19 @@ async def test_a_feed_that_begins_meanwhile_does_not_keep_a_spare_node(elastic: 
         await asyncio.wait_for(worker.done.wait(), 60)
         await elastic.until_owned("data")
     await asyncio.to_thread(elastic.heads.end, "alerts")
+
+
+async def test_an_operator_can_keep_a_node_that_is_on_its_way_out(elastic: Site, busy: list[float]) -> None:
+    async with working(elastic, "n1") as (worker,):
+        await elastic.until_owned("data", "n1")
+        elastic.works["n1"].going_on.clear()
+        elastic.feed.publish(40)
+        busy[0] = 0.1
+        await until_async(lambda: elastic.heads.needed.leaving == ["n1"])
+        busy[0] = 0.6
+        elastic.heads.drain("n1", False)
+        assert elastic.heads.needed.leaving == []
+        elastic.works["n1"].going_on.set()
+        await elastic.until_owned("data", "n1")
+        await elastic.until_stored()
+        assert not worker.done.is_set()

@@ -199,6 +199,7 @@ class Heads:
             self._drained[node] = None
         else:
             self._drained.pop(node, None)
+            self._leaving.pop(node, None)
         for head in self._heads.values():
             head.tell(events.Drain(node, on))
         for local in self._locals.values() if node == LOCAL and not on else ():
