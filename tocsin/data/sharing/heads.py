@@ -107,6 +107,11 @@ class Heads:
         self._rounds: asyncio.TimerHandle | None = None
 
     @property
+    def is_automatic(self) -> bool:
+        """Whether nobody has said that slices are to be shared, but executors are there for them."""
+        return self._settings.share == "auto"
+
+    @property
     def needed(self) -> NodesNeeded:
         """Whether there are too many nodes, or too few. From any thread."""
         return NodesNeeded(self._settings.elastic, self._elasticity.wanted, self._spare, list(self._leaving))
