@@ -135,6 +135,8 @@ def test_a_flag_without_a_value_is_refused() -> None:
         ("data.port=", "a whole number from 0 to 65535"),
         ("data.port=1\nx = 2", "a whole number from 0 to 65535"),
         ("data.directory=", "a path"),
+        ("nodes.local=perhaps", "true or false"),
+        ("nodes.share=perhaps", 'true or false or "auto"'),
         ("data.host=", "a text that is not empty"),
         ("data.max_request_bytes=1023", "a whole number of 1024 or more"),
         ("results.retention_seconds=0", "a number above 0, up to 1_000_000_000"),

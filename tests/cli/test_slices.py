@@ -9,7 +9,7 @@ import pytest
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster
 from tocsin.cli.sharing import ranges
-from tocsin.model.slices import FeedSlices, NodeFigures, SliceFigures
+from tocsin.model.slices import FeedSlices, NodeFigures, NodesNeeded, SliceFigures
 
 
 @pytest.fixture
@@ -90,3 +90,19 @@ def test_a_worker_that_cannot_begin_says_what_to_do(tocsin: Program, arguments: 
     run = tocsin("worker", *arguments)
     assert run.status == 1
     assert message in run.err
+
+
+@pytest.mark.parametrize(
+    ("needed", "shown"),
+    [
+        (NodesNeeded(wanted=1), "all nodes are busy: one more is wanted ('tocsin worker')"),
+        (NodesNeeded(spare="n1"), "not needed, may be stopped: n1"),
+        (NodesNeeded(True, 0, "n1", ["n1"]), "not needed, leaves when it is empty: n1"),
+    ],
+)
+def test_whether_there_are_enough_nodes_is_shown(
+    tocsin: Program, cluster: MemoryCluster, shared: FeedSlices, needed: NodesNeeded, shown: str
+) -> None:
+    cluster.needed = needed
+    assert shown in tocsin("slices").out.splitlines()
+    assert json.loads(tocsin("slices", "--json").out)["needed"]["wanted"] == needed.wanted

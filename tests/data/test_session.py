@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyspark
 import pytest
 
+from tocsin.data.cluster import shares_slices
 from tocsin.data.lake.bucket import Bucket, BucketAddress
 from tocsin.data.session import connectors
-from tocsin.settings import SparkSettings
+from tocsin.settings import SparkSettings, load
 
 LAKE = Bucket(BucketAddress("lake", "https://s3.example.org")).spark
 
@@ -24,3 +25,22 @@ def test_the_connectors_that_are_needed_are_fetched_in_sparks_own_version() -> N
 @pytest.mark.parametrize("name", ["spark.jars", "spark.jars.packages"])
 def test_whoever_names_jars_has_all_that_are_needed(name: str) -> None:
     assert connectors(SparkSettings(extra={name: "mine"}), kafka=True, lake=LAKE) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "shared"),
+    [
+        (["spark.master=local[4]"], False),
+        (["spark.master=spark://spark.example.org:7077"], True),
+        (["spark.master=yarn"], True),
+        (["spark.master=k8s://https://k8s.example.org"], True),
+        (["spark.master=local-cluster[2,1,1024]"], True),
+        (["spark.master=yarn", "lake.location=s3://bucket/lake"], False),
+        (["spark.master=yarn", "nodes.share=false"], False),
+        (["spark.master=local[4]", "nodes.share=true"], True),
+    ],
+)
+def test_on_a_cluster_records_stay_with_the_executors_unless_somebody_says_otherwise(
+    said: list[str], shared: bool
+) -> None:
+    assert shares_slices(load(overrides=said, environ={})) is shared

@@ -11,9 +11,10 @@ from rich.console import Console
 from tests.demo.statuses import status
 from tocsin.coordinator.answers import Proposal
 from tocsin.crowd.messages import CrowdFigures, Gathered, Heard
-from tocsin.demo.board import Board, bar
+from tocsin.demo.board import Board, bar, shares
 from tocsin.demo.screen import DemoScreen, describe
 from tocsin.model.messages import StatementOutcome
+from tocsin.model.slices import FeedSlices, SliceFigures
 
 FIRE: dict[str, Any] = {"id": "2", "severity": 5, "message": "Extreme fire in district B2: Flames."}
 
@@ -143,3 +144,10 @@ def test_waiting_in_vain_ends_the_line(screen: DemoScreen, paper: io.StringIO) -
     with pytest.raises(KeyError), screen.waiting("Starting Spark"):
         raise KeyError
     assert paper.getvalue() == "Starting Spark … \n"
+
+
+def test_who_processes_what_is_published_is_one_line(paper: io.StringIO, screen: DemoScreen) -> None:
+    owners = ["data", "node-1", "node-2", "node-1", None]
+    slices = [SliceFigures(number, owner, 0, 0, 0, 0) for number, owner in enumerate(owners)]
+    screen.shares([shares(FeedSlices("reports", "Reports", True, slices=slices))])
+    assert paper.getvalue() == "── slices of reports: 1 at data, 1 at nobody, 2 at node-1, 1 at node-2\n"

@@ -55,7 +55,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     """The settings that these variables make, all of which must be known and allowed."""
     named = {name for name in environment if name.startswith("TOCSIN_")}
     assert named - _VARIABLES - _OPTIONS == set()
-    return load(environ={name: environment[name] for name in named - _OPTIONS})
+    return load(environ={name: str(environment[name]) for name in named - _OPTIONS})
 
 
 def check_command(command: Sequence[str]) -> None:

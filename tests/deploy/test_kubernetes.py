@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import shutil
 import subprocess
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.deploy.files import DEPLOY, check_command, documents, settings_from, targets
 from tocsin import __version__
@@ -162,3 +164,96 @@ def test_kustomize_builds_it() -> None:
     built = subprocess.run(["kubectl", "kustomize", str(FOLDER)], capture_output=True, text=True, timeout=120)
     assert built.returncode == 0, built.stderr
     assert built.stdout.count("image: registry.example.org/tocsin-") == len(ALL)
+
+
+NODES = DEPLOY / "kubernetes-nodes"
+[OVERLAY] = documents(NODES / "kustomization.yaml")
+[WORKER, _, SCALER] = documents(NODES / "workers.yaml")
+PATCH: list[dict[str, Any]] = documents(NODES / "data.patch.yaml")[0]  # type: ignore[assignment]
+
+
+def _patched(thing: dict[str, Any]) -> dict[str, Any]:
+    """With the overlay's patch, as RFC 6902 says."""
+    made = copy.deepcopy(thing)
+    for step in PATCH:
+        *way, last = step["path"].strip("/").split("/")
+        there: Any = made
+        for name in way:
+            there = there[int(name)] if isinstance(there, list) else there[name]
+        if step["op"] == "remove":
+            del there[last]
+        elif last == "-":
+            there.append(step["value"])
+        else:
+            assert step["op"] == "add" or last in there
+            there[last] = step["value"]
+    return made
+
+
+def test_every_file_of_the_overlay_is_used() -> None:
+    patches = {patch["path"] for patch in OVERLAY["patches"]}
+    assert {path.name for path in NODES.iterdir()} == {*OVERLAY["resources"], *patches, "kustomization.yaml"} - {
+        "../kubernetes"
+    }
+
+
+def test_a_worker_runs_what_its_image_has_without_the_databases_password() -> None:
+    pod = WORKER["spec"]["template"]["spec"]
+    [making], [worker] = pod["initContainers"], pod["containers"]
+    for container in (making, worker):
+        check_command(container["command"])
+        assert container["image"] == "tocsin-data"
+        assert container["securityContext"] == _named("data", "data")["securityContext"]
+    settings = settings_from(_environment(worker)).worker
+    assert (settings.head, settings.host, settings.name) == ("http://data:8800", "0.0.0.0", POD)
+    assert [port["containerPort"] for port in worker["ports"]] == [settings.port]
+    assert making["command"] == ["node-token", _environment(worker)["TOCSIN_CONFIG"]]
+    assert "envFrom" not in worker
+    assert pod["enableServiceLinks"] is False
+
+
+def test_workers_and_data_clusters_see_one_directory_and_workers_have_time_to_leave() -> None:
+    [volume] = documents(NODES / "volume.yaml")
+    assert volume["spec"]["accessModes"] == ["ReadWriteMany"]
+    data, pod = _patched(WORKLOADS["data"])["spec"], WORKER["spec"]["template"]["spec"]
+    for each in (data["template"]["spec"], pod):
+        claims = {
+            one["name"]: one["persistentVolumeClaim"]["claimName"]
+            for one in each["volumes"]
+            if "persistentVolumeClaim" in one
+        }
+        assert claims == {"data": volume["metadata"]["name"]}
+        assert {"name": "data", "mountPath": "/var/lib/tocsin"} in each["containers"][0]["volumeMounts"]
+    assert pod["terminationGracePeriodSeconds"] >= 60
+
+
+def test_of_two_data_clusters_only_the_active_one_is_ready_and_none_is_killed_for_standing_by() -> None:
+    data = _patched(WORKLOADS["data"])["spec"]
+    [container] = data["template"]["spec"]["containers"]
+    check_command(container["command"])
+    assert (data["replicas"], container["command"]) == (2, ["tocsin", "data", "--standby"])
+    assert "volumeClaimTemplates" not in data
+    assert settings_from(_environment(container)).nodes.share is True
+    assert container["readinessProbe"]["httpGet"]["path"] == "/health"
+    assert all("httpGet" not in container[probe] for probe in ("startupProbe", "livenessProbe"))
+    assert (data["podManagementPolicy"], data["updateStrategy"]) == ("Parallel", {"type": "OnDelete"})
+
+
+def test_workers_are_scaled_by_kubernetes_one_leaving_at_a_time() -> None:
+    spec = SCALER["spec"]
+    assert spec["scaleTargetRef"]["name"] == WORKER["metadata"]["name"]
+    assert spec["minReplicas"] == WORKER["spec"]["replicas"]
+    [policy] = spec["behavior"]["scaleDown"]["policies"]
+    assert (policy["type"], policy["value"]) == ("Pods", 1)
+    assert policy["periodSeconds"] >= WORKER["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_kustomize_builds_the_overlay_as_the_tests_see_it() -> None:
+    built = subprocess.run(["kubectl", "kustomize", str(NODES)], capture_output=True, text=True, timeout=120)
+    assert built.returncode == 0, built.stderr
+    made = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(built.stdout)}
+    data, expected = made["StatefulSet", "data"]["spec"], _patched(WORKLOADS["data"])["spec"]
+    data["template"]["spec"]["containers"][0]["image"] = "tocsin-data"
+    assert data == expected
+    assert made["StatefulSet", "worker"]["spec"]["replicas"] == WORKER["spec"]["replicas"]

@@ -60,6 +60,23 @@ def test_tokens_are_made_once_in_both_stores(
 
 
 @pytest.mark.process
+def test_a_nodes_token_is_made_once_and_anew_when_its_file_is_lost(
+    postgresql: PostgresqlServer, environment: dict[str, str], tmp_path: Path
+) -> None:
+    state = environment | {"TOCSIN_DATA_STATE": postgresql.database(), "TOCSIN_WORKER_NAME": "n1"}
+    file, tokens = tmp_path / "tocsin.toml", list[str]()
+    for _ in range(2):
+        assert _run(state, "node-token", file).returncode == 0
+        assert file.stat().st_mode & 0o777 == 0o600
+        made = file.read_text(encoding="utf-8")
+        assert _run(state, "node-token", file).returncode == 0
+        assert file.read_text(encoding="utf-8") == made
+        tokens.append(tomllib.loads(made)["worker"]["token"])
+        file.unlink()
+    assert len(set(tokens)) == 2
+
+
+@pytest.mark.process
 def test_without_the_database_no_file_is_made_and_the_step_fails(environment: dict[str, str], tmp_path: Path) -> None:
     nowhere = "postgresql://tocsin@127.0.0.1:1/tocsin"
     stores = environment | {"TOCSIN_COORDINATOR_STORE": nowhere, "TOCSIN_DATA_STATE": nowhere}

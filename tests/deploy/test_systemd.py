@@ -27,7 +27,7 @@ def _said(unit: Path) -> dict[str, list[str]]:
 
 
 def test_there_is_one_for_each_part() -> None:
-    parts = ["broker@", "coordinator", "data", "overlay-edge@", "overlay-head@"]
+    parts = ["broker@", "coordinator", "data-standby", "data", "overlay-edge@", "overlay-head@", "worker@"]
     assert [f"tocsin-{part}.service" for part in parts] == NAMES
 
 
@@ -39,8 +39,10 @@ def test_it_starts_a_command_with_settings_that_exist_and_starts_it_again(unit: 
     given = [part for line in said["Environment"] for part in line.replace("%i", "north").split()]
     settings = settings_from(dict(part.split("=", 1) for part in given))
     if "@" in unit.name:
-        assert "north" in (settings.broker.name, settings.overlay.name)
-    assert (said["Restart"], said["StartLimitIntervalSec"]) == (["always"], ["0"])
+        assert "north" in (settings.broker.name, settings.overlay.name, settings.worker.name)
+    # A worker that has ended well was not needed.
+    again = "on-failure" if unit.name == "tocsin-worker@.service" else "always"
+    assert (said["Restart"], said["StartLimitIntervalSec"]) == ([again], ["0"])
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=NAMES)
@@ -54,6 +56,22 @@ def test_it_may_write_where_it_keeps_something_and_nowhere_else(unit: Path) -> N
     assert set(directories) <= states
     assert set(said["WorkingDirectory"]) <= states
     assert said["DynamicUser"] == ["yes"] or said["User"] == ["tocsin"]
+
+
+def test_a_worker_has_the_data_clusters_directory_and_user_and_time_to_give_its_slices_away() -> None:
+    worker, data = (_said(DEPLOY / "systemd" / f"tocsin-{name}.service") for name in ("worker@", "data"))
+    assert (worker["User"], worker["StateDirectory"]) == (data["User"], data["StateDirectory"])
+    assert int(worker["TimeoutStopSec"][0]) >= 60
+    assert worker["KillMode"] == ["mixed"]
+
+
+def test_one_that_stands_by_is_the_data_cluster_but_for_the_option() -> None:
+    standby, data = (_said(DEPLOY / "systemd" / f"tocsin-{name}.service") for name in ("data-standby", "data"))
+    [command] = data["ExecStart"]
+    assert standby.pop("ExecStart") == [f"{command} --standby"]
+    assert standby.pop("Conflicts") == ["tocsin-data.service"]
+    del standby["Description"]
+    assert all(data[name] == value for name, value in standby.items())
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

@@ -242,6 +242,22 @@ def test_nobodys_death_loses_or_repeats_a_record(cluster: Cluster, tmp_path: Pat
         judge(made, publisher, DirectoryFolder(made.head.directory))
 
 
+def test_workers_that_are_not_needed_end_with_status_0(cluster: Cluster, tmp_path: Path) -> None:
+    elastic = {**_SETTINGS, "nodes__elastic": "true", "nodes__elastic_seconds": 3}
+    with sharing(cluster(**elastic), tmp_path) as made:
+        publisher = HotPublisher(made.head, seed=17)
+        publisher.start()
+        made.head.until(lambda: len(publisher.ids) > 100, "records")
+        publisher.finish()
+        for node in made.nodes.values():
+            assert node.wait() == 0, node.tail()
+        made.wait(lambda owners: set(owners) == {"data"}, "slices of the data cluster alone")
+        assert made.head.health()["details"]["nodes"]["elastic"]
+        made.head.wait_drained()
+        table = DeltaTable(str(made.head.directory / "datasets" / "Reports")).to_pyarrow_table(columns=["id"])
+        assert sorted(table["id"].to_pylist()) == sorted(publisher.ids)
+
+
 @pytest.mark.kafka
 def test_nobodys_death_loses_or_repeats_a_record_of_a_log_in_kafka(cluster: Cluster, tmp_path: Path) -> None:
     with kafka_server() as kafka:

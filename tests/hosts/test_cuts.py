@@ -47,6 +47,8 @@ PUBLISHER: Final = "publisher"
 PEOPLE: Final = 6
 ROUNDS: Final = 4
 AT_ONCE: Final = 2
+# As many slices that each node can have some.
+SHARED: Final = APPLICATION.replace("INTO 2 SLICES", "INTO 12 SLICES")
 # Generous, for all of it shares one machine: reaching it means that something is wrong, not slow.
 SECONDS: Final = 300.0
 ANSWER_SECONDS: Final = 5.0
@@ -98,7 +100,7 @@ async def play(network: ClusterNetwork, directory: Path, random: Random) -> None
     """People listen to what is published, whatever way is cut, and are to have had everything once."""
     record, names = Record(), [f"person-{number}" for number in range(PEOPLE)]
     async with calls(network, await active(network)) as data:
-        assert (await data.post("/apply", content=APPLICATION)).status_code == 200
+        assert (await data.post("/apply", content=SHARED)).status_code == 200
     urls, token = [network.url(name) for name in network.heads], network.tokens.data
     publisher = Publisher(urls, random, "report", names, token, ANSWER_SECONDS)
     async with listening(network, record, random, names, directory) as programs:
@@ -107,6 +109,7 @@ async def play(network: ClusterNetwork, directory: Path, random: Random) -> None
             await asyncio.gather(*(program.told() for program in programs))
             await cut_at_random(network, random)
             await cut_off_the_active_one(network)
+            await nodes_get_on(network)
             await cut_at_random(network, random)
             last = await publisher.finish()
         finally:
@@ -141,6 +144,22 @@ async def cut_off_the_active_one(network: ClusterNetwork) -> None:
         await until_async(replaced, "takeover", SECONDS)
     finally:
         network.hosts.mend(before, POSTGRESQL)
+
+
+async def nodes_get_on(network: ClusterNetwork) -> None:
+    """All nodes are connected to the new head, have slices of it, and process what comes for them."""
+    head, nodes, seen = await active(network), set(node_names(network.nodes)), set[str]()
+
+    async def processing() -> bool:
+        with suppress(httpx.TransportError):
+            async with calls(network, head) as data:
+                feeds = (await data.get("/slices", timeout=ANSWER_SECONDS)).json()["feeds"]
+            there = [node for feed in feeds for node in feed["nodes"] if node["state"] != "lost"]
+            seen.update(node["name"] for node in there if node["slices"] and node["rows"])
+            return {node["name"] for node in there} >= nodes <= seen
+        return False
+
+    await until_async(processing, f"rows from each of {sorted(nodes)} at the new head", SECONDS)
 
 
 async def active(network: ClusterNetwork) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from tocsin.local.cluster import ClusterNetwork, node_names
 from tocsin.local.hosts import Hosts
 from tocsin.local.infrastructure import KAFKA, MASTER, POSTGRESQL, spark_workers
-from tocsin.local.network import COORDINATOR, DATA
+from tocsin.local.network import COORDINATOR
 
 Way = tuple[str, str]
 # How long a cut lasts: shorter and longer than it takes to notice that somebody is gone.
@@ -24,7 +24,7 @@ def ways(network: ClusterNetwork, people: Sequence[str], publisher: str) -> list
     workers, heads = spark_workers(network.infrastructure.workers), network.heads
     below = [*product((*heads, MASTER, KAFKA), workers), (workers[0], workers[-1]), (COORDINATOR, POSTGRESQL)]
     above = [*product(network.names, (COORDINATOR, *heads, *people)), *product(people, [COORDINATOR])]
-    shared = product(node_names(network.nodes), (DATA, KAFKA))
+    shared = product(node_names(network.nodes), (*heads, KAFKA))
     return [*below, *product(heads, (MASTER, KAFKA, POSTGRESQL, publisher)), *shared, *above]
 
 

@@ -80,10 +80,11 @@ def test_only_one_that_has_another_beside_it_stands_by(tmp_path: Path) -> None:
     ]
 
 
-def test_a_processing_node_knows_its_head_by_a_token_that_no_command_line_shows(tmp_path: Path) -> None:
-    alone, shared = network(tmp_path), replace(network(tmp_path, "node-1"), nodes=1)
-    assert (settings(alone, DATA).nodes.share, settings(shared, DATA).nodes.share) == (False, True)
+def test_a_processing_node_knows_all_heads_by_a_token_that_no_command_line_shows(tmp_path: Path) -> None:
+    alone, shared = network(tmp_path), replace(network(tmp_path, STANDBY, "node-1"), nodes=1)
+    assert (settings(alone, DATA).nodes.share, settings(shared, DATA).nodes.share) == ("auto", True)
     node = settings(shared, "node-1").worker
-    assert (node.name, node.head, node.token) == ("node-1", shared.url(DATA), "of-node-1")
+    assert (node.name, node.token) == ("node-1", "of-node-1")
+    assert node.head == f"{shared.url(DATA)},{shared.url(STANDBY)}"
     assert shared.url("node-1") == f"http://{node.host}:{node.port}"
     assert not [word for group in shared.groups for part in group for word in part.arguments if "of-node-1" in word]

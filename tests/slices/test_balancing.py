@@ -229,3 +229,39 @@ def test_a_node_that_joins_before_anything_comes_gets_its_share_when_something_d
     scene.owned["a"] = dict.fromkeys(scene.owned["a"], 100)
     scene.told(20.0, a=0.01, b=0.01)
     assert scene.loads(scene.plan(21.0)) == {"a": 200, "b": 200}
+
+
+def test_whom_nobody_may_spare_stays_and_the_next_smallest_goes() -> None:
+    elasticity = Elasticity(seconds=0.0, keep=("n0",))
+    spared = elasticity.spare(0.0, members(0.1, 0.1))
+    assert spared is not None
+    assert spared.name == "n1"
+
+
+def test_a_node_is_spared_only_if_each_of_its_feeds_can_do_without_it() -> None:
+    elasticity = Elasticity(seconds=0.0)
+    idle, busy = members(0.1, 0.1, 0.1), members(0.6, 0.6)
+    assert elasticity.spare(0.0, idle, busy) is idle[2]
+    busy[1].name = "n2"
+    busy[0].name = "n1"
+    assert elasticity.spare(0.0, idle, busy) is idle[0]
+    busy[1].name = "n0"
+    assert elasticity.spare(0.0, idle, busy) is idle[2]
+
+
+def test_another_node_is_wanted_when_one_feed_of_several_is_busy() -> None:
+    elasticity = Elasticity(seconds=0.0)
+    elasticity.spare(0.0, members(0.1, 0.1), members(0.9, 0.9))
+    assert elasticity.wanted == 1
+    elasticity.spare(1.0, members(0.1, 0.1), members(0.2, 0.2))
+    assert elasticity.wanted == 0
+
+
+def test_who_is_spare_by_turns_is_not_idle_for_long() -> None:
+    elasticity = Elasticity(seconds=10.0)
+    nodes = members(0.1, 0.1)
+    for now in (0.0, 9.0):
+        assert elasticity.spare(now, nodes) is None
+    nodes[0].capacity = 2.0
+    assert elasticity.spare(18.0, nodes) is None
+    assert elasticity.spare(28.0, nodes) is nodes[1]

@@ -13,7 +13,7 @@ from tocsin.balance.model.units import rate
 from tocsin.cli.connection import RemoteServer
 from tocsin.errors import NotFoundError, UnavailableError
 from tocsin.model import names
-from tocsin.model.slices import FeedSlices, NodeFigures, SliceFigures, SlicesStatus
+from tocsin.model.slices import FeedSlices, NodeFigures, NodesNeeded, SliceFigures, SlicesStatus
 
 _STYLES = {"lost": "bold red", "stuck": "red", "draining": "cyan", "leaving": "cyan", "joining": "green"}
 _LOADS = {"overloaded": "red", "underloaded": "dim"}
@@ -41,6 +41,8 @@ def screen(status: SlicesStatus, feed: str | None = None, each: bool = False) ->
     for one in chosen:
         shown += [Text()] if shown else []
         shown += [_title(one), *(_feed(one, each) if one.shared else ())]
+    if needed := _needed(status.needed):
+        shown += [Text(), needed]
     if status.drained:
         shown += [Text(), Text(f"drained: {', '.join(status.drained)}", style="cyan")]
     return Group(*shown)
@@ -65,6 +67,17 @@ def size(number: float) -> str:
 def count(number: float) -> str:
     """A number, with a unit for thousands: 1.2 k."""
     return size(number).removesuffix("B").strip()
+
+
+def _needed(needed: NodesNeeded) -> Text | None:
+    """That there are too few nodes, or too many."""
+    if needed.wanted:
+        return Text("all nodes are busy: one more is wanted ('tocsin worker')", style="yellow")
+    if needed.leaving:
+        return Text(f"not needed, leaves when it is empty: {', '.join(needed.leaving)}", style="cyan")
+    if needed.spare:
+        return Text(f"not needed, may be stopped: {needed.spare}", style="cyan")
+    return None
 
 
 def _title(feed: FeedSlices) -> Text:

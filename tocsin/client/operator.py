@@ -23,6 +23,7 @@ from tocsin.model.messages import (
     ResultsFound,
     StatementOutcome,
 )
+from tocsin.model.slices import SlicesStatus
 from tocsin.trust import trust
 
 T = TypeVar("T")
@@ -89,6 +90,10 @@ class Operator(AbstractAsyncContextManager["Operator"]):
     async def health(self) -> Health:
         """How the data cluster is doing."""
         return await self._ask(Health, "GET", f"{self._data}/health")
+
+    async def slices(self) -> SlicesStatus:
+        """Who processes which slices of the data cluster's feeds."""
+        return await self._ask(SlicesStatus, "GET", f"{self._data}/slices")
 
     async def channels(self) -> list[dict[str, Any]]:
         """The channels, with how often each has run."""

@@ -26,6 +26,7 @@ from tocsin.data.condition import Condition
 from tocsin.data.control.core import Position
 from tocsin.data.engine import SparkEngine
 from tocsin.data.feeds.logs import EMBEDDED
+from tocsin.data.lake.location import is_bucket
 from tocsin.data.listing import list_things, total
 from tocsin.data.notices import BrokerNotices
 from tocsin.data.rates import Rates
@@ -37,7 +38,6 @@ from tocsin.errors import (
     ConflictError,
     InvalidError,
     NotFoundError,
-    SettingsError,
     SupersededError,
     TocsinError,
 )
@@ -237,7 +237,9 @@ class Cluster:
 
     async def slices(self) -> SlicesStatus:
         feeds = [pipeline.slices() for pipeline in list(self._catalog.pipelines.values())]
-        return SlicesStatus(self.heads is not None, self.heads.drained if self.heads else [], feeds)
+        if self.heads is None:
+            return SlicesStatus(False, [], feeds)
+        return SlicesStatus(True, self.heads.drained, feeds, self.heads.needed)
 
     async def drain_node(self, node: str, on: bool) -> None:
         if self.heads is None:
@@ -248,7 +250,8 @@ class Cluster:
         self._condition.compare(broker, channel, known, self.position(channel))
 
     async def health(self) -> Health:
-        return self._condition.report(self._catalog, begun=self._beginning.done())
+        needed = self.heads.needed if self.heads else None
+        return self._condition.report(self._catalog, begun=self._beginning.done(), needed=needed)
 
     @asynccontextmanager
     async def listen(self, broker: str) -> AsyncIterator[asyncio.Queue[Notice]]:
@@ -267,7 +270,7 @@ class Cluster:
 
     def _open(self) -> Catalog:
         fence = self._tenure.begin()
-        if self._settings.nodes.share:
+        if shares_slices(self._settings):
             self.heads = self._make_heads()
         notices = self._notices
         told = (notices.executed, self._dropped, notices.changed, notices.failing)
@@ -299,11 +302,9 @@ class Cluster:
 
     def _make_heads(self) -> Heads:
         assert self._loop is not None, "it was started"
-        try:
-            from tocsin.data.nodes.channels import MatchingLimits
-            from tocsin.data.sharing.heads import Heads
-        except ImportError as error:
-            raise SettingsError(f"nodes.share needs {error.name}: pip install 'tocsin[coordinator]'") from None
+        from tocsin.data.nodes.channels import MatchingLimits
+        from tocsin.data.sharing.heads import Heads
+
         nodes, channels = self._settings.nodes, self._settings.channels
         matching = MatchingLimits(channels.arriving_bytes, nodes.matching_seconds, channels.workers)
         batch_seconds = self._settings.feeds.append_commit_ms / 1000
@@ -333,3 +334,10 @@ class Cluster:
 
     async def _as_change(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._changes, function, *arguments)
+
+
+def shares_slices(settings: Settings) -> bool:
+    """Whether nodes process slices of feeds; unless it is said, where executors can do what would be done here."""
+    if settings.nodes.share == "auto":
+        return not session.is_local_master(settings.spark.master) and not is_bucket(settings.lake)
+    return settings.nodes.share

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from tocsin.data.catalog import Catalog
 from tocsin.data.control.core import Position
@@ -10,6 +11,7 @@ from tocsin.data.live_channels import LiveChannel
 from tocsin.log import get_logger
 from tocsin.model.histories import DROPPED, Cursor, common_execution, knows
 from tocsin.model.messages import ChannelHealth, Health
+from tocsin.model.slices import NodesNeeded
 
 log = get_logger(__name__)
 
@@ -42,7 +44,7 @@ class Condition:
         """A channel is no more, and nobody misses anything of it."""
         self._setbacks.pop(channel, None)
 
-    def report(self, catalog: Catalog, *, begun: bool) -> Health:
+    def report(self, catalog: Catalog, *, begun: bool, needed: NodesNeeded | None = None) -> Health:
         """How everything is; it has ``begun`` once Spark is there, or is known not to come."""
         feeds = [pipeline.health() for pipeline in list(catalog.pipelines.values())]
         channels = [_channel_health(catalog, live) for live in catalog.live]
@@ -58,8 +60,13 @@ class Condition:
             spark=ready,
             feeds=feeds,
             channels=channels,
-            details={"setbacks": setbacks} if (setbacks := list(self._setbacks.values())) else {},
+            details=self._details(needed),
         )
+
+    def _details(self, needed: NodesNeeded | None) -> dict[str, Any]:
+        """What is no problem, and of interest: what brokers have lost, and whether there are enough nodes."""
+        found: dict[str, Any] = {"setbacks": list(self._setbacks.values())} if self._setbacks else {}
+        return {**found, "nodes": needed} if needed else found
 
 
 def _channel_health(catalog: Catalog, live: LiveChannel) -> ChannelHealth:

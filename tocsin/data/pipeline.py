@@ -107,7 +107,10 @@ class Pipeline:
     def unshared(self) -> str:
         """Why nodes cannot share its slices; empty if they do."""
         if self._heads is None:
-            return "nodes.share = false"
+            return "nodes.share = true would share it"
+        if self._heads.is_automatic and self.feed.processed_by:
+            # There it could not give other keys, and would be called by a driver as well.
+            return f"its function {self.feed.processed_by} runs in the data cluster; nodes.share = true would share it"
         try:
             require_shareable(self.feed, self.dataset)
         except InvalidError as error:

@@ -154,7 +154,12 @@ def has_ended(spark: SparkSession) -> bool:
 
 def is_local(spark: SparkSession) -> bool:
     """Whether everything runs in this machine's driver process."""
-    return str(spark.sparkContext.master).startswith("local")
+    return is_local_master(str(spark.sparkContext.master))
+
+
+def is_local_master(master: str) -> bool:
+    """Whether a master means that there are no executors but the driver itself."""
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def wait_for_session(promise: Future[SparkSession]) -> SparkSession:

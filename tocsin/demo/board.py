@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 
 from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
+from tocsin.model.slices import FeedSlices
 
 _BAR: Final = 32
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
@@ -54,6 +56,12 @@ def evenness(status: NetworkStatus) -> str:
         return "nothing delivered yet"
     times = status.highest / status.mean
     return f"cov {status.cov:.2f}, highest load {kilo(status.highest)} kB/s = {times:.2f} × the mean"
+
+
+def shares(feed: FeedSlices) -> str:
+    """How many slices of a feed each node has, in one line."""
+    owners = Counter(one.owner or "nobody" for one in feed.slices)
+    return f"slices of {feed.feed}: {', '.join(f'{owners[name]} at {name}' for name in sorted(owners))}"
 
 
 def bar(part: float) -> str:

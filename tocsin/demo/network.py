@@ -43,11 +43,13 @@ def network(settings: Settings, directory: Path, brokers: int, options: list[str
 
 
 def cluster(
-    infrastructure: Infrastructure, directory: Path, brokers: int, options: list[str], land: Ground
+    infrastructure: Infrastructure, directory: Path, brokers: int, nodes: int, options: list[str], land: Ground
 ) -> ClusterNetwork:
-    """The same on hosts."""
-    own = _of_brokers(brokers, land)
-    return ClusterNetwork(infrastructure, directory, brokers, options, _DATA, _COORDINATOR, own)
+    """The same on hosts, with processing nodes."""
+    own, data = _of_brokers(brokers, land), {**_DATA, "nodes.round_seconds": 3}
+    # Who stands by must have a core when it takes over.
+    spark = {"spark.cores.max": "1"}
+    return ClusterNetwork(infrastructure, directory, brokers, options, data, _COORDINATOR, own, spark, nodes)
 
 
 def whereabouts(brokers: Sequence[str]) -> dict[str, str]:

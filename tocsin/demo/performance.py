@@ -22,7 +22,7 @@ from tocsin.demo.network import cluster, whereabouts
 from tocsin.demo.play import Play, create
 from tocsin.demo.screen import DemoScreen
 from tocsin.errors import StorageError
-from tocsin.local.cluster import ClusterNetwork, broker_names
+from tocsin.local.cluster import STANDBY, ClusterNetwork, broker_names, node_names
 from tocsin.local.hosts import Hosts, hosts
 from tocsin.local.infrastructure import KAFKA, MASTER, POSTGRESQL, infrastructure, infrastructure_hosts, spark_workers
 from tocsin.local.network import COORDINATOR, DATA, TOKEN, LocalNetwork
@@ -31,6 +31,7 @@ from tocsin.local.signals import until_told
 
 PEOPLE: Final = "people"
 WORKERS: Final = 2
+NODES: Final = 2
 _MISSING: Final = {
     POSTGRESQL: "PostgreSQL is not installed: the states of coordinator and data cluster are files. On Debian, "
     "apt-get install postgresql, and pip install 'tocsin[postgresql]'.",
@@ -84,10 +85,18 @@ def perform_on_hosts(
     """
     if (directory / DATA).exists():
         raise StorageError(f"{directory} has the data of another demo, without its database: choose an empty one")
-    names = [*infrastructure_hosts(WORKERS), DATA, COORDINATOR, *broker_names(brokers), PEOPLE]
+    names = [
+        *infrastructure_hosts(WORKERS),
+        DATA,
+        STANDBY,
+        *node_names(NODES),
+        COORDINATOR,
+        *broker_names(brokers),
+        PEOPLE,
+    ]
     # All that this process starts and asks begins on the host of the people; the parts then go to theirs.
     with hosts(*names) as made, infrastructure(made, directory, WORKERS) as below, made.inside(PEOPLE):
-        network = cluster(below, directory, brokers, options, land)
+        network = cluster(below, directory, brokers, NODES, options, land)
         asyncio.run(_perform_on_hosts(network, plan, seconds, console))
 
 
@@ -134,8 +143,10 @@ def _role(name: str) -> str:
         KAFKA: "Kafka: publications, until their dataset has them",
         MASTER: "Spark's master",
         DATA: "the data cluster, the driver of Spark",
+        STANDBY: "another data cluster, which stands by to take over",
         COORDINATOR: "the coordinator",
         PEOPLE: "everybody who subscribes and publishes, and this screen",
         **dict.fromkeys(spark_workers(WORKERS), "a worker of Spark: computes what is new for whom"),
+        **dict.fromkeys(node_names(NODES), "a processing node: stores its share of what is published"),
     }
     return roles.get(name, "a broker")

@@ -16,10 +16,12 @@ from tocsin.crowd.messages import Compared, CrowdFigures, CrowdTrouble, Gathered
 from tocsin.crowd.observation import count_executions, find_owed, measure_strain
 from tocsin.crowd.shortfall import Strain
 from tocsin.demo import summary
+from tocsin.demo.board import shares
 from tocsin.demo.screen import DemoScreen
 from tocsin.demo.verdict import WrongError
 from tocsin.errors import TocsinError
 from tocsin.local.running import told
+from tocsin.model.slices import SlicesStatus
 from tocsin.tasks import until_one_ends
 
 # Long enough for every channel to have run, so that the brokers' loads are known.
@@ -52,6 +54,7 @@ class Play:
         self._strain = Strain()
         self._moves: Counter[tuple[str, str]] = Counter()
         self._decision = ""
+        self._shares: list[str] = []
         self._troubles = 0
         self._second = 0
 
@@ -105,10 +108,17 @@ class Play:
         return status
 
     async def _look(self) -> None:
-        """Asks the data cluster how it keeps up, and remembers the worst."""
+        """Asks the data cluster how it keeps up, and remembers the worst; and who does what of it."""
         with suppress(TocsinError):
             now = (await measure_strain(self._operator)).after(self._before)
             self._strain = Strain(max(now.lag, self._strain.lag), now.executions, now.missed)
+            self._tell_of_shares(await self._operator.slices())
+
+    def _tell_of_shares(self, status: SlicesStatus) -> None:
+        shown = [shares(feed) for feed in status.feeds if feed.shared]
+        if shown != self._shares:
+            self._screen.shares(shown)
+        self._shares = shown
 
     async def _patience(self, status: NetworkStatus, seconds: int | None) -> NetworkStatus:
         """On a busy machine the first executions may take longer than was reckoned with: there is no load yet."""

@@ -103,6 +103,11 @@ class DemoScreen(StageScreen):
         """What the coordinator has decided."""
         self.say(f"── the coordinator decides to {decision.replace(': ', ', since ', 1)}", style="yellow")
 
+    def shares(self, shares: Sequence[str]) -> None:
+        """Which nodes process what is published."""
+        for sentence in shares:
+            self.say(f"── {sentence}", style="cyan")
+
     def moves(self, moves: Counter[tuple[str, str]]) -> None:
         """Who has gone over to another broker."""
         gone = ", ".join(f"{number} from {before} to {after}" for (before, after), number in moves.most_common(_FLOWS))

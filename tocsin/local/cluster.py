@@ -94,6 +94,10 @@ class ClusterNetwork:
         """The names of the data clusters, of which one is active."""
         return [name for name in (DATA, STANDBY) if name in self.hosts.names]
 
+    @property
+    def _urls_of_heads(self) -> str:
+        return ",".join(map(self.url, self.heads))
+
     def url(self, name: str) -> str:
         """Where a part answers."""
         others = _NODE_PORT if name in node_names(self.nodes) else _BROKER_PORT
@@ -171,7 +175,7 @@ class ClusterNetwork:
             "data.directory": self.directory / DATA,
             "data.state": self.infrastructure.store,
             "feeds.log": self.infrastructure.log,
-            "nodes.share": json.dumps(self.nodes > 0),
+            "nodes.share": "true" if self.nodes else "auto",
             "spark.master": self.infrastructure.spark,
             "spark.driver_memory": "1g",
             "spark.extra": _table(self._spark(address)),
@@ -217,7 +221,7 @@ class ClusterNetwork:
         address = self.hosts.address(name)
         settings = {
             "worker.name": name,
-            "worker.head": self.url(DATA),
+            "worker.head": self._urls_of_heads,
             "worker.host": address,
             "worker.port": _NODE_PORT,
             "spark.master": "local[1]",
@@ -234,7 +238,7 @@ class ClusterNetwork:
             "broker.host": self.hosts.address(name),
             "broker.port": _BROKER_PORT,
             "broker.coordinator": self.url(COORDINATOR),
-            "broker.data": ",".join(map(self.url, self.heads)),
+            "broker.data": self._urls_of_heads,
             **(self.of_brokers[number] if self.of_brokers else {}),
         }
         signed, of_data = self.tokens.of_brokers.get(name, ("", ""))

@@ -59,12 +59,25 @@ class FeedSlices(msgspec.Struct, frozen=True):
     declined: dict[str, str] = {}
 
 
+class NodesNeeded(msgspec.Struct, frozen=True):
+    """Whether there are too many nodes, or too few: how many more are ``wanted``, and which one is ``spare``, if any.
+
+    Where that is ``elastic``, who is spare is emptied, and ``leaving`` until it has gone; else it is only told.
+    """
+
+    elastic: bool = False
+    wanted: int = 0
+    spare: str = ""
+    leaving: list[str] = []
+
+
 class SlicesStatus(msgspec.Struct, frozen=True):
     """All feeds; ``sharing`` unless the settings say otherwise, ``drained`` whom an operator wants to be empty."""
 
     sharing: bool
     drained: list[str]
     feeds: list[FeedSlices]
+    needed: NodesNeeded = NodesNeeded()
 
 
 class Draining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -73,7 +73,12 @@ def _path(_: type, value: object) -> Path:
 def _describe_allowed(kind: inspect.Type, examples: tuple[str, ...]) -> str:
     match kind:
         case inspect.LiteralType():
-            return "one of " + ", ".join(f'"{example}"' for example in examples)
+            quoted = [f'"{example}"' for example in examples]
+            return f"one of {', '.join(quoted)}" if len(quoted) > 1 else quoted[0]
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.UnionType(types=kinds):
+            return " or ".join(_describe_allowed(one, _values(one)) for one in kinds)
         case inspect.IntType(ge=low, le=high):
             return f"a whole number {_span(low, high)}"
         case inspect.FloatType(gt=None, ge=low, le=high):
@@ -94,6 +99,10 @@ def _describe_allowed(kind: inspect.Type, examples: tuple[str, ...]) -> str:
             return 'a table of texts, such as { "name" = "value" }'
         case _:
             return "a path"
+
+
+def _values(kind: inspect.Type) -> tuple[str, ...]:
+    return tuple(map(str, kind.values)) if isinstance(kind, inspect.LiteralType) else ()
 
 
 def _span(low: float | None, high: float | None) -> str:

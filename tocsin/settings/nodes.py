@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,16 +18,28 @@ class NodesSettings(Section, frozen=True, kw_only=True):
     """Processing nodes, as the data cluster has them: whether they share the slices of its feeds, and its patience."""
 
     share: Annotated[
-        bool,
+        bool | Literal["auto"],
         Meta(
             description="Whether `tocsin worker` may process slices of feeds, where the slice follows from the primary "
-            "key of an append dataset. Without, the data cluster processes all of them by itself."
+            "key of an append dataset, and executors of a Spark cluster write them. Without, all records pass through "
+            "the data cluster's process. `auto`: on a Spark cluster, unless the lake is in S3."
         ),
-    ] = False
+    ] = "auto"
     local: Annotated[
         bool, Meta(description="Whether the data cluster is one of the nodes; without, somebody else must be.")
     ] = True
     capacity: Annotated[float, _CAPACITY] = 0.0
+    elastic: Annotated[
+        bool,
+        Meta(
+            description="Whether a worker that the others could do without is emptied, and ends with status 0. For "
+            "workers that nobody starts again at once."
+        ),
+    ] = False
+    elastic_seconds: Annotated[
+        Seconds,
+        Meta(description="How long there must have been too much or too little to do until a node is wanted or spare."),
+    ] = 30.0
     grace_seconds: Annotated[
         Seconds, Meta(description="How long a node that has lost its connection keeps its slices.")
     ] = _LIMITS.grace_seconds

@@ -56,6 +56,16 @@ class Drain(Event, frozen=True):
     on: bool = True
 
 
+class Spare(Event, frozen=True):
+    """At the head: a node is not needed, and is to be emptied unless it comes anew; or it is needed after all.
+
+    Said again, it changes nothing.
+    """
+
+    node: str
+    on: bool = True
+
+
 class HeadOpened(Event, frozen=True):
     """At a node: the connection to the head stands. One that is opened anew was lost before."""
 

@@ -117,6 +117,11 @@ class HeadCore:
             case events.Drain(node, on):
                 self._drain(node, on)
                 self._due = now
+            case events.Spare(node, on):
+                draining = on or node in self._drained
+                if (member := self.registry.get(node)) and member.draining != draining:
+                    member.draining, member.told = draining, False
+                    self._due = now
 
     def _heard(self, now: float, connection: int, message: FromNode) -> None:
         member = self.registry.on(connection)

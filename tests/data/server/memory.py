@@ -32,7 +32,7 @@ from tocsin.model.messages import (
     Result,
     StatementOutcome,
 )
-from tocsin.model.slices import FeedSlices, SlicesStatus
+from tocsin.model.slices import FeedSlices, NodesNeeded, SlicesStatus
 from tocsin.model.terms import Asker, Terms, admit, fill_in
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
 from tocsin.schema.records import RecordDecoder
@@ -71,6 +71,7 @@ class MemoryCluster:
         self.heads: Heads | None = None
         self.drained: dict[str, bool] = {}
         self.shared: list[FeedSlices] = []
+        self.needed = NodesNeeded()
         self.status = Health("ok", channels=[ChannelHealth("Of", "waiting", 3)])
 
     async def apply(
@@ -130,7 +131,7 @@ class MemoryCluster:
 
     async def slices(self) -> SlicesStatus:
         self._fail()
-        return SlicesStatus(self.heads is not None, list(self.drained), self.shared)
+        return SlicesStatus(self.heads is not None, list(self.drained), self.shared, self.needed)
 
     async def drain_node(self, node: str, on: bool) -> None:
         self._fail()

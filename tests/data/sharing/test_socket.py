@@ -264,4 +264,6 @@ async def test_a_node_is_drained_by_call(settings: Settings) -> None:
         assert (await client.put("/nodes/n1/draining", content=b'{"on": true}', headers=node)).status_code == 403
         assert (await client.put("/nodes/n1/draining", content=b"{}", headers=admin)).status_code == 400
         shown = await client.get("/slices", headers=node)
-        assert msgspec.json.decode(shown.content) == {"sharing": False, "drained": ["n1"], "feeds": []}
+        needed = {"elastic": False, "wanted": 0, "spare": "", "leaving": []}
+        told = {"sharing": False, "drained": ["n1"], "feeds": [], "needed": needed}
+        assert msgspec.json.decode(shown.content) == told

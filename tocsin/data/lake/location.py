@@ -52,6 +52,11 @@ def open_lake(settings: Settings, identity: str, has_datasets: bool, fence: Fenc
     return lake
 
 
+def is_bucket(settings: LakeSettings) -> bool:
+    """Whether the lake is in an object store."""
+    return settings.location.startswith(S3)
+
+
 def _folder(settings: LakeSettings, directory: Path, fence: Fence | None) -> Folder:
     if not settings.location.startswith(S3):
         path = Path(settings.location).expanduser().resolve() if settings.location else directory

@@ -32,10 +32,11 @@ from tocsin.data.sharing.wire import (
 from tocsin.errors import InvalidError, NotFoundError
 from tocsin.log import get_logger
 from tocsin.model import names
-from tocsin.model.slices import FeedSlices
+from tocsin.model.slices import FeedSlices, NodesNeeded
 from tocsin.settings import NodesSettings
 from tocsin.slices import events
 from tocsin.slices.balancing import SlicePlanners
+from tocsin.slices.elasticity import Elasticity
 from tocsin.slices.head import HeadCore
 from tocsin.slices.limits import SliceLimits
 from tocsin.slices.messages import FromHead
@@ -99,6 +100,21 @@ class Heads:
         # By the dataset that they look for news in, and their names.
         self._channels: dict[str, dict[str, NodeChannel]] = {}
         self._gauge = ProcessGauge()
+        self._elasticity = Elasticity(seconds=settings.elastic_seconds, keep=(LOCAL,))
+        self._spare = ""
+        # Who is not needed and is to be empty, while it is connected.
+        self._leaving: dict[str, None] = {}
+        self._rounds: asyncio.TimerHandle | None = None
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether nobody has said that slices are to be shared, but executors are there for them."""
+        return self._settings.share == "auto"
+
+    @property
+    def needed(self) -> NodesNeeded:
+        """Whether there are too many nodes, or too few. From any thread."""
+        return NodesNeeded(self._settings.elastic, self._elasticity.wanted, self._spare, list(self._leaving))
 
     @property
     def drained(self) -> list[str]:
@@ -160,6 +176,7 @@ class Heads:
         """A connection is over."""
         gone = self._connections.pop(number, None)
         if gone is not None:
+            self._leaving.pop(gone.node, None)
             for head in list(self._heads.values()):
                 head.tell(events.NodeLost(number))
                 if not isinstance(gone, LocalNode):
@@ -187,6 +204,7 @@ class Heads:
             self._drained[node] = None
         else:
             self._drained.pop(node, None)
+            self._leaving.pop(node, None)
         for head in self._heads.values():
             head.tell(events.Drain(node, on))
         for local in self._locals.values() if node == LOCAL and not on else ():
@@ -206,6 +224,8 @@ class Heads:
         head = HeadDriver(feed.shared, incarnation, core, feed.store, feed.committed, send, self._close)
         self._heads[feed.name] = head
         head.tell(events.Tick())
+        if self._rounds is None:
+            self._look_soon()
         for node in self._drained:
             head.tell(events.Drain(node))
         for connection in list(self._connections.values()):
@@ -241,8 +261,39 @@ class Heads:
             await local.stop()
         if head is not None:
             await head.stop()
+        if not self._heads and self._rounds is not None:
+            self._rounds.cancel()
+            self._rounds = None
         for connection in list(self._connections.values()):
             connection.send(FeedEnded(feed))
+
+    def _look_soon(self) -> None:
+        self._rounds = self._loop.call_later(self._settings.round_seconds, self._look)
+
+    def _look(self) -> None:
+        """Whether all nodes are needed, and who is not."""
+        spare = self._elasticity.spare(self._loop.time(), *(list(head.core.registry) for head in self._heads.values()))
+        self._spare = spare.name if spare else ""
+        if self._settings.elastic and spare:
+            log.info("a node is not needed, and is emptied", node=spare.name)
+            self._leaving[spare.name] = None
+        # Again and again, for a feed may have begun since, or all others may have died.
+        for node in list(self._leaving):
+            on = self._can_leave(node)
+            for head in self._heads.values():
+                head.tell(events.Spare(node, on))
+            if not on:
+                self._leaving.pop(node, None)
+        self._look_soon()
+
+    def _can_leave(self, node: str) -> bool:
+        """Whether others can have its slices."""
+        registries = [head.core.registry for head in self._heads.values()]
+        return all(
+            any(member.takes and member.name != node for member in registry)
+            for registry in registries
+            if registry.get(node)
+        )
 
     def _introduce(self, head: HeadDriver, connection: NodeConnection) -> None:
         """Tells a node of a feed and of the channels that are matched with it."""

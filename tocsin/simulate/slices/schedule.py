@@ -106,6 +106,7 @@ class SliceSchedule:
             (self._break_link, 4),
             (self._drain, 3),
             (self._undrain, 2),
+            (self._spare, 2),
             (self._leave, 1),
         ]
         chosen, _ = random.choices(troubles, [weight for _, weight in troubles])[0]
@@ -172,6 +173,10 @@ class SliceSchedule:
 
     def _drain(self) -> None:
         self.system.drain(self._random.choice(NODES))
+
+    def _spare(self) -> None:
+        """A node seems not to be needed, or is needed after all."""
+        self.system.spare(self._random.choice(NODES), self._random.random() < 0.7)
 
     def _undrain(self) -> None:
         for name in NODES:

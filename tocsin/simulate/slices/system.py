@@ -112,6 +112,10 @@ class SliceSystem:
         """An operator wants a node to be emptied, or no more."""
         self.head.tell(events.Drain(node, on))
 
+    def spare(self, node: str, on: bool = True) -> None:
+        """A node is not needed, or is after all."""
+        self.head.tell(events.Spare(node, on))
+
     def _reads(self, node: str, slices: Iterable[int]) -> None:
         if self.read:
             self.read(node, slices)
