@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -18,17 +19,32 @@ from tests.waiting import until
 from tocsin.data.fence import Fence, lock_directory, seen_term
 from tocsin.data.server.serve import bind, run_standby
 from tocsin.data.server.standby import create_standby_app
-from tocsin.data.standby import Silence, _is_free
+from tocsin.data.standby import Silence, Standby, _is_free
 from tocsin.data.store import SeenHead, Store
 from tocsin.data.tenure import Vigil
-from tocsin.errors import ConflictError, StorageError, SupersededError
+from tocsin.errors import ConflictError, StorageError, SupersededError, UnavailableError
 from tocsin.http.listening import address
 from tocsin.lock import take_lock
-from tocsin.settings import Settings
+from tocsin.settings import LakeSettings, Settings, SparkSettings
 
 
 def test_one_that_ended_in_order_is_followed_at_once() -> None:
     assert Silence(5).is_over(0, SeenHead(1, 7, True))
+
+
+async def test_one_that_stands_by_can_read_the_lake_in_s3_when_its_turn_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, str] = {}
+
+    def start(_spark: SparkSettings, _scratch: Path, _kafka: bool, lake: Mapping[str, str]) -> None:
+        told.update(lake)
+        raise UnavailableError("no Spark in this test")
+
+    monkeypatch.setattr("tocsin.data.session.start", start)
+    lake = LakeSettings(location="s3://lake/tocsin", endpoint="http://127.0.0.1:9", region="eu-north-1")
+    with Standby(Settings(lake=lake)) as standby, pytest.raises(UnavailableError):
+        await standby.wait_for_turn()
+    assert told["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:9"
+    assert told["spark.hadoop.fs.s3a.endpoint.region"] == "eu-north-1"
 
 
 def test_one_that_was_silent_for_too_long_is_followed() -> None:

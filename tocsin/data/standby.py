@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from tocsin.data import session
 from tocsin.data.feeds.logs import EMBEDDED
+from tocsin.data.lake.location import spark_options
 from tocsin.data.store import SeenHead, open_store
 from tocsin.errors import ConflictError, SparkEndedError, StorageError
 from tocsin.lock import take_lock
@@ -87,7 +88,8 @@ class Standby(AbstractContextManager["Standby"]):
 
     def _warm_up(self) -> SparkSession:
         kafka = self._settings.feeds.log != EMBEDDED
-        spark = session.start(self._settings.spark, Path(self._scratch.name), kafka)
+        lake = spark_options(self._settings.lake)
+        spark = session.start(self._settings.spark, Path(self._scratch.name), kafka, lake)
         # The first job loads most of what later ones need. A cluster may have no core for it while another is active.
         if session.is_local(spark):
             spark.range(1).toArrow()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -55,6 +56,17 @@ def open_lake(settings: Settings, identity: str, has_datasets: bool, fence: Fenc
 def is_bucket(settings: LakeSettings) -> bool:
     """Whether the lake is in an object store."""
     return settings.location.startswith(S3)
+
+
+def spark_options(settings: LakeSettings) -> Mapping[str, str]:
+    """What Spark has to be told to read the lake; for whoever may not open it yet."""
+    if not is_bucket(settings):
+        return {}
+    lake = LakePlace(settings.location).seen_with(settings).open()
+    try:
+        return lake.spark
+    finally:
+        lake.close()
 
 
 def _folder(settings: LakeSettings, directory: Path, fence: Fence | None) -> Folder:
