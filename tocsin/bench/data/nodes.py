@@ -121,6 +121,7 @@ def _node(spark: SparkSession, feed: BenchFeed, by_executors: bool) -> float:
         store.check(commit)
         store.store(StoreCommits(number, 1, [commit], {part.slice: part.end for part in parts}))
     seconds = time.perf_counter() - began
+    processing.close()
     assert feed.is_stored
     return seconds
 
