@@ -18,10 +18,11 @@ import pytest
 
 from tocsin.data.lake.bucket import Bucket, BucketAddress
 from tocsin.data.lake.s3 import S3Folder
+from tocsin.local.s3 import BUCKET, client_variables, has_s3, make_directories, s3_command, s3_jars, s3_keys
+
+connector_jars = s3_jars
 
 _START_SECONDS: Final = 120.0
-PROGRAM: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tocsin" / "s3"
-BUCKET: Final = "lake"
 KEY, SECRET = "tests", "not-a-secret-of-anybody"
 
 
@@ -36,20 +37,13 @@ class S3Server:
             self.port = int(free.getsockname()[1])
         self.endpoint = f"http://127.0.0.1:{self.port}"
         # What whoever uses it has in its environment.
-        self.variables = {
-            "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET,
-        }
-        (directory / "root" / BUCKET).mkdir(parents=True)
-        (directory / "metadata").mkdir()
+        self.variables = client_variables(self.endpoint, KEY, SECRET)
+        make_directories(directory)
 
     def start(self) -> None:
         """Starts, and waits until it answers."""
-        assert PROGRAM.is_dir(), "the S3 server is not there; scripts/ensure-s3 builds it"
-        keys = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
-        place = ["posix", "--sidecar", str(self._directory / "metadata"), str(self._directory / "root")]
-        command = [str(PROGRAM / "versitygw"), "--quiet", "--port", f"127.0.0.1:{self.port}", *place]
+        assert has_s3(), "the S3 server is not there; scripts/ensure-s3 builds it"
+        keys, command = s3_keys(KEY, SECRET), s3_command(f"127.0.0.1:{self.port}", self._directory)
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **keys}
@@ -94,7 +88,7 @@ class S3Server:
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
     """A running server, which is gone in the end with all it kept."""
-    if not (PROGRAM / "versitygw").exists() and "CI" not in os.environ:
+    if not has_s3() and "CI" not in os.environ:
         pytest.skip("there is no S3 server: scripts/ensure-s3 builds it, with a Go that is newer than Debian's")
     with tempfile.TemporaryDirectory(prefix="tocsin-s3-") as place:
         made = S3Server(Path(place))
@@ -103,8 +97,3 @@ def s3_server() -> Iterator[S3Server]:
             yield made
         finally:
             made.stop(signal.SIGKILL)
-
-
-def connector_jars() -> str:
-    """What Spark needs to read from S3, as its setting ``spark.jars`` wants it."""
-    return ",".join(str(jar) for jar in sorted((PROGRAM / "connector").glob("*.jar")))

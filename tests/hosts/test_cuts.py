@@ -1,4 +1,4 @@
-"""A whole network, each part on a host of its own, on a Spark cluster, Kafka and PostgreSQL: any way may be cut."""
+"""A whole network, each part on a host of its own, on a Spark cluster, Kafka, PostgreSQL and S3: any way may be cut."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from tocsin.local.hosts import hosts, why_not
 from tocsin.local.infrastructure import (
     KAFKA,
     POSTGRESQL,
+    S3,
     Infrastructure,
     infrastructure,
     infrastructure_hosts,
@@ -35,9 +36,10 @@ from tocsin.local.infrastructure import (
 )
 from tocsin.local.network import COORDINATOR, DATA
 from tocsin.local.running import Running
+from tocsin.local.s3 import BUCKET
 from tocsin.local.screen import NetworkScreen
 
-pytestmark = [pytest.mark.process, pytest.mark.kafka, pytest.mark.postgresql]
+pytestmark = [pytest.mark.process, pytest.mark.kafka, pytest.mark.postgresql, pytest.mark.s3]
 
 WORKERS: Final = 2
 BROKERS: Final = 2
@@ -60,7 +62,7 @@ def servers(tmp_path: Path) -> Iterator[Infrastructure]:
     if reason := why_not():
         pytest.skip(reason)
     names = [
-        *infrastructure_hosts(WORKERS),
+        *infrastructure_hosts(WORKERS, s3=True),
         DATA,
         STANDBY,
         COORDINATOR,
@@ -69,7 +71,7 @@ def servers(tmp_path: Path) -> Iterator[Infrastructure]:
         *HOSTS_OF_PEOPLE,
         PUBLISHER,
     ]
-    assert {KAFKA, POSTGRESQL} <= set(names), "not all servers are there: 'make servers' installs them"
+    assert {KAFKA, POSTGRESQL, S3} <= set(names), "not all servers are there: 'make servers' installs them"
     with hosts(*names) as made, infrastructure(made, tmp_path, WORKERS) as below, made.inside(PUBLISHER):
         yield below
 
@@ -106,7 +108,7 @@ async def play(network: ClusterNetwork, directory: Path, random: Random) -> None
     async with listening(network, record, random, names, directory) as programs:
         publisher.begin()
         try:
-            await asyncio.gather(*(program.told() for program in programs))
+            await asyncio.gather(*(program.told(SECONDS) for program in programs))
             await cut_at_random(network, random)
             await cut_off_the_active_one(network)
             await nodes_get_on(network)
@@ -119,7 +121,9 @@ async def play(network: ClusterNetwork, directory: Path, random: Random) -> None
             verdict = await judge(record, judged, last, SECONDS)
     assert {note.subscriber for note in record.seen} == set(names)
     assert not verdict.faults, str(verdict)
-    stored = DeltaTable(directory / "data" / "datasets" / "Reports").to_pyarrow_table(columns=["id"])["id"].to_pylist()
+    # The server keeps objects as files.
+    reports = directory / S3 / "root" / BUCKET / "tocsin" / "datasets" / "Reports"
+    stored = DeltaTable(reports).to_pyarrow_table(columns=["id"])["id"].to_pylist()
     assert len(stored) == len(set(stored))
     assert set(stored) >= {f"report-{number}" for number in range(publisher.published)}
     assert executors_that_ran_tasks(directory) == set(spark_workers(WORKERS))

@@ -10,7 +10,7 @@ from typing import Final
 
 from tocsin.local.cluster import ClusterNetwork, node_names
 from tocsin.local.hosts import Hosts
-from tocsin.local.infrastructure import KAFKA, MASTER, POSTGRESQL, spark_workers
+from tocsin.local.infrastructure import KAFKA, MASTER, POSTGRESQL, S3, spark_workers
 from tocsin.local.network import COORDINATOR
 
 Way = tuple[str, str]
@@ -25,7 +25,8 @@ def ways(network: ClusterNetwork, people: Sequence[str], publisher: str) -> list
     below = [*product((*heads, MASTER, KAFKA), workers), (workers[0], workers[-1]), (COORDINATOR, POSTGRESQL)]
     above = [*product(network.names, (COORDINATOR, *heads, *people)), *product(people, [COORDINATOR])]
     shared = product(node_names(network.nodes), (*heads, KAFKA))
-    return [*below, *product(heads, (MASTER, KAFKA, POSTGRESQL, publisher)), *shared, *above]
+    lake = product((*heads, *workers, *node_names(network.nodes)), [S3] if S3 in network.hosts.names else [])
+    return [*lake, *below, *product(heads, (MASTER, KAFKA, POSTGRESQL, publisher)), *shared, *above]
 
 
 async def trouble(hosts: Hosts, random: Random, choice: Sequence[Way]) -> None:

@@ -15,7 +15,7 @@ from tests.e2e.process import ROOT, DiedError
 from tests.network.checker import Run, Seen
 from tests.network.record import Record
 from tests.network.reports import Wish
-from tests.waiting import until_async
+from tests.waiting import SECONDS, until_async
 
 
 class Program:
@@ -67,7 +67,9 @@ class Program:
         await self._process.wait()
         await self._reader
 
-    async def says(self, condition: Callable[[list[dict[str, Any]]], bool], what: str) -> None:
+    async def says(
+        self, condition: Callable[[list[dict[str, Any]]], bool], what: str, seconds: float = SECONDS
+    ) -> None:
         """Waits until what it has said in this run meets a condition."""
 
         async def met() -> bool:
@@ -76,12 +78,12 @@ class Program:
                 raise DiedError(f"{self.name} ended with status {self._process.returncode}; see {self._log}")
             return condition(self._lines)
 
-        await until_async(met, f"{what}, from {self.name}")
+        await until_async(met, f"{what}, from {self.name}", seconds)
 
-    async def told(self) -> None:
+    async def told(self, seconds: float = SECONDS) -> None:
         """Waits until it has seen another note."""
         seen = len(self._record.seen)
-        await self.says(lambda _: len(self._record.seen) > seen, "another note")
+        await self.says(lambda _: len(self._record.seen) > seen, "another note", seconds)
 
     async def noticed(self, kind: str) -> None:
         """Waits until its connection's latest notice is of this kind."""

@@ -175,6 +175,7 @@ class ClusterNetwork:
             "data.directory": self.directory / DATA,
             "data.state": self.infrastructure.store,
             "feeds.log": self.infrastructure.log,
+            "lake.location": self.infrastructure.lake,
             "nodes.share": "true" if self.nodes else "auto",
             "spark.master": self.infrastructure.spark,
             "spark.driver_memory": "1g",
@@ -185,7 +186,7 @@ class ClusterNetwork:
         java = {"SPARK_LOCAL_IP": address, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
         command = (DATA, "--standby") if len(self.heads) > 1 else (DATA,)
         return replace(
-            self._part(name, command, settings, **java),
+            self._part(name, command, settings, **java, **self.infrastructure.variables),
             needs_spark=True,
             stands_by=len(self.heads) > 1,
             ready_seconds=DATA_READY_SECONDS,
@@ -230,7 +231,8 @@ class ClusterNetwork:
         }
         java = {"SPARK_LOCAL_IP": address, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
         token = self.tokens.of_nodes.get(name, "")
-        return self._part(name, ("worker",), settings, TOCSIN_WORKER_TOKEN=token, **java)
+        variables = {"TOCSIN_WORKER_TOKEN": token, **java, **self.infrastructure.variables}
+        return self._part(name, ("worker",), settings, **variables)
 
     def _broker(self, number: int, name: str) -> Part:
         settings = {

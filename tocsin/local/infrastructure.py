@@ -1,4 +1,4 @@
-"""The infrastructure that a network on hosts runs on: a Spark cluster, and PostgreSQL and Kafka where they are
+"""The infrastructure that a network on hosts runs on: a Spark cluster, and PostgreSQL, Kafka and S3 where they are
 installed. Each is small, as it shares its machine with all the others.
 """
 
@@ -16,9 +16,11 @@ from typing import Final
 from tocsin.local.hosts import NETWORK, Hosts
 from tocsin.local.kafka import KAFKA_JARS, connector_jars, has_kafka, new_cluster_id, properties
 from tocsin.local.part import Part, StartStep
+from tocsin.local.s3 import BUCKET, client_variables, has_s3, make_directories, s3_command, s3_jars, s3_keys
 
 POSTGRESQL: Final = "postgresql"
 KAFKA: Final = "kafka"
+S3: Final = "s3"
 MASTER: Final = "spark-master"
 # In a life of minutes the optimizing compiler takes more than it gives.
 JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -26,7 +28,9 @@ JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _READY_SECONDS: Final = 300.0
 # PostgreSQL refuses to run as root; Debian's package makes this user.
 _USER: Final = "postgres"
-_PORTS: Final = {POSTGRESQL: 5432, KAFKA: 9092, MASTER: 7077}
+_PORTS: Final = {POSTGRESQL: 5432, KAFKA: 9092, S3: 9000, MASTER: 7077}
+# It can be reached on these hosts only.
+_KEY, _SECRET = "tocsin", "of-these-hosts-only"
 _WORKER_PORT: Final = 7078
 _CONTROLLER_PORT: Final = 9093
 _START_POSTGRESQL: Final = """
@@ -47,9 +51,10 @@ def postgresql_programs() -> Path | None:
     return found[0] if found and find_spec("psycopg") else None
 
 
-def infrastructure_hosts(workers: int) -> list[str]:
-    """The hosts that it needs, for what is installed; each bears the name of its server."""
-    others = [name for name, there in ((POSTGRESQL, postgresql_programs()), (KAFKA, has_kafka())) if there]
+def infrastructure_hosts(workers: int, s3: bool = False) -> list[str]:
+    """The hosts that it needs, for what is installed; each bears the name of its server. S3 is for who wants it."""
+    installed = ((POSTGRESQL, postgresql_programs()), (KAFKA, has_kafka()), (S3, s3 and has_s3()))
+    others = [name for name, there in installed if there]
     return [*others, MASTER, *spark_workers(workers)]
 
 
@@ -75,7 +80,7 @@ class Infrastructure:
     @property
     def names(self) -> list[str]:
         """Those that have a host."""
-        every = (POSTGRESQL, KAFKA, MASTER, *spark_workers(self.workers))
+        every = (POSTGRESQL, KAFKA, S3, MASTER, *spark_workers(self.workers))
         return [name for name in every if name in self.hosts.names]
 
     @property
@@ -89,14 +94,26 @@ class Infrastructure:
         return f"kafka://{self._address(KAFKA)}/tocsin" if KAFKA in self.names else "embedded"
 
     @property
+    def lake(self) -> str:
+        """As ``lake.location`` names it; empty where it is in the data directory."""
+        return f"s3://{BUCKET}/tocsin" if S3 in self.names else ""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What whoever uses the lake has in its environment."""
+        return client_variables(f"http://{self._address(S3)}", _KEY, _SECRET) if S3 in self.names else {}
+
+    @property
     def spark(self) -> str:
         """As ``spark.master`` names it."""
         return f"spark://{self._address(MASTER)}"
 
     @property
     def connector(self) -> dict[str, str]:
-        """What Spark must be told to read the log."""
-        return {"spark.jars": connector_jars()} if KAFKA in self.names else {}
+        """What Spark must be told to read the log and the lake."""
+        known = {KAFKA: connector_jars, S3: s3_jars}
+        jars = [find() for name, find in known.items() if name in self.names]
+        return {"spark.jars": ",".join(jars)} if jars else {}
 
     @property
     def token(self) -> str:
@@ -106,7 +123,7 @@ class Infrastructure:
     @property
     def groups(self) -> list[list[Part]]:
         """Spark's master outlives its workers."""
-        makers = {POSTGRESQL: self._postgresql, KAFKA: self._kafka, MASTER: self._master}
+        makers = {POSTGRESQL: self._postgresql, KAFKA: self._kafka, S3: self._s3, MASTER: self._master}
         return [
             [make() for name, make in makers.items() if name in self.names],
             [self._worker(name) for name in spark_workers(self.workers)],
@@ -115,8 +132,9 @@ class Infrastructure:
     @property
     def steps(self) -> list[StartStep]:
         """Everything at once: most of it is Java, which takes its time."""
-        titles = {POSTGRESQL: "PostgreSQL", KAFKA: "Kafka", MASTER: f"a Spark cluster with {self.workers} workers"}
-        titles = {name: title for name, title in titles.items() if name in self.names}
+        cluster = f"a Spark cluster with {self.workers} workers"
+        every = {POSTGRESQL: "PostgreSQL", KAFKA: "Kafka", S3: "S3", MASTER: cluster}
+        titles = {name: title for name, title in every.items() if name in self.names}
         *others, last = titles.values()
         sentence = f"Starting {', '.join(others)} and {last}" if others else f"Starting {last}"
         workers = spark_workers(self.workers)
@@ -139,12 +157,17 @@ class Infrastructure:
         start = ("sh", "-c", _START_KAFKA, jars, new_cluster_id(), settings)
         return self._part(KAFKA, start, _PORTS[KAFKA])
 
+    def _s3(self) -> Part:
+        return self._part(S3, s3_command(self._address(S3), self.directory / S3), _PORTS[S3], **s3_keys(_KEY, _SECRET))
+
     @property
     def _kafka_properties(self) -> Path:
         return self.directory / "kafka.properties"
 
     def write_settings(self) -> None:
         """Writes the files that servers read when they start."""
+        if S3 in self.names:
+            make_directories(self.directory / S3)
         if KAFKA not in self.names:
             return
         controller = f"{self.hosts.address(KAFKA)}:{_CONTROLLER_PORT}"
@@ -165,9 +188,9 @@ class Infrastructure:
 
         home = Path(pyspark.__file__).parent
         start = (str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}", *arguments)
-        return self._part(
-            name, start, port, SPARK_HOME=str(home), SPARK_LOCAL_IP=self.hosts.address(name), SPARK_DAEMON_MEMORY="192m"
-        )
+        variables = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": self.hosts.address(name), "SPARK_DAEMON_MEMORY": "192m"}
+        # Executors are started by workers, and reach the lake with what these have in their environment.
+        return self._part(name, start, port, **variables, **self.variables)
 
     def _part(self, name: str, start: tuple[str, ...], port: int, **environment: str) -> Part:
         url, log = f"tcp://{self.hosts.address(name)}:{port}", self.directory / "log" / f"{name}.log"

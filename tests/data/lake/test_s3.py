@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from obstore.exceptions import GenericError
 
-from tests.s3 import BUCKET, KEY, SECRET, S3Server, s3_server
+from tests.s3 import KEY, SECRET, S3Server, s3_server
 from tests.waiting import until
 from tocsin.data.lake import s3 as module
 from tocsin.data.lake.bucket import Bucket, BucketAddress
@@ -24,6 +24,7 @@ from tocsin.data.lake.s3 import S3Folder
 from tocsin.data.lake.table import Table
 from tocsin.data.removal import discard, set_aside
 from tocsin.errors import StorageError, SupersededError
+from tocsin.local.s3 import BUCKET
 from tocsin.settings import LakeSettings
 
 Rows = Callable[..., pa.Table]
