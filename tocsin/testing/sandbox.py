@@ -139,7 +139,7 @@ class Sandbox(Wires):
 
     def held(self, name: str) -> list[tuple[str, int]]:
         """What a subscriber holds by what the coordinator has stored: channels and numbers."""
-        return [(held.channel, held.subscription) for held in self._core.view.held(name)]
+        return [(held.channel, held.subscription) for held in self._core.view.subscriptions_of(name)]
 
     def where(self) -> list[str]:
         """The brokers that have connections."""
