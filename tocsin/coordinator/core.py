@@ -133,7 +133,7 @@ class CoordinatorCore:
 
     def _tick(self, now: float) -> None:
         parts = self._parts
-        for member in parts.detector.fallen(now):
+        for member in parts.detector.declare_dead(now):
             self._fallen(now, member)
         parts.moves.expire(now)
         parts.repair.send(now)
