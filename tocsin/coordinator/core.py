@@ -171,7 +171,7 @@ class CoordinatorCore:
                 # No move: it neither puts the next plan off nor holds the newcomer where it is.
                 continue
             if end.settled:
-                parts.moved += 1
+                parts.moves_made += 1
                 parts.rounds.settled(end.subscriber)
             elif assignment.broker is not None and not parts.registry.alive(assignment.broker):
                 parts.placement.postpone(now, end.subscriber)

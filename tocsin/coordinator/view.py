@@ -31,9 +31,9 @@ class CoordinatorView:
         return len(self._parts.moves)
 
     @property
-    def moved(self) -> int:
+    def moves_made(self) -> int:
         """How many moves were made since it started; that a newcomer is placed is none."""
-        return self._parts.moved
+        return self._parts.moves_made
 
     def assignment(self, subscriber: str) -> Assignment:
         """Where a subscriber is."""
