@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from tocsin.errors import InvalidError
 from tocsin.model import names
-from tocsin.model.quoting import shorten, shown
+from tocsin.model.quoting import quote_value, shorten
 from tocsin.schema.json_types import python_type
 from tocsin.schema.normal import finer_than_microseconds, holds, normaliser
 from tocsin.schema.scalars import mismatch
@@ -93,7 +93,7 @@ def _problem(path: str, type_: ColumnType, value: Raw) -> str | None:
     if type_.kind is Kind.ARRAY and (elements := _parts(value, list[Raw])) is not None:
         return _first(_problem(f"{path}[{number}]", type_.inner, item) for number, item in enumerate(elements))
     if type_.kind is Kind.MAP and (entries := _parts(value, dict[str, Raw])) is not None:
-        return _first(_problem(f"{path}[{shown(key)}]", type_.inner, item) for key, item in entries.items())
+        return _first(_problem(f"{path}[{quote_value(key)}]", type_.inner, item) for key, item in entries.items())
     if type_.kind is Kind.STRUCT and (members := _parts(value, dict[str, Raw])) is not None:
         fields = [(field.name, field.type) for field in type_.fields]
         return _unknown(f"{path}.", members, fields) or _wrong(f"{path}.", members, fields)

@@ -12,7 +12,7 @@ from tocsin.data.server.call import Call, Handler, Query
 from tocsin.errors import InvalidError
 from tocsin.http.answers import answer
 from tocsin.model import messages
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.model.slices import Draining
 
 LIMIT: Final = Query(
@@ -68,5 +68,5 @@ async def home(_: Call) -> Response:
 
 def _limit(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise InvalidError(f"limit is {shown(text)}: it must be a whole number from 0")
+        raise InvalidError(f"limit is {quote_value(text)}: it must be a whole number from 0")
     return int(text)

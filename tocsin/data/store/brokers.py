@@ -10,7 +10,7 @@ import msgspec
 from tocsin.data.store.database import Connection, Database
 from tocsin.data.store.labels import checked
 from tocsin.errors import ConflictError, NotFoundError
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 
 
 class Broker(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ def broker_id(connection: Connection, name: str) -> int:
     """The number that stands for a broker within the store; refused when nobody registered by that name."""
     row = connection.execute("SELECT id FROM brokers WHERE name = ?", (name,)).fetchone()
     if row is None:
-        raise NotFoundError(f"there is no broker {shown(name)}: register it first")
+        raise NotFoundError(f"there is no broker {quote_value(name)}: register it first")
     return int(row[0])
 
 

@@ -16,7 +16,7 @@ import msgspec
 from tocsin.data.store.database import Database
 from tocsin.data.store.labels import checked
 from tocsin.errors import ConflictError, InvalidError, StorageError
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 
 _RENEW_SECONDS: Final = 0.5
 
@@ -105,7 +105,7 @@ def _role(text: str) -> Role:
     try:
         return Role(text)
     except ValueError:
-        raise InvalidError(f"unknown role {shown(text)}; roles are {', '.join(Role)}") from None
+        raise InvalidError(f"unknown role {quote_value(text)}; roles are {', '.join(Role)}") from None
 
 
 def _hash(token: str) -> str:

@@ -22,7 +22,7 @@ from tocsin.data.subscriptions.segments import Segments
 from tocsin.errors import NotFoundError, StorageError
 from tocsin.log import get_logger
 from tocsin.model.bounds import PARAMETER_BYTES
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.schema.definitions import Channel
 from tocsin.schema.parameters import from_key, key
 
@@ -217,7 +217,7 @@ class SubscriptionRegistry:
         # Without subscriptions it may have been dropped or created anew, which nobody need tell us.
         definition = self._store.definitions.find(Channel, channel)
         if definition is None:
-            raise NotFoundError(f"there is no channel {shown(channel)}: create it first")
+            raise NotFoundError(f"there is no channel {quote_value(channel)}: create it first")
         return self._live(definition)
 
     def _look_after(self, live: Live) -> None:
