@@ -32,7 +32,7 @@ def refusal(record: bytes | Raw, columns: Fields, required: Collection[str]) -> 
     try:
         return _reason(record, columns, required)
     except UNDECODABLE as error:
-        return malformed(error)
+        return describe_undecodable(error)
 
 
 def inexact(record: bytes | Raw, columns: Fields) -> str | None:
@@ -43,7 +43,7 @@ def inexact(record: bytes | Raw, columns: Fields) -> str | None:
     return _wrong("", msgspec.json.decode(record, type=dict[str, Raw]), columns)
 
 
-def malformed(error: Exception) -> str:
+def describe_undecodable(error: Exception) -> str:
     """The sentence for text that is not JSON at all, from one of the UNDECODABLE errors."""
     match error:
         case RecursionError():
@@ -58,7 +58,7 @@ def undecodable(error: Exception, what: str) -> InvalidError:
     """The error for a ``what`` whose decoding raised one of the UNDECODABLE."""
     if isinstance(error, msgspec.ValidationError):
         return InvalidError(f"the {what} does not fit: {error}")
-    return InvalidError(f"the {what} is {malformed(error)}")
+    return InvalidError(f"the {what} is {describe_undecodable(error)}")
 
 
 def _reason(record: bytes | Raw, columns: Fields, required: Collection[str]) -> str:

@@ -12,7 +12,7 @@ from tocsin.model.messages import Refusal, Share
 from tocsin.model.terms import Asker, admit
 from tocsin.schema.definitions import Feed
 from tocsin.schema.records import Batch, RecordDecoder, join_records
-from tocsin.schema.refusals import UNDECODABLE, malformed
+from tocsin.schema.refusals import UNDECODABLE, describe_undecodable
 
 _SHARES: Final = msgspec.json.Decoder(list[Share])
 
@@ -67,7 +67,7 @@ def _read(body: bytes) -> list[Share]:
     except msgspec.ValidationError as error:
         raise InvalidError(f"these are no shares: {error}") from None
     except UNDECODABLE as error:
-        raise InvalidError(f"the body is {malformed(error)}") from None
+        raise InvalidError(f"the body is {describe_undecodable(error)}") from None
 
 
 def _denied(feed: Feed, shares: list[Share]) -> dict[int, str]:
