@@ -227,7 +227,7 @@ class Executor:
             if self._subscriptions.segments(task.name).generation != task.segments.generation:
                 raise OvertakenError(f"somebody subscribed to {task.name}, or left it, meanwhile")
 
-        found = self._spark.sql(query.bound(task.compiled.statement, task.views))
+        found = self._spark.sql(query.bind_views(task.compiled.statement, task.views))
         return *task.results.commit(found, task.versions, datetime.now(UTC), allowed), {}
 
     def _attempt(self, task: _Task) -> tuple[int, pa.Table, dict[int, str]]:
@@ -277,7 +277,7 @@ class Executor:
         """What the channel finds; where some do without records that are known to fail, in shares."""
         stains = self._stains.of(task.name)
         if not stains:
-            return self._spark.sql(query.bound(task.compiled.statement, views))
+            return self._spark.sql(query.bind_views(task.compiled.statement, views))
         ids = without(task.ids(), on_trial)
         whole = [] if concerns_all(stains, ids) else [shares.share(rest(stains), {})]
         return reduce(DataFrame.unionAll, [*whole, *(_stained(shares, task.compiled, stain) for stain in stains)])

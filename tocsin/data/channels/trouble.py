@@ -44,7 +44,7 @@ def is_of_missing_file(error: BaseException) -> bool:
 def sentence(error: BaseException) -> str:
     """What went wrong, for people: what the query itself complains of, if it does."""
     for condition, _, message in _told(error):
-        return f"[{condition}] {refusal.cleaned(message.split(_ADVICE)[0])}"
+        return f"[{condition}] {refusal.clean(message.split(_ADVICE)[0])}"
     text = (_innermost(error) or str(error)).strip()
     if says_full(text):
         return FULL_SENTENCE
