@@ -59,9 +59,9 @@ class Apart:
         """The datasets of which something is new."""
         self.records = 0
         for dataset in sorted(compiled.fresh):
-            self._add(fresh(dataset), _Relation(dataset, self.records, self._collected(fresh(dataset))))
+            self._add(fresh(dataset), _Relation(dataset, self.records, self._collect(fresh(dataset))))
         for dataset in sorted(compiled.whole):
-            if (rows := self._collected(dataset, marked=True)) is not None:
+            if (rows := self._collect(dataset, marked=True)) is not None:
                 digests = rows[_DIGEST].to_pylist()
                 self._add(dataset, _Relation(dataset, self.records, rows.drop_columns(_DIGEST), digests))
         self.reason = ""
@@ -118,7 +118,7 @@ class Apart:
     def _at(self, position: int) -> _Relation:
         return next(one for one in self._relations.values() if one.first <= position < one.first + one.count)
 
-    def _collected(self, relation: str, marked: bool = False) -> pa.Table | None:
+    def _collect(self, relation: str, marked: bool = False) -> pa.Table | None:
         """The rows of a relation, with their digests if wanted; None if they are too many."""
         rows = self._shares.table(relation)
         if rows.limit(MOST_RECORDS + 1).count() > MOST_RECORDS:

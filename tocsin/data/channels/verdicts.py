@@ -25,17 +25,17 @@ def letters_of(apart: Apart, verdict: Verdict) -> list[Letter]:
 def shares_of(apart: Apart, verdict: Verdict) -> list[DataFrame]:
     """The results of all that works, in shares."""
 
-    def kept(left_out: frozenset[int]) -> list[int]:
+    def remaining(left_out: frozenset[int]) -> list[int]:
         return [position for position in range(apart.records) if position not in left_out]
 
     blamed = ", ".join(str(be) for be in sorted(apart.subscriptions(verdict.set_apart)))
     shares = []
     if len(verdict.set_apart) < len(apart.ids):
         # With nobody to serve, it might still fail with a record that nobody is served with.
-        shares.append(apart.frame(f"{BE} NOT IN ({blamed})" if blamed else "true", kept(verdict.poison)))
+        shares.append(apart.frame(f"{BE} NOT IN ({blamed})" if blamed else "true", remaining(verdict.poison)))
     for left_out in sorted(set(verdict.without.values()), key=sorted):
         some = ", ".join(str(apart.ids[place]) for place, records in verdict.without.items() if records == left_out)
-        shares.append(apart.frame(f"{BE} IN ({some})", kept(left_out)))
+        shares.append(apart.frame(f"{BE} IN ({some})", remaining(left_out)))
     return shares
 
 
