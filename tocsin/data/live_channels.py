@@ -182,7 +182,7 @@ class LiveChannels:
         rows = self.subscriptions.canonical(channel, values)
         bes = self.subscriptions.attach_rows(channel, broker, rows)
         if channel.name not in self._live:
-            raise _gone(channel.name)
+            raise _gone_error(channel.name)
         return Attachment(channel, bes, rows)
 
     def status(self, name: str) -> Status:
@@ -224,7 +224,7 @@ class LiveChannels:
             return self.find(name).definition
         except NotFoundError:
             if self._store.histories.of(name):
-                raise _gone(name) from None
+                raise _gone_error(name) from None
             raise
 
     def _skip_to_now(self, name: str) -> None:
@@ -254,5 +254,5 @@ class LiveChannels:
         return self._lake.below(RESULTS).below(name)
 
 
-def _gone(channel: str) -> GoneError:
+def _gone_error(channel: str) -> GoneError:
     return GoneError(f"channel {channel} was dropped, and its subscriptions with it")

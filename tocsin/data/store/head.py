@@ -34,14 +34,14 @@ class HeadRecord:
         with self._database.changing() as connection:
             raised = max(term, seen) + 1
             if not connection.execute("UPDATE head SET term = ? WHERE term = ?", (raised, term)).rowcount:
-                raise _superseded(term)
+                raise _superseded_error(term)
         return raised
 
     def beat(self, term: int) -> None:
         """A sign of life, which waits for no other change; SupersededError if another has taken over."""
         with self._database.aside() as connection:
             if not connection.execute("UPDATE head SET beats = beats + 1 WHERE term = ?", (term,)).rowcount:
-                raise _superseded(term)
+                raise _superseded_error(term)
 
     def end(self, term: int) -> None:
         """Whoever has this term has ended in order: the next one need not wait."""
@@ -55,5 +55,5 @@ class HeadRecord:
         return SeenHead(int(term), int(beats), bool(ended))
 
 
-def _superseded(term: int) -> SupersededError:
+def _superseded_error(term: int) -> SupersededError:
     return SupersededError(f"another data cluster has taken over since term {term}: this one must end")
