@@ -211,7 +211,9 @@ class LiveChannels:
 
     def _pull_back(self, results: ChannelResults) -> None:
         """A channel has seen no more of a dataset than there is, even if the end of the dataset was set aside."""
-        ahead = {name: table.version for name, table in self._tables.items() if results.seen(name) > table.version}
+        ahead = {
+            name: table.version for name, table in self._tables.items() if results.seen_version(name) > table.version
+        }
         if ahead:
             log.error(
                 "a channel had seen more of a dataset than there is", channel=results.channel, datasets=sorted(ahead)
@@ -238,7 +240,7 @@ class LiveChannels:
     def _skip(self, results: ChannelResults, datasets: Iterable[str]) -> None:
         """What is there so far of these is not new to a channel."""
         versions = {name: self._tables[name].version for name in datasets}
-        other = {name: version for name, version in versions.items() if version != results.seen(name)}
+        other = {name: version for name, version in versions.items() if version != results.seen_version(name)}
         if other:
             results.skip(other)
 

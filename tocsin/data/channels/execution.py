@@ -115,7 +115,7 @@ class Executor:
 
     def news(self, compiled: Compiled, results: ChannelResults) -> list[tuple[str, int]]:
         """What the channel will ask a round for: the news of its datasets since it last ran."""
-        return [(name, results.seen(name)) for name in sorted(compiled.fresh)]
+        return [(name, results.seen_version(name)) for name in sorted(compiled.fresh)]
 
     def has_work(self, compiled: Compiled, results: ChannelResults) -> bool:
         """Whether an execution could find anything."""
@@ -132,7 +132,7 @@ class Executor:
         name = compiled.channel.name
         return (
             bool(self._subscriptions.count(name))
-            and results.seen(arrival.dataset) == arrival.version - 1
+            and results.seen_version(arrival.dataset) == arrival.version - 1
             and self.is_for_all(name)
         )
 

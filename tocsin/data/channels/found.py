@@ -47,7 +47,7 @@ class NodeResults:
     def find(self, compiled: Compiled, results: ChannelResults, dataset: str, until: int) -> pa.Table | None:
         """What a channel finds in what is new up to a version, of columns ``FOUND``; None if it has to be executed."""
         name = compiled.channel.name
-        taken = self._matches.take(name, self._tables[dataset], results.seen(dataset), until)
+        taken = self._matches.take(name, self._tables[dataset], results.seen_version(dataset), until)
         try:
             if not taken.complete:
                 return None

@@ -48,7 +48,7 @@ class HeadRecord:
         with self._database.changing() as connection:
             connection.execute("UPDATE head SET ended = 1 WHERE term = ?", (term,))
 
-    def seen(self) -> SeenHead:
+    def last_seen(self) -> SeenHead:
         """Whoever began last."""
         with self._database.looking() as connection:
             term, beats, ended = connection.execute("SELECT term, beats, ended FROM head").fetchone()
