@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from tocsin.data.disk import FULL
 from tocsin.data.lake.checkpoints import read_markers
-from tocsin.data.lake.entries import FENCE, LOG, TERM_MARKER, TableChange, encoded, entry_name, is_kept
+from tocsin.data.lake.entries import FENCE, LOG, TERM_MARKER, TableChange, encode_entry, entry_name, is_kept
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.opening import open_table
 from tocsin.errors import SupersededError
@@ -55,7 +55,7 @@ class CommitLog:
     def put(self, change: TableChange) -> None:
         """Commits a change, which is durable when this returns."""
         self._check_term()
-        content = encoded(change, self._folder.syncs, self._term)
+        content = encode_entry(change, self._folder.syncs, self._term)
         try:
             self._folder.commit(self.number + 1, content, [file.name for file in change.added])
         except FileExistsError as error:

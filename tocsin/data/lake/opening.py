@@ -19,7 +19,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from tocsin.data.lake.checkpoints import POINTER, readable
-from tocsin.data.lake.entries import LOG, CommitEntry, checkpoints, entry_name, numbered, read_entry
+from tocsin.data.lake.entries import LOG, CommitEntry, checkpoints, entry_name, find_entries, read_entry
 from tocsin.data.lake.folder import DRAFT, Folder, FoundFile
 from tocsin.errors import StorageError
 from tocsin.log import get_logger
@@ -43,7 +43,7 @@ def open_table(folder: Folder, schema: pa.Schema) -> DeltaTable:
     if doomed:
         _quarantine(folder, doomed)
     names = folder.below(LOG).files()
-    if not numbered(names) and not checkpoints(names):
+    if not find_entries(names) and not checkpoints(names):
         _create(folder, schema)
     delta = DeltaTable(**folder.delta)
     _keep(folder, delta)
@@ -94,7 +94,7 @@ def _unreadable(folder: Folder) -> list[str]:
             break
         damaged.append(checkpoint)
     _check_pointer(log, start)
-    return [*damaged, *_tail(folder, {n: name for n, name in numbered(names).items() if n > start}, start + 1)]
+    return [*damaged, *_tail(folder, {n: name for n, name in find_entries(names).items() if n > start}, start + 1)]
 
 
 def _tail(folder: Folder, found: dict[int, str], first: int) -> list[str]:
