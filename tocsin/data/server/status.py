@@ -24,11 +24,11 @@ _POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'uns
 def listing(what: Listing) -> Handler:
     """The call that lists things of one kind."""
 
-    async def listed(call: Call) -> Response:
+    async def list_things(call: Call) -> Response:
         limit = _limit(call.request.query_params.get("limit", "1000"))
         return answer(await call.cluster.show(what.value, limit))
 
-    return listed
+    return list_things
 
 
 async def health(call: Call) -> Response:

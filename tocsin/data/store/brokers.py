@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from tocsin.data.store.database import Connection, Database
-from tocsin.data.store.labels import checked
+from tocsin.data.store.labels import check_label
 from tocsin.errors import ConflictError, NotFoundError
 from tocsin.model.quoting import quote_value
 
@@ -33,7 +33,7 @@ class Brokers:
             connection.execute(
                 "INSERT INTO brokers (name, url, registered_at) VALUES (?, ?, ?) "
                 "ON CONFLICT (name) DO UPDATE SET url = excluded.url",
-                (checked(name), url, self._clock().isoformat()),
+                (check_label(name), url, self._clock().isoformat()),
             )
             row = connection.execute("SELECT name, url, registered_at FROM brokers WHERE name = ?", (name,)).fetchone()
         return _broker(*row)

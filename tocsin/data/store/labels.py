@@ -11,7 +11,7 @@ from tocsin.model.quoting import quote_value
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
 
-def checked(name: str) -> str:
+def check_label(name: str) -> str:
     """``name``, if it can be one; refused with the rule when not."""
     if not _LABEL.fullmatch(name):
         raise InvalidError(

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from tocsin.data.store.database import Database
-from tocsin.data.store.labels import checked
+from tocsin.data.store.labels import check_label
 from tocsin.errors import ConflictError, InvalidError, StorageError
 from tocsin.model.quoting import quote_value
 
@@ -46,7 +46,7 @@ class TokenTable:
 
     def add(self, name: str, role: str) -> str:
         """Make a token and return its text, which cannot be had again; refused when the name is taken."""
-        row = (checked(name), _role(role).value, self._clock().isoformat())
+        row = (check_label(name), _role(role).value, self._clock().isoformat())
         token = f"tcs_{secrets.token_urlsafe(32)}"
         with self._database.changing() as connection:
             made = connection.execute(
