@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.channels import trouble
-from tocsin.data.channels.apart import Apart
+from tocsin.data.channels.apart import Apart, letters_of, shares_of, stains_of
 from tocsin.data.channels.arrival import Arrival, OvertakenError
 from tocsin.data.channels.blame import UnclearError, Verdict, judge
 from tocsin.data.channels.found import NodeResults
@@ -27,7 +27,6 @@ from tocsin.data.channels.stains import MOST as MOST_STAINS
 from tocsin.data.channels.stains import Stain, Stains, concerns_all, rest
 from tocsin.data.channels.strikes import Strikes
 from tocsin.data.channels.trial import SeparateTrial
-from tocsin.data.channels.verdicts import letters_of, shares_of, stains_of
 from tocsin.data.compiler import query
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.rewrite import SUBSCRIPTIONS, fresh
