@@ -30,10 +30,9 @@ from tocsin.data.lake.commits import CommitLog
 from tocsin.data.lake.directory import DirectoryFolder, as_folder
 from tocsin.data.lake.entries import FENCE, LOG, VERSION, VERSION_MARKER, File, TableChange, find_entries, read_entry
 from tocsin.data.lake.folder import Folder, OutcomeUnknownError
-from tocsin.data.lake.opening import QUARANTINE, set_aside
+from tocsin.data.lake.opening import QUARANTINE, check_schema, set_aside
 from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
-from tocsin.data.lake.schema import check_schema
 from tocsin.data.lake.unclaimed import find_unclaimed, is_name, is_too_old
 from tocsin.data.lake.writer import FILE_BYTES, RowWriter, count_matching, parts, source
 from tocsin.errors import StorageError
