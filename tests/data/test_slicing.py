@@ -22,7 +22,7 @@ from tocsin.data.store import Store
 from tocsin.errors import StatementError, UnavailableError
 from tocsin.model.messages import Published
 from tocsin.schema.definitions import Feed
-from tocsin.slices.assignment import hashed
+from tocsin.slices.assignment import slice_by_hash
 
 FUNCTIONS = "tests.data.processing.functions"
 DATASET = """CREATE DATASET Readings (id STRING, sensor BIGINT, x DOUBLE, y DECIMAL(9, 1), at TIMESTAMP) PRIMARY KEY id;
@@ -92,10 +92,10 @@ def test_random_data_go_where_an_oracle_says(world: World) -> None:
         for _ in range(300)
     ]
     expected: dict[str, Callable[[Mapping[str, Any]], int]] = {
-        "SLICED BY x, y USING grid(500)": lambda r: hashed(f"{floor(r['x'] / 500)} {floor(r['y'] / 500)}", 16),
+        "SLICED BY x, y USING grid(500)": lambda r: slice_by_hash(f"{floor(r['x'] / 500)} {floor(r['y'] / 500)}", 16),
         "SLICED BY sensor USING modulo": lambda r: r["sensor"] % 16,
-        "SLICED BY sensor": lambda r: hashed(r["sensor"], 16),
-        "SLICED BY sensor, x": lambda r: hashed(f"{r['sensor']}\x1f{r['x']!r}", 16),
+        "SLICED BY sensor": lambda r: slice_by_hash(r["sensor"], 16),
+        "SLICED BY sensor, x": lambda r: slice_by_hash(f"{r['sensor']}\x1f{r['x']!r}", 16),
         f"SLICED BY sensor USING '{FUNCTIONS}:by_tens'": lambda r: r["sensor"] // 10 % 16,
     }
     for slicing, oracle in expected.items():

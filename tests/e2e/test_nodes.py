@@ -26,7 +26,7 @@ from tests.s3 import S3Server
 from tests.s3 import connector_jars as s3_jars
 from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.folder import Folder
-from tocsin.slices.assignment import hashed
+from tocsin.slices.assignment import slice_by_hash
 
 pytestmark = pytest.mark.process
 
@@ -78,7 +78,7 @@ class HotPublisher(threading.Thread):
         hot = self._chance.random() < _HOT
         while True:
             made = f"r{self._chance.getrandbits(60):x}"
-            if not hot or hashed(made, SLICES) == 0:
+            if not hot or slice_by_hash(made, SLICES) == 0:
                 return made
 
     def _until_acknowledged(self, client: httpx.Client, ids: list[str]) -> None:

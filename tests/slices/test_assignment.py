@@ -17,8 +17,8 @@ from tocsin.slices.assignment import (
     RandomAssignment,
     assignment,
     canonical_text,
-    hashed,
     require_of_key,
+    slice_by_hash,
 )
 
 SEVEN = 7
@@ -26,16 +26,16 @@ SEVEN = 7
 
 @given(st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none()), st.integers(1, 64))
 def test_every_value_has_a_slice(value: object, slices: int) -> None:
-    assert 0 <= hashed(value, slices) < slices
+    assert 0 <= slice_by_hash(value, slices) < slices
 
 
 def test_the_slices_of_known_values_never_change() -> None:
     # A log outlives its processes: these figures are part of the format.
-    assert [hashed(value, 16) for value in ("r1", "r2", "", 7, 2.5, True)] == [3, 8, 4, 7, 7, 5]
+    assert [slice_by_hash(value, 16) for value in ("r1", "r2", "", 7, 2.5, True)] == [3, 8, 4, 7, 7, 5]
 
 
 def test_a_missing_value_goes_to_slice_0() -> None:
-    assert hashed(None, 16) == 0
+    assert slice_by_hash(None, 16) == 0
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,11 @@ def test_dates_truths_and_odd_numbers_have_texts() -> None:
 
 def test_a_value_without_a_text_is_refused_by_its_type() -> None:
     with pytest.raises(InvalidError, match="type list"):
-        hashed([1], 16)
+        slice_by_hash([1], 16)
 
 
 def test_values_are_spread_evenly() -> None:
-    counts = Counter(hashed(f"r{number}", 16) for number in range(16_000))
+    counts = Counter(slice_by_hash(f"r{number}", 16) for number in range(16_000))
     assert len(counts) == 16
     assert all(800 < count < 1200 for count in counts.values())
 
@@ -79,7 +79,7 @@ def test_figure_11_two_nodes_have_the_slices_0_to_5_and_6_to_9() -> None:
     smartphone, aircraft, desktop = 31, 13, 8
     assert [assign(each, 10) for each in (smartphone, aircraft, desktop)] == [1, 3, 8]
     assert [owners[assign(each, 10)] for each in (smartphone, aircraft, desktop)] == ["first", "first", "second"]
-    shares = Counter(owners[hashed(f"item {number}", 10)] for number in range(10_000))
+    shares = Counter(owners[slice_by_hash(f"item {number}", 10)] for number in range(10_000))
     assert shares["first"] == pytest.approx(6000, abs=200)
 
 
@@ -96,7 +96,7 @@ def test_modulo_refuses_what_is_no_whole_number(value: object) -> None:
 
 def test_what_is_in_one_cell_of_the_grid_is_in_one_slice() -> None:
     assign = assignment("grid:500")
-    assert assign((1, 2), 64) == assign((499.9, 0), 64) == hashed("0 0", 64)
+    assert assign((1, 2), 64) == assign((499.9, 0), 64) == slice_by_hash("0 0", 64)
     assert len({assign((500 * x, 500 * y), 64) for x in range(-8, 8) for y in range(-8, 8)}) > 50
     assert assign((None, 3), 64) == assign(None, 64) == assign((float("nan"), 1), 64) == 0
 
@@ -129,7 +129,7 @@ def test_a_function_that_fails_or_gives_no_slice_refuses_nobody() -> None:
 
 def test_assignments_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert assignment() == assignment("hash")
-    assert assignment()("r1", 16) == hashed("r1", 16)
+    assert assignment()("r1", 16) == slice_by_hash("r1", 16)
     monkeypatch.setitem(ASSIGNMENTS, "first", lambda: FunctionAssignment(lambda value, slices: 0))
     assert assignment("first")("anything", 16) == 0
 

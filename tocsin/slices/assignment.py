@@ -34,7 +34,7 @@ class SliceAssignment(Protocol):
         """The slice of ``value``."""
 
 
-def hashed(value: object, slices: int) -> int:
+def slice_by_hash(value: object, slices: int) -> int:
     """Spread values evenly by a stable hash of their text."""
     if value is None:
         return 0
@@ -51,7 +51,7 @@ class HashAssignment:
 
     def __call__(self, value: object, slices: int, /) -> int:
         """The slice of ``value``."""
-        return hashed(value, slices)
+        return slice_by_hash(value, slices)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class GridAssignment:
         across, up = float(x) / self.cell, float(y) / self.cell
         if not (isfinite(across) and isfinite(up)):
             return 0
-        return hashed(f"{floor(across)} {floor(up)}", slices)
+        return slice_by_hash(f"{floor(across)} {floor(up)}", slices)
 
 
 @dataclass
@@ -138,7 +138,7 @@ class FunctionAssignment:
         if isinstance(chosen, int) and 0 <= chosen < slices:
             return int(chosen)
         self.failures += 1
-        return hashed(repr(value), slices)
+        return slice_by_hash(repr(value), slices)
 
 
 ASSIGNMENTS: dict[str, Callable[..., SliceAssignment]] = {

@@ -45,7 +45,7 @@ class Elasticity:
             # Somebody comes, goes or is lost: what the others have to do is not known before that is over.
             self._idle, self._idle_since, self._busy_since = "", inf, inf
             return None
-        self.wanted = self._missing(now, max(_used(nodes) for nodes in feeds if nodes))
+        self.wanted = self._missing(now, max(_utilisation(nodes) for nodes in feeds if nodes))
         order = sorted(members, key=lambda member: (member.capacity, member.name))
         idle = next((member for member in order if self._is_idle(member, feeds)), None)
         if idle is None or idle.name != self._idle:
@@ -71,6 +71,6 @@ def _work(nodes: Sequence[NodeMember]) -> float:
     return sum(member.report.cpu * member.capacity for member in nodes if member.report)
 
 
-def _used(nodes: Sequence[NodeMember]) -> float:
+def _utilisation(nodes: Sequence[NodeMember]) -> float:
     """Which part of the nodes' processors is in use."""
     return _work(nodes) / sum(member.capacity for member in nodes)

@@ -77,7 +77,7 @@ class _Work:
     def take(self, assignment: Int32s) -> None:
         """Goes on from an assignment, if it moves no more than it may and makes the loads better."""
         loads = self._loads_of(assignment)
-        if self._left(assignment) >= 0 and _falling(loads[self._taking]) < _falling(self._loads[self._taking]):
+        if self._moves_left(assignment) >= 0 and _falling(loads[self._taking]) < _falling(self._loads[self._taking]):
             self.assignment, self._loads = assignment, loads
 
     def set_aside_highest(self) -> None:
@@ -89,7 +89,7 @@ class _Work:
         """Whether the rest is even, or cannot be made so."""
         rest = self._loads[self._open]
         joining = self._open & self._joining
-        if len(rest) < 2 or not rest.max() or self._left(self.assignment) == 0:
+        if len(rest) < 2 or not rest.max() or self._moves_left(self.assignment) == 0:
             return True
         if self._joining.any():
             return not joining.any() or bool(self._loads[joining].min() >= (1 - even) * rest.mean())
@@ -104,13 +104,13 @@ class _Work:
             assignment=self.assignment,
             rules=MoveRules(rules.draining, pinned, rules.joining, rules.fixed),
             enough=self._enough(),
-            max_moves=None if self._problem.max_moves is None else self._left(self.assignment),
+            max_moves=None if self._problem.max_moves is None else self._moves_left(self.assignment),
         )
 
     def fill_empty(self) -> None:
         """Gives new nodes that have nothing the heaviest slice that makes the loads better, from the highest load."""
         for node in np.flatnonzero(self._joining & self._taking & (self._loads == 0)):
-            if self._left(self.assignment) < 1:
+            if self._moves_left(self.assignment) < 1:
                 return
             for source in np.argsort(-self._loads, kind="stable"):
                 if self._taking[source] and self._fill(int(node), int(source)):
@@ -140,7 +140,7 @@ class _Work:
         enough = self._problem.enough
         return enough if enough is None or not self._mean else enough * self._mean_of(self._open) / self._mean
 
-    def _left(self, assignment: Int32s) -> int:
+    def _moves_left(self, assignment: Int32s) -> int:
         """How many moves an assignment leaves of the budget; without one, as many as there are slices."""
         moved = int(np.count_nonzero(assignment != self._problem.assignment))
         most = self._problem.max_moves

@@ -20,7 +20,7 @@ from tocsin.data.language.parser import CreateDataset, parse
 from tocsin.schema.arrow import arrow_type
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import FeedsSettings
-from tocsin.slices.assignment import hashed
+from tocsin.slices.assignment import slice_by_hash
 
 APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
 UNKEYED = "CREATE DATASET Reports (id STRING, value BIGINT)"
@@ -96,7 +96,7 @@ class Ingesting:
         """Appends records in the slices of their first columns."""
         slices: dict[int, list[bytes]] = {}
         for record in records:
-            index = hashed(record[self.feed.sliced_by], self.feed.slices)
+            index = slice_by_hash(record[self.feed.sliced_by], self.feed.slices)
             slices.setdefault(index, []).append(json.dumps(record).encode())
         self.log.append(slices)
 

@@ -28,7 +28,7 @@ from tocsin.data.nodes.writing import WrittenRows, first_of
 from tocsin.schema.arrow import record_schema
 from tocsin.schema.definitions import Dataset, Feed
 from tocsin.slices.actions import StoreCommits
-from tocsin.slices.assignment import hashed
+from tocsin.slices.assignment import slice_by_hash
 from tocsin.slices.messages import Commit, Epoch, SlicePart
 
 APPEND = "CREATE DATASET Reports (id STRING, value BIGINT) PRIMARY KEY id"
@@ -85,11 +85,11 @@ class Sharing:
         """Appends lines, each in the slice of an id."""
         slices: dict[int, list[bytes]] = {}
         for name, line in lines:
-            slices.setdefault(hashed(name, self.feed.slices), []).append(line)
+            slices.setdefault(slice_by_hash(name, self.feed.slices), []).append(line)
         self.log.append(slices)
 
     def slice_of(self, name: str) -> int:
-        return hashed(name, self.feed.slices)
+        return slice_by_hash(name, self.feed.slices)
 
     def starts(self, *slices: int) -> dict[int, int]:
         """Where the dataset has got to, of some slices or of all."""

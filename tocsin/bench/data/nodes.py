@@ -26,7 +26,7 @@ from tocsin.schema.arrow import record_schema
 from tocsin.schema.definitions import Dataset, Feed
 from tocsin.settings import FeedsSettings
 from tocsin.slices.actions import StoreCommits
-from tocsin.slices.assignment import hashed
+from tocsin.slices.assignment import slice_by_hash
 from tocsin.slices.messages import Commit, Epoch, SlicePart
 
 _GROUP: Final = "log to dataset, 500 B records, in turns"
@@ -51,7 +51,7 @@ class BenchFeed:
         for body in bodies(records // 1000, seed):
             slices: dict[int, list[bytes]] = {}
             for line in body.split(b"\n"):
-                slices.setdefault(hashed(line[7:30].split(b'"')[0].decode(), self.feed.slices), []).append(line)
+                slices.setdefault(slice_by_hash(line[7:30].split(b'"')[0].decode(), self.feed.slices), []).append(line)
             self.log.append(slices)
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tocsin.simulate.clock import START
-from tocsin.slices.assignment import hashed
+from tocsin.slices.assignment import slice_by_hash
 from tocsin.slices.messages import SlicePart
 
 Floats = npt.NDArray[np.float64]
@@ -55,5 +55,5 @@ def publishers(count: int, slices: int, exponent: float, each: float, seed: int)
     weights = np.arange(1, count + 1, dtype=np.float64) ** -exponent
     weights *= count * each / weights.sum()
     np.random.default_rng(seed).shuffle(weights)
-    assigned = np.fromiter((hashed(f"publisher {number}", slices) for number in range(count)), np.int64, count)
+    assigned = np.fromiter((slice_by_hash(f"publisher {number}", slices) for number in range(count)), np.int64, count)
     return np.asarray(np.bincount(assigned, weights, minlength=slices), np.float64)
