@@ -28,7 +28,7 @@ class BenchNetwork:
         self.coordinator, self.brokers, self._relay = coordinator, brokers, relay
 
     @property
-    def said(self) -> int:
+    def coordination_bytes(self) -> int:
         """Bytes between brokers and coordinator so far, if they are counted."""
         return self._relay.bytes if self._relay else 0
 

@@ -59,12 +59,12 @@ def publishing(cores: Cores, people: int, seconds: float, say: Callable[[str], N
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     say(f"{people:,} people publish with websockets alone")
-    bare = _spent(_bare, cores, people, seconds)
+    bare = _measure_cost(_bare, cores, people, seconds)
     say(f"{people:,} people publish with the client library")
-    yield from _figures(_spent(_library, cores, people, seconds), bare, people)
+    yield from _figures(_measure_cost(_library, cores, people, seconds), bare, people)
 
 
-def _spent(enter: Enter, cores: Cores, people: int, seconds: float) -> Spent:
+def _measure_cost(enter: Enter, cores: Cores, people: int, seconds: float) -> Spent:
     with scripted_servers(cores[0]) as port, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_measure(partial(enter, port), people, seconds))
 

@@ -29,7 +29,7 @@ class Town:
     def __init__(self, sockets: Sockets, feeder: Feeder, net: BenchNetwork, people: list[Traveller]) -> None:
         self._sockets, self._feeder, self._network = sockets, feeder, net
         self.people = people
-        self._executions = self._said = 0
+        self._executions = self._said_before = 0
 
     def serve(self, seconds: float) -> None:
         """Executes on and on."""
@@ -40,7 +40,7 @@ class Town:
     def start(self) -> None:
         """Counts from now on, when all that was found is delivered."""
         self._sockets.attend(2 * PERIOD)
-        self._executions, self._said = 0, self._network.said
+        self._executions, self._said_before = 0, self._network.coordination_bytes
         for one in self.people:
             one.start()
 
@@ -62,7 +62,7 @@ class Town:
 
     def overhead(self) -> int:
         """All bytes but those that delivered something new: of connections, logins and coordination."""
-        return sum(one.overhead for one in self.people) + self._network.said - self._said
+        return sum(one.overhead for one in self.people) + self._network.coordination_bytes - self._said_before
 
     def _execute(self) -> None:
         began = time.perf_counter()

@@ -22,10 +22,10 @@ class Nats:
         return [self.program, "--addr", "127.0.0.1", "--port", str(port), "--log", str(directory / "nats.log")]
 
     def subscriber(self, number: int) -> Script:  # noqa: ARG002
-        return _opened(b"SUB %b 1\r\n" % _SUBJECT)
+        return _open_connection(b"SUB %b 1\r\n" % _SUBJECT)
 
     def publisher(self) -> Script:
-        return _opened(b"")
+        return _open_connection(b"")
 
     def publication(self, payloads: Sequence[bytes]) -> bytes:
         return b"".join(b"PUB %b %d\r\n%b\r\n" % (_SUBJECT, len(payload), payload) for payload in payloads)
@@ -34,7 +34,7 @@ class Nats:
         return b"".join(b"MSG %b 1 %d\r\n%b\r\n" % (_SUBJECT, len(payload), payload) for payload in payloads)
 
 
-def _opened(more: bytes) -> Script:
+def _open_connection(more: bytes) -> Script:
     """The server greets first, and sends its own first ping when the client has connected."""
     buffer = yield b""
     while not take_until(buffer, b"\r\n"):
