@@ -208,7 +208,7 @@ class DataClusterModel:
                 break
             found.append(one)
             size += one.bytes
-        gone = {be: last for be, last in self.gone(channel, wanted).items() if last >= pull.first}
+        gone = {be: last for be, last in self.last_gone(channel, wanted).items() if last >= pull.first}
         each, oldest = self.part or max(len(found), 1), self.oldest(channel)
         starts = range(0, max(len(found), 1), each)
         return [Pulled(found[at : at + each], at != starts[-1], upto, oldest, gone if at == 0 else {}) for at in starts]
@@ -255,7 +255,7 @@ class DataClusterModel:
         """Of executions before this one nothing is kept."""
         return 1 if self.kept is None else max(1, self.execution.get(channel, 0) - self.kept + 1)
 
-    def gone(self, channel: str, wanted: list[int]) -> dict[int, int]:
+    def last_gone(self, channel: str, wanted: list[int]) -> dict[int, int]:
         """Of those BE subscriptions that had something which is not kept any more, the last execution that found it."""
         oldest = self.oldest(channel)
         ends = {be: bisect_left(self.found[be], oldest) for be in wanted if self.channels.get(be) == channel}

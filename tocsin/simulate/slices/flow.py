@@ -41,7 +41,7 @@ class FlowingLog:
             return 0
         return int(self.rates[slice_] * (self._sums[phase] + (now - self._times[phase]) * self._factors[phase]))
 
-    def kept(self, part: SlicePart) -> tuple[()]:  # noqa: ARG002
+    def new_records(self, part: SlicePart) -> tuple[()]:  # noqa: ARG002
         """Single records are not known."""
         return ()
 

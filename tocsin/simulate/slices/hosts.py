@@ -261,7 +261,7 @@ class NodeHost(CoreProcess):
             self.tell(events.ProcessingFailed(batch, "the function failed"))
             return
         name = f"{self.host}.{self.incarnation}-{batch}"
-        self._dataset.files[name] = WrittenFile(tuple(row for part in parts for row in self._log.kept(part)))
+        self._dataset.files[name] = WrittenFile(tuple(row for part in parts for row in self._log.new_records(part)))
         self.tell(events.Processed(batch, parts, [name]))
 
     def _gauge(self) -> None:

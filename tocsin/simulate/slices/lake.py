@@ -20,7 +20,7 @@ class SlicedLog(Protocol):
     def end(self, slice_: int, now: float) -> int:
         """Up to where a slice has something to be read."""
 
-    def kept(self, part: SlicePart) -> Iterable[tuple[int, int]]:
+    def new_records(self, part: SlicePart) -> Iterable[tuple[int, int]]:
         """What a node writes of it: slice and id of each record that was not there before, as far as they are known.
 
         One that was sent again is dropped by whoever processes it: the ids seen are those of the log before.
@@ -46,7 +46,7 @@ class RecordedLog:
         """Up to where a slice has something to be read."""
         return bisect_right(self._times[slice_], now)
 
-    def kept(self, part: SlicePart) -> list[tuple[int, int]]:
+    def new_records(self, part: SlicePart) -> list[tuple[int, int]]:
         """The records that were not there before."""
         records, first = self.records[part.slice], self._first[part.slice]
         return [(part.slice, records[at]) for at in range(part.begin, part.end) if first[records[at]] == at]
