@@ -22,7 +22,7 @@ from tocsin.coordinator.workload import NamedWorkload
 
 
 class CoordinatorParts:
-    """Every part by its name. ``next_look`` is when the loads are looked at again, ``moves_made`` how many there were."""
+    """Every part by its name. ``next_look`` is when the loads are looked at again, ``moves_made`` how many."""
 
     def __init__(
         self, state: StoredState, now: float, placement: Placement, planners: Planners, limits: CoordinatorLimits
