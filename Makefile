@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Containers often forbid it; without compiled files every run, and every process that a test starts, compiles all anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo demo-stocks demo-cluster quick test coverage lint type wheel bench docs lock clean java servers peers
