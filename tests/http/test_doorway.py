@@ -215,7 +215,9 @@ async def asks_until_ended(one: socket.socket) -> int:
     return asked
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "place", [pytest.param(one, marks=() if one == "data" else pytest.mark.slow) for one in PLACES]
+)
 async def test_who_asks_and_reads_no_answer_is_ended_and_others_are_served_meanwhile(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

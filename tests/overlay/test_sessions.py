@@ -534,6 +534,7 @@ def loaded(
     return system
 
 
+@pytest.mark.slow
 def test_edges_of_a_cluster_come_to_balance() -> None:
     system = loaded({"h": None}, {"a": "h", "b": "h"}, {"a": WEAK, "b": STRONG}, 510.0)
     system.advance(400.0)
