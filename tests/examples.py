@@ -11,4 +11,4 @@ _FEWEST = 5
 
 def examples(count: int) -> int:
     """As many of the count as the profile in use tries of the usual hundred."""
-    return max(_FEWEST, count * settings.default.max_examples // _USUAL)
+    return max(_FEWEST, count * settings().max_examples // _USUAL)
