@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Containers often forbid it; without compiled files every run, and every process that a test starts, compiles all anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo demo-stocks demo-cluster quick test coverage lint type wheel bench docs lock clean java servers peers
@@ -13,12 +15,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Which tests: a path, or words as for pytest -k. T=tests/balance, K="drain and not dead"
 T ?=
 K ?=
-# How many at once: as many as cores, and one more where tests wait for the servers they start. A test that fails is
-# easier to follow with JOBS=0, which runs all in one process.
-JOBS ?=
-CORES := $(shell nproc)
-PYTEST = $(BIN)/python -m pytest --numprocesses $(or $(JOBS),$(1)) --dist loadgroup $(if $(K),-k "$(K)") $(T)
-ALL = $(call PYTEST,$(shell expr $(CORES) + 1))
+# How many at once: as many as cores, and one more, as tests also wait for servers to start and to stop. A test that
+# fails is easier to follow with JOBS=0, which runs all in one process.
+JOBS ?= $(shell expr $$(nproc) + 1)
+PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(if $(K),-k "$(K)") $(T)
 QUICK := not (spark or process or postgresql or kafka or s3 or browser or slow)
 
 help: ## list the targets
@@ -40,13 +40,13 @@ demo-cluster: java $(INSTALLED) ## run it on a Spark cluster, Kafka and PostgreS
 install: java $(INSTALLED) ## install everything into .venv
 
 quick: $(INSTALLED) ## run the tests that need no server, no Spark and no browser; T=PATH and K=WORDS choose
-	@$(call PYTEST,$(CORES)) -m "$(QUICK)" --hypothesis-profile quick
+	@$(PYTEST) -m "$(QUICK)" --hypothesis-profile quick
 
 test: java servers $(INSTALLED) ## run all tests; T=PATH and K=WORDS choose
-	@$(ALL)
+	@$(PYTEST)
 
 coverage: java servers $(INSTALLED) ## run all tests and show which lines and branches none of them reaches
-	@$(ALL) --cov --cov-report=term --cov-report=html:build/coverage
+	@$(PYTEST) --cov --cov-report=term --cov-report=html:build/coverage
 
 lint: $(INSTALLED) ## check style and format
 	@$(BIN)/ruff check

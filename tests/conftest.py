@@ -19,7 +19,7 @@ from tocsin.settings import DataSettings, Settings
 # A shared machine may stall any example; slow code is for the benchmarks to find. The same examples every time, so that
 # a run fails for what was changed.
 hypothesis_settings.register_profile("tocsin", deadline=None, derandomize=True)
-# For make quick: what tests do not say otherwise is tried less often.
+# For make quick: a quarter of the examples, also where a test says how many.
 hypothesis_settings.register_profile("quick", deadline=None, derandomize=True, max_examples=25)
 # Other examples every time, and many of them, for who looks for what nobody has thought of.
 hypothesis_settings.register_profile("search", deadline=None, max_examples=1000)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tocsin.apps.emergency.city import HEIGHT, WIDTH, City, district
 from tocsin.apps.emergency.roads import Roads, components
 from tocsin.errors import InvalidError
@@ -20,7 +21,7 @@ def write_map(folder: Path, *lines: str) -> Path:
     return path
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(min_value=0, max_value=2**32))
 def test_a_seeded_city_is_connected_and_lies_within_its_bounds(seed: int) -> None:
     roads = City.from_seed(seed).roads

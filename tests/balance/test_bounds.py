@@ -9,6 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.balance.enumeration import assignments, highest, ruled, tiny
+from tests.examples import examples
 from tocsin.balance.bounds import lower_bound, moves_lower_bound
 from tocsin.balance.bounds.holders import HolderSums
 from tocsin.balance.bounds.lowest import heaviest
@@ -61,7 +62,7 @@ def test_no_assignment_that_keeps_to_the_rules_is_below_the_bound(seed: int) -> 
 
 
 @given(SEEDS, st.floats(0, 1))
-@hypothesis_settings(max_examples=200)
+@hypothesis_settings(max_examples=examples(200))
 def test_no_plan_moves_fewer_than_the_bound(seed: int, quantile: float) -> None:
     problem = ruled(seed)
     every = assignments(problem)
@@ -152,6 +153,7 @@ def test_where_the_load_is_out_of_reach_everybody_who_may_move_counts() -> None:
     assert moves_lower_bound(problem, 1) == 2
 
 
+@pytest.mark.slow
 def test_the_spectral_bound_is_above_the_even_spread_where_interests_are_mixed() -> None:
     workload, now = make(InstanceKind(300, 5, 100, (5, 15), periods=(10,)), 1)
     problem = Problem(workload, now)

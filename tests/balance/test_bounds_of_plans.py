@@ -9,13 +9,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.balance.enumeration import assignments, highest, ruled, tiny
+from tests.examples import examples
 from tocsin.balance.model.problem import Problem
 from tocsin.balance.policies import PLANNERS, planner
 
 
 @pytest.mark.parametrize("name", PLANNERS)
 @given(seed=st.integers(0, 10_000), capacities=st.booleans())
-@hypothesis_settings(max_examples=40)
+@hypothesis_settings(max_examples=examples(40))
 def test_a_plan_is_between_the_optimum_and_the_start(name: str, seed: int, capacities: bool) -> None:
     workload, now = tiny(seed, capacities=capacities)
     plan = planner(name).plan(Problem(workload, now))
@@ -27,7 +28,7 @@ def test_a_plan_is_between_the_optimum_and_the_start(name: str, seed: int, capac
 
 @pytest.mark.parametrize("name", PLANNERS)
 @given(seed=st.integers(0, 10_000))
-@hypothesis_settings(max_examples=40)
+@hypothesis_settings(max_examples=examples(40))
 def test_with_rules_a_plan_is_one_of_those_allowed_and_its_bounds_hold(name: str, seed: int) -> None:
     problem = ruled(seed)
     plan = planner(name).plan(problem)

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tocsin.balance.control.budget import cut_to_budget
 from tocsin.balance.control.gains import gain_state, gains
 from tocsin.balance.instances.kinds import InstanceKind, make
@@ -52,7 +53,7 @@ def assert_part(problem: Problem, whole: Plan, part: Plan) -> None:
     assert applicable(part, problem.assignment)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(kind=kinds, seed=st.integers(0, 2**20), most=st.integers(0, 10), least=st.sampled_from([0.0, 800.0]))
 def test_a_cut_plan_is_a_plan_that_raises_nothing(kind: InstanceKind, seed: int, most: int, least: float) -> None:
     problem, whole = random_plan(kind, seed)
@@ -62,7 +63,7 @@ def test_a_cut_plan_is_a_plan_that_raises_nothing(kind: InstanceKind, seed: int,
     assert part is whole or part.after.max <= whole.before.max
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(kind=kinds, seed=st.integers(0, 2**20), most=st.integers(0, 40))
 def test_what_drains_comes_first(kind: InstanceKind, seed: int, most: int) -> None:
     problem, whole = random_plan(kind, seed, draining=True)
@@ -73,7 +74,7 @@ def test_what_drains_comes_first(kind: InstanceKind, seed: int, most: int) -> No
     assert reasons == sorted(reasons, reverse=True)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(kind=kinds, seed=st.integers(0, 2**20))
 def test_every_move_that_stays_gains_what_is_asked(kind: InstanceKind, seed: int) -> None:
     problem, whole = random_plan(kind, seed)

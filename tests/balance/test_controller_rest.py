@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tocsin.balance.control.controller import Controller
 from tocsin.balance.control.observation import Observation
 from tocsin.balance.control.thresholds import Thresholds
@@ -88,7 +89,7 @@ class Rounds:
     [(LDM(), GSH()), (SDM(), GSH()), (LDM(alpha=0.02), SDM(alpha=0.02)), (Migrate(), Shuffle())],
     ids=["ldm-gsh", "sdm-gsh", "fine", "ours"],
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(kind=kinds, seed=st.integers(0, 2**20), max_moves=st.sampled_from([None, 1, 5]), gain=st.sampled_from([0, 500]))
 def test_a_static_workload_comes_to_rest(
     migration: Planner, shuffle: Planner, kind: InstanceKind, seed: int, max_moves: int | None, gain: float
@@ -103,7 +104,7 @@ def test_a_static_workload_comes_to_rest(
     assert live.figures().max <= highest
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(kind=kinds.filter(lambda kind: kind.brokers > 1), seed=st.integers(0, 2**20))
 def test_a_broker_drains_within_the_rounds_its_subscribers_need(kind: InstanceKind, seed: int) -> None:
     live = LiveWorkload.of(*make(kind, seed))

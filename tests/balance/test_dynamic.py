@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.balance.examples import example, mask
 from tests.balance.reference import Migration as Reference
 from tests.balance.reference import ruled, small
+from tests.examples import examples
 from tocsin.balance.bounds import lower_bound
 from tocsin.balance.instances.kinds import InstanceKind, make
 from tocsin.balance.model.loads import Loads
@@ -25,7 +26,7 @@ from tocsin.errors import InvalidError
 
 SEEDS = st.integers(0, 2**32 - 1)
 both = pytest.mark.parametrize("policy", [LDM, SDM])
-hundreds = hypothesis_settings(max_examples=300)
+hundreds = hypothesis_settings(max_examples=examples(300))
 
 
 def _told(plan: Plan) -> tuple[str, list[tuple[int, int, int]]]:
@@ -51,7 +52,7 @@ def test_every_move_is_the_references_under_rules(policy: type[DynamicMigration]
 
 
 @both
-@hypothesis_settings(max_examples=100)
+@hypothesis_settings(max_examples=examples(100))
 @given(seed=SEEDS, capacities=st.booleans(), beta=st.sampled_from([0.0, 20.0, 1000.0]))
 def test_every_move_is_the_references_by_the_papers_literal_rule(
     policy: type[DynamicMigration], seed: int, capacities: bool, beta: float

@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.examples import examples
 from tocsin.balance.instances.kinds import InstanceKind, make
 from tocsin.balance.live.workload import LiveWorkload
 from tocsin.balance.model.loads import Loads
@@ -161,7 +162,7 @@ class Operations(RuleBasedStateMachine):
 
 
 TestOperations = Operations.TestCase
-TestOperations.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestOperations.settings = settings(max_examples=examples(25), stateful_step_count=30, deadline=None)
 
 
 def test_loads_stay_exact_over_thousands_of_operations() -> None:

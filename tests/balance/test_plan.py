@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tocsin.balance.instances.kinds import InstanceKind, make
 from tocsin.balance.model.codec import decode, encode
 from tocsin.balance.model.explain import broker_changes, sentences
@@ -41,7 +42,7 @@ def same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 2**20), capacity=st.sampled_from([None, [1.0, 3.0, 0.1]]))
 def test_what_is_read_is_what_was_written(seed: int, capacity: list[float] | None) -> None:
     plan, _ = plan_of(seed, capacity)

@@ -147,6 +147,7 @@ def test_nobody_is_told_of_a_gap_in_which_nothing_was_found_for_them() -> None:
     assert gaps(bench.login("ann", 3, {1: 2}), 3) == [(1, 3, 3)]
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_not_walked_through() -> None:
     bench = Bench(LITTLE)
     bench.connect()

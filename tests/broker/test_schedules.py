@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.broker.network import Network, Person
+from tests.examples import examples
 
 STEPS = 1500
 
@@ -103,7 +105,7 @@ def missed(network: Network, person: Person) -> dict[int, list[int]]:
     return {be: rest for be, had in person.had.items() if (rest := [e for e in network.cluster.found[be] if e > had])}
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @example(150)  # asked for at the destination while the coordinator tells it that it is held
 @example(479)
 @given(st.integers(0, 1_000_000))
@@ -113,6 +115,7 @@ def test_after_all_troubles_every_subscriber_has_had_everything_in_order(seed: i
     assert unfinished(network) == {}
 
 
+@pytest.mark.slow
 def test_the_schedules_are_not_idle() -> None:
     networks = [run(seed) for seed in range(15)]
     people = [person for network in networks for person in network.people]

@@ -92,7 +92,10 @@ async def _running(directory: Path) -> AsyncIterator[tuple[Running, dict[str, Li
         with closing(SqliteStore(directory / "coordinator" / "coordinator.sqlite")) as store:
             key = store.keyring().signing
         data = DataClusterModel()
-        async with httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False) as http, AsyncExitStack() as stack:
+        async with (
+            httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False, verify=False) as http,
+            AsyncExitStack() as stack,
+        ):
             coordinator = Running(process.url, key, http)
             brokers = {
                 name: await stack.enter_async_context(LiveBroker(name, data).linked(coordinator))

@@ -7,11 +7,13 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import pytest
+from typer.main import get_command
 
-from tocsin.cli.main import main
+from tocsin.cli.main import app, main
 
 
 class Run(NamedTuple):
@@ -29,12 +31,19 @@ class Program:
         self._monkeypatch, self._capsys = monkeypatch, capsys
 
     def __call__(self, *arguments: str, stdin: bytes = b"") -> Run:
+        self._monkeypatch.setattr("tocsin.cli.main.app", command_line())
         self._monkeypatch.setattr(sys, "argv", ["tocsin", *arguments])
         self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin))))
         with logging_as_it_was(), pytest.raises(SystemExit) as exit:
             main()
         captured = self._capsys.readouterr()
         return Run(exit.value.code, captured.out, captured.err)
+
+
+@cache
+def command_line() -> Any:
+    """All commands. Reading their options takes longer than most of them run, so that all tests share it."""
+    return get_command(app)
 
 
 @contextmanager

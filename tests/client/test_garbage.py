@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.client.driving import Program, asked, every, held, notes, only, welcome
+from tests.examples import examples
 from tocsin.client.core.actions import Close, Deliver, Open
 from tocsin.client.core.events import BrokerFound, Opened, Received, Subscribe, Unsubscribe
 from tocsin.model.subscriber import Login, Request
@@ -64,7 +65,7 @@ def _encodable(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(messages | noise, max_size=15))
 def test_whatever_is_received_the_core_goes_on(texts: list[str | bytes]) -> None:
     program = Program()

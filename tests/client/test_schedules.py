@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.client.network import CHANNELS, Link, Network
+from tests.examples import examples
 from tocsin.client.core import actions, events
 from tocsin.client.core.core import SubscriberCore
 from tocsin.client.rules import Rules
@@ -167,7 +168,7 @@ class Play:
         )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_application_gets_every_note_once_and_in_order(seed: int) -> None:
     play = Play(seed)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.content.strategies import FILTERS, PUBLICATIONS
+from tests.examples import examples
 from tocsin.content.engine import Engine
 from tocsin.content.filter import Filter
 from tocsin.content.language import parse
@@ -28,7 +29,7 @@ STEPS = st.lists(st.one_of(FILTERS, PUBLICATIONS, st.integers(0, 50)), max_size=
 
 
 @given(STEPS, PUBLICATIONS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_the_index_finds_what_a_scan_finds(steps: list[Filter | Publication | int], last: Publication) -> None:
     engine, filters = Engine(), dict[int, Filter]()
     for number, step in enumerate(steps):
@@ -46,7 +47,7 @@ def test_the_index_finds_what_a_scan_finds(steps: list[Filter | Publication | in
 
 
 @given(st.lists(FILTERS, max_size=25), FILTERS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_index_finds_who_covers(held: list[Filter], filter: Filter) -> None:
     engine = Engine()
     for number, each in enumerate(held):
@@ -54,6 +55,7 @@ def test_the_index_finds_who_covers(held: list[Filter], filter: Filter) -> None:
     assert engine.covering(filter).tolist() == [at for at, each in enumerate(held) if each.covers(filter)]
 
 
+@pytest.mark.slow
 def test_many_filters_come_and_go_between_publications() -> None:
     random, engine, filters = Random(7), Engine(), dict[int, Filter]()
     for number in range(4000):

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.content.strategies import CONJUNCTIONS, FILTERS, PUBLICATIONS, filter_of, fulfils
+from tests.examples import examples
 from tocsin.content.filter import Filter, conjunction
 from tocsin.content.language import MOST_CANONICAL_TEXT, parse
 from tocsin.content.predicate import Comparison, Predicate
@@ -17,7 +18,7 @@ from tocsin.errors import FilterError, InvalidError
 
 
 @given(CONJUNCTIONS, PUBLICATIONS)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_a_filter_matches_what_fulfils_all_its_predicates(
     predicates: list[Predicate], publication: dict[str, Value]
 ) -> None:
@@ -27,7 +28,7 @@ def test_a_filter_matches_what_fulfils_all_its_predicates(
 
 
 @given(FILTERS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_filter_reads_back_as_it_is_written(filter: Filter) -> None:
     assert parse(str(filter)) == filter
 
@@ -56,7 +57,7 @@ def test_a_filter_that_becomes_longer_reads_back(text: str) -> None:
 
 
 @given(FILTERS, FILTERS, PUBLICATIONS)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_who_covers_matches_whatever_the_other_matches(one: Filter, other: Filter, publication: Publication) -> None:
     if one.covers(other) and other.matches(publication):
         assert one.matches(publication)
@@ -90,7 +91,7 @@ _TELLING += ["a\U0010ffff", "a\U0010ffff0", "\U0010ffff0"]
 
 
 @given(FILTERS, FILTERS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_covering_is_what_its_definition_says(one: Filter, other: Filter) -> None:
     # A filter is a product of conditions on attributes, so that what tells two apart tells them apart by one attribute.
     names = sorted({name for name, _ in (*one.constraints, *other.constraints)})
@@ -107,7 +108,7 @@ def _admitted(filter: Filter, name: str, value: Value | None) -> bool:
 
 
 @given(FILTERS, PUBLICATIONS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_boxes_of_a_filter_do_not_meet(filter: Filter, publication: dict[str, Value]) -> None:
     boxes = list(filter.boxes())
     for (at, box), (other_at, other) in product(enumerate(boxes), enumerate(boxes)):

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.content.strategies import FILTERS
+from tests.examples import examples
 from tocsin.content.filter import Filter
 from tocsin.content.language import parse
 from tocsin.content.poset import Poset
@@ -34,7 +35,7 @@ def check(poset: Poset, expected: set[Filter]) -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), FILTERS), max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_each_filter_is_below_the_least_general_that_cover_it(changes: list[tuple[bool, Filter]]) -> None:
     poset, expected = Poset(), set[Filter]()
     for leaves, filter in changes:

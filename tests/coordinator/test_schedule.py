@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.coordinator.schedule import calm, step
 from tests.coordinator.world import World
+from tests.examples import examples
 
 
 def ended(seed: int, steps: int = 1500) -> World:
@@ -38,7 +39,7 @@ def check(world: World) -> None:
             assert (subscription in state.held.get(name, {})) is not gone, "what was kept is there"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 1_000_000))
 def test_every_schedule_ends_well(seed: int) -> None:
     check(ended(seed))
@@ -55,6 +56,7 @@ def test_the_same_seed_is_the_same_schedule() -> None:
     assert (one.assignments, one.held) == (other.assignments, other.held)
 
 
+@pytest.mark.slow
 def test_schedules_do_what_they_are_for() -> None:
     """They move people and keep subscriptions, so that the checks above mean something."""
     said = sum((ended(seed).said for seed in range(20)), Counter[str]())

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import typer.main
 import yaml
 
+from tests.cli.program import command_line
 from tests.pages import ROOT
-from tocsin.cli.main import app
 from tocsin.settings import Settings, load
 from tocsin.settings.keys import KEYS
 
@@ -64,7 +63,7 @@ def check_command(command: Sequence[str]) -> None:
     if Path(program).name != "tocsin":
         assert program in SCRIPTS
         return
-    found: Any = typer.main.get_command(app)
+    found = command_line()
     while hasattr(found, "resolve_command"):
         context = found.make_context("tocsin", arguments)
         _, found, arguments = found.resolve_command(context, [*context._protected_args, *context.args])

@@ -72,7 +72,7 @@ class DataProcess:
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._mark = uuid.uuid4().hex
-        self.client = httpx.Client(headers={"Authorization": "Bearer demo"}, timeout=60, trust_env=False)
+        self.client = httpx.Client(headers={"Authorization": "Bearer demo"}, timeout=60, trust_env=False, verify=False)
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

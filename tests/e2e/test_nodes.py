@@ -67,7 +67,9 @@ class HotPublisher(threading.Thread):
 
     def run(self) -> None:
         """Publishes until it is told to finish."""
-        with httpx.Client(headers={"Authorization": "Bearer demo"}, timeout=30, trust_env=False) as client:
+        with httpx.Client(
+            headers={"Authorization": "Bearer demo"}, timeout=30, trust_env=False, verify=False
+        ) as client:
             while not self._finishing.wait(_PAUSE) and not self.fault:
                 new = [self._new() for _ in range(self._chance.randint(1, 20))]
                 again = self._chance.choices(self.ids, k=2) if self.ids else []

@@ -57,7 +57,9 @@ class Publisher(threading.Thread):
 
     def run(self) -> None:
         """Publishes until it is told to finish."""
-        with httpx.Client(headers={"Authorization": "Bearer demo"}, timeout=30, trust_env=False) as client:
+        with httpx.Client(
+            headers={"Authorization": "Bearer demo"}, timeout=30, trust_env=False, verify=False
+        ) as client:
             while not self._finishing.is_set() and not self.fault:
                 self._until_acknowledged(client, "reports", self._city.batch(self._chance.randint(1, 12)))
                 self._until_acknowledged(client, "people", self._city.moved(self._chance.randint(1, 6)))

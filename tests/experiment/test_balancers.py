@@ -218,6 +218,7 @@ def test_a_move_takes_no_more_messages_than_are_counted() -> None:
     assert 0 < (counted.total() - regular) / moving <= MESSAGES_OF_A_MOVE
 
 
+@pytest.mark.slow
 def test_both_balancers_are_in_one_report(tocsin: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     small = ScenarioSize(subscribers=40, publishers=8, joining_until=30.0, doubled_at=100.0, seconds=150.0)
     monkeypatch.setattr("tocsin.experiment.balancers.study._SMALL", small)

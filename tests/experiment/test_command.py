@@ -23,6 +23,7 @@ def test_without_matplotlib_it_says_how_to_get_it(tocsin: Program, monkeypatch: 
     assert not Path("results").exists()
 
 
+@pytest.mark.slow
 def test_without_a_place_it_goes_into_results(tocsin: Program) -> None:
     assert tocsin("experiment", "scale", "--quick").status == 0
     (made,) = Path("results").iterdir()

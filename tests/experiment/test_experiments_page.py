@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.cli.program import Program
 from tests.pages import ROOT, blocks, words
 from tocsin.experiment.catalog import STUDIES
@@ -14,6 +16,7 @@ from tocsin.experiment.schemes import BY_NAME
 PAGE = ROOT / "docs" / "experiments.md"
 
 
+@pytest.mark.slow
 def test_the_policy_that_is_shown_takes_part(tocsin: Program) -> None:
     (shown,) = blocks(PAGE, "python")
     Path("mine.py").write_text(shown, encoding="utf-8")

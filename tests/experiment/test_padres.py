@@ -154,6 +154,7 @@ def test_more_edges_must_be_quicker_and_far_clusters_no_quicker() -> None:
     assert report.no_gain(rows(report.clusters_run, {1: 0.1})).holds is Holds.UNKNOWN
 
 
+@pytest.mark.slow
 def test_a_small_run_balances_and_every_subscriber_gets_what_it_wants() -> None:
     size = ScenarioSize(subscribers=120, publishers=10, joining_until=40.0, doubled_at=200.0, seconds=240.0)
     scenario = local_scenario(1, make_quotes(1, days=200), size)
@@ -175,6 +176,7 @@ def test_a_small_run_balances_and_every_subscriber_gets_what_it_wants() -> None:
 
 
 @pytest.mark.parametrize("name", ["padres-local", "padres-global", "padres-scale"])
+@pytest.mark.slow
 def test_a_quick_version_runs_and_judges_nothing_of_full_size(tocsin: Program, name: str) -> None:
     done = tocsin("experiment", name, "--quick", "--out", "run")
     assert done.status == 0, done.err

@@ -63,6 +63,7 @@ def test_publishers_publish_at_their_rates_and_half_of_them_twice_as_much_later(
         assert all(each.content["symbol"] == publisher.symbol for each in published if each.publisher == publisher.name)
 
 
+@pytest.mark.slow
 def test_the_silent_match_nothing_and_the_others_what_is_published() -> None:
     scenario = local_scenario(3, QUOTES, SMALL)
     published = [each.content for each in scenario.publications()]

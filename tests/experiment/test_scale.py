@@ -39,6 +39,7 @@ def instance(*plans: PlanRow) -> list[dict[str, PlanRow]]:
     return list(claims.by_instance(plans))
 
 
+@pytest.mark.slow
 def test_the_quick_version_leaves_a_report_of_every_planner(tocsin: Program) -> None:
     ended = tocsin("experiment", "scale", "--quick", "--out", "run")
     assert ended.status == 0
@@ -56,6 +57,7 @@ def test_the_quick_version_leaves_a_report_of_every_planner(tocsin: Program) -> 
     }
 
 
+@pytest.mark.slow
 def test_a_policy_of_one_s_own_is_measured_beside_ours(tocsin: Program) -> None:
     Path("scale_policy.py").write_text(HEADS, encoding="utf-8")
     assert tocsin("experiment", "scale", "--quick", "--policy", "scale_policy:Heads", "--out", "run").status == 0

@@ -49,6 +49,7 @@ def test_a_planner_ends_at_the_alpha_at_which_the_controller_begins() -> None:
     assert policy(OURS).planners().migration == planner("migrate")
 
 
+@pytest.mark.slow
 def test_moves_that_are_recorded_are_those_that_were_decided() -> None:
     record = simulate_run(paper(TINY, 1), LDM, 1, quiet)
     assert record.moves == sum(decision.moves for decision in record.decisions) > 0
@@ -75,6 +76,7 @@ def test_what_brokers_have_to_send_is_known_beforehand() -> None:
     assert mean_outgoing(scenario) == pytest.approx((10 + 30) / 2 * 3 / 2)
 
 
+@pytest.mark.slow
 def test_the_mean_broker_sends_what_it_was_said_to() -> None:
     scenario = paper(TINY, 1)
     record = simulate_run(scenario, NONE, 1, quiet)

@@ -74,7 +74,7 @@ async def stranger(port: int) -> AsyncIterator[Stranger]:
 async def is_served(port: int, verify: ssl.SSLContext | None = None) -> bool:
     """Whether an honest caller is."""
     scheme = "https" if verify else "http"
-    async with httpx.AsyncClient(verify=verify or True, trust_env=False, timeout=SECONDS) as client:
+    async with httpx.AsyncClient(verify=verify or False, trust_env=False, timeout=SECONDS) as client:
         return (await client.get(f"{scheme}://127.0.0.1:{port}/health")).is_success
 
 
@@ -175,6 +175,7 @@ async def test_honest_callers_are_served_beside_any_number_of_tls_handshakes(
 
 
 @pytest.mark.usefixtures("_hasty")
+@pytest.mark.slow
 async def test_a_large_body_of_somebody_known_is_taken_in_any_pieces(tmp_path: Path) -> None:
     cluster = MemoryCluster()
     await cluster.apply("CREATE DATASET D (x STRING); CREATE FEED f INTO D SLICED BY x;", None)
@@ -187,7 +188,7 @@ async def test_a_large_body_of_somebody_known_is_taken_in_any_pieces(tmp_path: P
 
     async with running_data(cluster, Settings(data=DataSettings(directory=tmp_path, port=0))) as (url, _):
         headers = {"Authorization": "Bearer publisher", "Content-Type": "application/x-ndjson"}
-        async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=SECONDS) as client:
+        async with httpx.AsyncClient(trust_env=False, verify=False, headers=headers, timeout=SECONDS) as client:
             for size in (100, 10_000, 10_000_000):
                 answer = await client.post(f"{url}/feeds/f", content=pieces(size))
                 assert answer.json()["accepted"] == len(records), answer.text
@@ -214,7 +215,9 @@ async def asks_until_ended(one: socket.socket) -> int:
     return asked
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "place", [pytest.param(one, marks=() if one == "data" else pytest.mark.slow) for one in PLACES]
+)
 async def test_who_asks_and_reads_no_answer_is_ended_and_others_are_served_meanwhile(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,7 +113,10 @@ SOCKETS = {"data": "/control?broker=north", "coordinator": "/link", "broker": "/
 @pytest.mark.parametrize("place", CALLS)
 async def test_a_page_from_elsewhere_cannot_use_the_demo_token(tmp_path: Path, place: str) -> None:
     headers = {"Authorization": "Bearer demo"}
-    async with demo(place, tmp_path) as url, httpx.AsyncClient(trust_env=False, headers=headers) as client:
+    async with (
+        demo(place, tmp_path) as url,
+        httpx.AsyncClient(trust_env=False, verify=False, headers=headers) as client,
+    ):
         assert (await client.get(url + CALLS[place])).status_code == 200
         assert (await client.get(url + CALLS[place], headers={"Origin": "http://localhost:3000"})).status_code == 200
         for odd in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
@@ -144,7 +147,7 @@ async def test_a_page_that_let_its_name_point_to_this_machine_cannot_open_a_cont
 
 async def test_a_page_is_not_told_what_it_may_not_read(tmp_path: Path) -> None:
     preflight = {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization"}
-    async with demo("coordinator", tmp_path) as url, httpx.AsyncClient(trust_env=False) as client:
+    async with demo("coordinator", tmp_path) as url, httpx.AsyncClient(trust_env=False, verify=False) as client:
         ours = await client.options(f"{url}/broker", headers={"Origin": "http://localhost:3000", **preflight})
         assert ours.headers["access-control-allow-origin"] == "http://localhost:3000"
         other = await client.options(f"{url}/broker", headers={"Origin": "https://evil.example", **preflight})

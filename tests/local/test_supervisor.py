@@ -119,6 +119,7 @@ async def test_one_that_has_died_before_anybody_watched_is_started_again_too(par
         watching.cancel()
 
 
+@pytest.mark.slow
 async def test_one_that_dies_at_every_start_ends_the_watch(part: Make, tmp_path: Path) -> None:
     said = Sentences()
     healthy = part("b1")
@@ -149,6 +150,7 @@ async def test_one_that_does_not_stop_is_killed_and_that_is_said(part: Make) -> 
     assert not network.child("b1").running
 
 
+@pytest.mark.slow
 def test_nobody_outlives_a_supervisor_that_is_killed(part: Make) -> None:
     running = part("b1")
     script = textwrap.dedent(f"""

@@ -59,7 +59,9 @@ class Network:
         command = ["coordinator", "--demo-token"]
         self.coordinator = ServerProcess("coordinator", command, given, port, directory / "coordinator.log")
         headers = {"Authorization": f"Bearer {OPERATOR}"}
-        self._client = httpx.AsyncClient(base_url=self.coordinator.url, headers=headers, trust_env=False, timeout=30)
+        self._client = httpx.AsyncClient(
+            base_url=self.coordinator.url, headers=headers, trust_env=False, verify=False, timeout=30
+        )
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:

@@ -62,7 +62,7 @@ class ServerProcess:
 
     async def listening(self) -> None:
         """Waits until it answers."""
-        async with httpx.AsyncClient(base_url=self.url, trust_env=False, timeout=5) as client:
+        async with httpx.AsyncClient(base_url=self.url, trust_env=False, verify=False, timeout=5) as client:
             await until_async(lambda: self._answers(client), f"answer of {self.name}", START_SECONDS)
 
     async def start(self) -> None:

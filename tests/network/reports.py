@@ -68,7 +68,7 @@ class Publisher:
     ) -> None:
         self._data, self._random, self._prefix, self._owners = data, random, prefix, owners
         headers = {"Authorization": f"Bearer {token}"}
-        self._client = httpx.AsyncClient(headers=headers, trust_env=False, timeout=seconds)
+        self._client = httpx.AsyncClient(headers=headers, trust_env=False, verify=False, timeout=seconds)
         self._finished = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.published = 0

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.content.strategies import FILTERS, PUBLICATIONS
+from tests.examples import examples
 from tocsin.content.filter import Filter
 from tocsin.content.language import parse
 from tocsin.content.poset import Poset
@@ -42,7 +43,7 @@ class Plain:
         return {one for one in needed if not any(two.covers(one) for two in needed if two != one)}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(STEPS, PUBLICATIONS)
 def test_neighbours_are_asked_for_the_covering_set_of_the_others(
     steps: list[tuple[str, str, list[Filter]]], publication: dict[str, Value]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.overlay.loads import LOADS, Case, cases, ordered
 from tests.overlay.naive import Naive, naive_input
 from tocsin.content.filter import Filter
@@ -22,7 +23,7 @@ from tocsin.overlay.load import BrokerLoad, Metric
 from tocsin.overlay.profile import Profile
 from tocsin.overlay.tuning import Trigger, Tuning
 
-SOME = settings(max_examples=60, deadline=None)
+SOME = settings(max_examples=examples(60), deadline=None)
 METRICS = {Algorithm.INPUT: Metric.INPUT, Algorithm.MATCH: Metric.DELAY, Algorithm.OUTPUT: Metric.OUTPUT}
 ALGORITHMS = st.sampled_from(Algorithm)
 

@@ -534,6 +534,7 @@ def loaded(
     return system
 
 
+@pytest.mark.slow
 def test_edges_of_a_cluster_come_to_balance() -> None:
     system = loaded({"h": None}, {"a": "h", "b": "h"}, {"a": WEAK, "b": STRONG}, 510.0)
     system.advance(400.0)
@@ -547,6 +548,7 @@ def test_edges_of_a_cluster_come_to_balance() -> None:
     assert [text for text in violations(system) if "lost" in text or "twice" in text or " is on " in text] == []
 
 
+@pytest.mark.slow
 def test_clusters_come_closer_to_balance_and_forget_each_other() -> None:
     edges = {"a": "h1", "b": "h1", "c": "h2", "d": "h2"}
     system = loaded({"h1": None, "h2": "h1"}, edges, dict.fromkeys(edges, WEAK), 1090.0)

@@ -70,7 +70,7 @@ def test_counting_gives_the_totals_of_sending(seed: int) -> None:
     assert np.allclose(counted.loads, sent.loads, rtol=0.001)
 
 
-@pytest.mark.parametrize("cache_bytes", [20_000, 0])
+@pytest.mark.parametrize("cache_bytes", [pytest.param(20_000, marks=pytest.mark.slow), 0])
 def test_what_the_cache_has_lost_is_brought_again(cache_bytes: int) -> None:
     ample, counted, sent = played("counted", STILL), *(played(level, STILL, cache_bytes) for level in LEVELS)
     assert counted.deliveries == sent.deliveries == ample.deliveries

@@ -72,7 +72,7 @@ def test_a_rate_stays_what_it_is_when_its_broker_dies() -> None:
     assert [min(rates), max(rates)] == pytest.approx([TRUE, TRUE], rel=0.02)
 
 
-@pytest.mark.parametrize("period", [10.0, 300.0])
+@pytest.mark.parametrize("period", [10.0, pytest.param(300.0, marks=pytest.mark.slow)])
 def test_what_brokers_measure_is_what_the_coordinator_reckons_with(period: float) -> None:
     world = system()
     for name in ("ann", "bob", "cid", "dan"):

@@ -36,6 +36,7 @@ def nearest(scenario: Scenario) -> list[int]:
     return [int(count) for count in np.bincount(chosen, minlength=len(brokers))]
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_city() -> None:
     assert city(SMALL, 1) == city(SMALL, 1) != city(SMALL, 2)
 
@@ -53,6 +54,7 @@ def test_most_people_live_near_the_broker_in_the_middle() -> None:
     assert middle > 2 * max(others)
 
 
+@pytest.mark.slow
 def test_people_want_about_what_those_of_the_paper_wanted() -> None:
     scenario = city(CityScenario(online=(3000, 3000)), 1)
     assert 2000 < len(scenario.subscribes.at) < 2500

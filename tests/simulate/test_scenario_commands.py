@@ -30,7 +30,7 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["paper", "city"])
+@pytest.mark.parametrize("kind", [pytest.param("paper", marks=pytest.mark.slow), "city"])
 def test_a_scenario_that_is_written_can_be_run(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "it.json"
     told = simulate("scenario", kind, "--out", path, *QUICK).stdout
@@ -52,6 +52,7 @@ def test_popularity_and_seed_make_another_scenario(tmp_path: Path) -> None:
     assert made[0] != made[1] != made[2] != made[0]
 
 
+@pytest.mark.slow
 def test_the_figures_of_a_run_are_told_and_kept(small: Path, tmp_path: Path) -> None:
     figures = json.loads(simulate("run", small, "--policy", "ldm+gsh", "--out", tmp_path / "r.json", "--json").stdout)
     record = json.loads((tmp_path / "r.json").read_bytes())
@@ -63,6 +64,7 @@ def test_the_figures_of_a_run_are_told_and_kept(small: Path, tmp_path: Path) -> 
     assert 0 < figures["latency"]["p50"] <= figures["latency"]["p99"]
 
 
+@pytest.mark.slow
 def test_decisions_come_with_their_reasons_and_latency_with_capacities(small: Path) -> None:
     shown = simulate("run", small, "--policy", "ldm").stdout
     assert "migrate, " in shown
@@ -73,6 +75,7 @@ def test_decisions_come_with_their_reasons_and_latency_with_capacities(small: Pa
     assert "nothing was decided" in simulate("run", small, "--beta", "1e12").stdout
 
 
+@pytest.mark.slow
 def test_placements_go_by_the_papers_names_too(small: Path) -> None:
     figures = [
         json.loads(simulate("run", small, "--placement", name, "--json").stdout) for name in ("rr", "round-robin")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.clock import VirtualClock
 from tocsin.simulate.network import Conditions
@@ -56,6 +58,7 @@ def test_a_gauge_tells_what_waits_and_how_busy_the_machine_was() -> None:
     assert abs(idle.cpu - 1.75 / 4) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_crowded_edge_with_service_times_sheds_load_and_nobody_loses_anything() -> None:
     weak, strong = ServiceTimes(0.01, 1e6, 1e9), ServiceTimes(0.0005, 1e7, 1e9)
     system = OverlaySystem(

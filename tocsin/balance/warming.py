@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -34,8 +35,9 @@ def warm_up(planner: Planner, like: Problem) -> float:
     return time.perf_counter() - began
 
 
+@cache
 def warm_up_live_workload() -> None:
-    """Does once what is done to a live workload all the time."""
+    """Does once in a process what is done to a live workload all the time."""
     live = LiveWorkload()
     brokers = [live.add_broker(), live.add_broker()]
     subscriber, subscription = live.add_subscriber(brokers[0]), live.add_subscription(1)
@@ -50,8 +52,9 @@ def warm_up_live_workload() -> None:
     live.remove_subscriber(subscriber)
 
 
+@cache
 def warm_up_rounds(migration: Planner, shuffle: Planner) -> None:
-    """Decides once for each reason there is, with brokers alike and unlike, and cuts the plans down."""
+    """Decides once in a process for each reason there is, with brokers alike and unlike, and cuts the plans down."""
     workload, assignment = make(_TINY)
     capacities = (None, np.linspace(1.0, 2.0, workload.brokers))
     any_load = Thresholds(alpha=0, cool_down=0, settle=0, max_over_mean=None, max_moves=3, min_gain=1)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.balance.examples import example, mask
 from tests.balance.reference import Brokers, ruled, shuffled, small
+from tests.examples import examples
 from tocsin.balance.bounds import lower_bound
 from tocsin.balance.instances.kinds import InstanceKind, make
 from tocsin.balance.model.loads import Loads
@@ -29,14 +30,14 @@ def _expected(problem: Problem) -> list[list[int]]:
     return [[i, brokers.home[i], where[i]] for i in brokers.heaviest_first(movers)]
 
 
-@hypothesis_settings(max_examples=300)
+@hypothesis_settings(max_examples=examples(300))
 @given(seed=SEEDS, capacities=st.booleans())
 def test_every_move_is_the_references(seed: int, capacities: bool) -> None:
     problem = small(seed, capacities=capacities)
     assert EXACT.plan(problem).steps.tolist() == _expected(problem)
 
 
-@hypothesis_settings(max_examples=200)
+@hypothesis_settings(max_examples=examples(200))
 @given(seed=SEEDS, capacities=st.booleans())
 def test_every_move_is_the_references_under_rules(seed: int, capacities: bool) -> None:
     problem = replace(ruled(small(seed, capacities=capacities), seed), max_moves=None)

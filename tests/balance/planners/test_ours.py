@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.balance.examples import example
 from tests.balance.reference import ruled, small
+from tests.examples import examples
 from tocsin.balance.model.workload import check
 from tocsin.balance.planners.migrate import Migrate
 from tocsin.balance.planners.planner import Planner
@@ -22,7 +23,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 pytestmark = pytest.mark.parametrize("planner", [Shuffle(), Migrate()], ids=["shuffle", "migrate"])
 
 
-@hypothesis_settings(max_examples=40)
+@hypothesis_settings(max_examples=examples(40))
 @given(seed=SEEDS, capacities=st.booleans())
 def test_everybody_is_somewhere_and_the_highest_load_does_not_rise(
     planner: Planner, seed: int, capacities: bool
@@ -33,14 +34,14 @@ def test_everybody_is_somewhere_and_the_highest_load_does_not_rise(
     assert plan.after.max <= plan.before.max
 
 
-@hypothesis_settings(max_examples=40)
+@hypothesis_settings(max_examples=examples(40))
 @given(seed=SEEDS)
 def test_the_same_problem_has_the_same_plan(planner: Planner, seed: int) -> None:
     problem = replace(small(seed), seed=seed)
     assert (planner.plan(problem).assignment == planner.plan(problem).assignment).all()
 
 
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=examples(60))
 @given(seed=SEEDS, capacities=st.booleans())
 def test_the_rules_hold(planner: Planner, seed: int, capacities: bool) -> None:
     problem = ruled(small(seed, capacities=capacities), seed)

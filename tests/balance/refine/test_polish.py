@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from tests.balance.enumeration import ruled
 from tests.balance.examples import example
+from tests.examples import examples
 from tocsin.balance.refine.refinement import Refinement
 
 
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=examples(60))
 @given(seed=st.integers(0, 10_000))
 def test_the_sorted_loads_never_rise(seed: int) -> None:
     work = Refinement(ruled(seed))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.balance.enumeration import ruled, tiny
 from tests.balance.examples import example, mask
+from tests.examples import examples
 from tocsin.balance.model.problem import MoveRules, Problem
 from tocsin.balance.refine.potential import Pressure
 from tocsin.balance.refine.refinement import Refinement
@@ -21,7 +22,7 @@ def _incoming(work: Refinement) -> float:
     return float(work.state.load.sum() - work.rows.own.sum())
 
 
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=examples(60))
 @given(seed=st.integers(0, 10_000), sharpness=st.floats(0.05, 1.0))
 def test_loads_and_counts_stay_exact(seed: int, sharpness: float) -> None:
     work = Refinement(Problem(*tiny(seed, capacities=True)))
@@ -31,7 +32,7 @@ def test_loads_and_counts_stay_exact(seed: int, sharpness: float) -> None:
     assert (work.state.load == again.load).all()
 
 
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=examples(60))
 @given(seed=st.integers(0, 10_000))
 def test_sharp_responses_never_add_to_what_is_fetched(seed: int) -> None:
     work = Refinement(Problem(*tiny(seed)))
@@ -71,7 +72,7 @@ def test_loads_below_the_floor_do_not() -> None:
     assert work.state.assignment.tolist() == [0] * 8
 
 
-@hypothesis_settings(max_examples=80)
+@hypothesis_settings(max_examples=examples(80))
 @given(seed=st.integers(0, 10_000))
 def test_the_rules_are_kept(seed: int) -> None:
     problem = ruled(seed)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.balance.enumeration import tiny
 from tests.balance.examples import example, mask
+from tests.examples import examples
 from tocsin.balance.model.problem import MoveRules, Problem
 from tocsin.balance.refine.budget import shed_within
 from tocsin.balance.refine.refinement import Refinement
@@ -26,7 +27,7 @@ def test_they_go_where_least_is_fetched_for_them() -> None:
     assert work.state.assignment.tolist() == [2, 0, 0, 2, 1]
 
 
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=examples(60))
 @given(seed=st.integers(0, 10_000), budget=st.integers(0, 6))
 def test_shedding_raises_nothing_above_the_limit_and_keeps_to_the_budget(seed: int, budget: int) -> None:
     work = Refinement(Problem(*tiny(seed, capacities=True)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.broker.server.test_bad_input import frame, frames
 from tests.broker.world import verify
+from tests.examples import examples
 from tocsin.broker import events
 from tocsin.broker.core import BrokerCore
 from tocsin.broker.limits import BrokerLimits
@@ -92,7 +93,7 @@ async def feed(stream: bytes, cuts: list[int]) -> tuple[Transport, Connections]:
     return transport, sessions
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(stream=STREAMS, cuts=st.lists(st.integers(0, 5000), max_size=5))
 def test_any_bytes_are_answered_with_messages_of_the_protocol_and_at_most_one_close(
     stream: bytes, cuts: list[int]

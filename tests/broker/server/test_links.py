@@ -29,7 +29,7 @@ async def test_a_data_cluster_that_comes_late_and_goes_is_dialled_again(tmp_path
     await world.cluster.apply(STATEMENTS, None)
     async with AsyncExitStack() as stack:
         world.calls = await stack.enter_async_context(
-            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS)
+            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS, verify=False)
         )
         world.coordinator = await stack.enter_async_context(world.running_coordinator())
         async with world.running_data() as world.data:
@@ -54,7 +54,7 @@ async def test_of_several_data_clusters_whichever_answers_is_dialled(tmp_path: P
     await world.cluster.apply(STATEMENTS, None)
     async with AsyncExitStack() as stack:
         world.calls = await stack.enter_async_context(
-            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS)
+            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS, verify=False)
         )
         world.coordinator = await stack.enter_async_context(world.running_coordinator())
         async with world.running_data() as first, world.running_data() as second:
@@ -73,7 +73,7 @@ async def test_subscribers_are_served_while_the_coordinator_is_away(tmp_path: Pa
     await world.cluster.apply(STATEMENTS, None)
     async with AsyncExitStack() as stack:
         world.calls = await stack.enter_async_context(
-            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS)
+            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS, verify=False)
         )
         world.data = await stack.enter_async_context(world.running_data())
         async with world.running_coordinator() as world.coordinator:

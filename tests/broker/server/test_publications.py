@@ -40,7 +40,7 @@ async def sender(
 
     async with (
         serving(handle) as port,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, verify=False) as client,
     ):
         made = PublicationSender(client, outcomes.append)
         yield made
@@ -91,7 +91,7 @@ async def test_whatever_is_answered_the_batch_has_an_outcome_and_the_next_one_go
 
 async def test_a_data_cluster_that_is_not_there_is_told_to_the_publisher() -> None:
     outcomes = list[Outcome]()
-    async with httpx.AsyncClient(base_url="http://127.0.0.1:1", trust_env=False) as client:
+    async with httpx.AsyncClient(base_url="http://127.0.0.1:1", trust_env=False, verify=False) as client:
         PublicationSender(client, outcomes.append).publish(batch(1))
         (failed,) = await until_async(lambda: outcomes)
     assert failed == BatchFailed(1, "unavailable", "the data cluster did not answer; publish this again later")
@@ -107,7 +107,7 @@ async def test_a_feed_that_cannot_be_one_is_asked_of_nobody() -> None:
 
 
 async def test_a_fault_of_our_own_is_an_outcome_as_well() -> None:
-    outcomes, client = list[Outcome](), httpx.AsyncClient(base_url="http://127.0.0.1:1", trust_env=False)
+    outcomes, client = list[Outcome](), httpx.AsyncClient(base_url="http://127.0.0.1:1", trust_env=False, verify=False)
     await client.aclose()
     PublicationSender(client, outcomes.append).publish(batch(1))
     (failed,) = await until_async(lambda: outcomes)

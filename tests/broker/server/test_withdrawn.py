@@ -23,6 +23,12 @@ CHANGES: dict[str, Change] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator sees sooner that somebody else has changed what it keeps."""
+    monkeypatch.setattr("tocsin.coordinator.server.watch.LOOK_SECONDS", 0.1)
+
+
 @pytest.mark.parametrize("what", CHANGES)
 async def test_a_subscribers_session_ends_when_its_token_is_withdrawn(world: World, what: str) -> None:
     async with world.member("ann") as ann:

@@ -85,7 +85,7 @@ class World:
     coordinator: str = ""
     data: str = ""
     broker: str = ""
-    verify: ssl.SSLContext | bool = True
+    verify: ssl.SSLContext | bool = False
     files: dict[str, Any] = field(default_factory=dict)
     ca: str = ""
 

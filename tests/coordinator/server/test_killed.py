@@ -28,6 +28,7 @@ def store(request: pytest.FixtureRequest) -> str:
     return server.database()
 
 
+@pytest.mark.process
 async def test_tokens_places_and_subscriptions_outlive_a_kill(store: str, tmp_path: Path) -> None:
     process, data = _process(store, tmp_path), DataClusterModel()
     homes, tokens, held = dict[str, str](), dict[str, str](), dict[str, int]()
@@ -64,7 +65,10 @@ async def _network(
     await process.start()
     with closing(open_store(CoordinatorSettings(directory=directory, store=store))) as kept:
         key = kept.keyring().signing
-    async with httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False) as http, AsyncExitStack() as stack:
+    async with (
+        httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False, verify=False) as http,
+        AsyncExitStack() as stack,
+    ):
         coordinator = Running(process.url, key, http)
         brokers = {
             name: await stack.enter_async_context(LiveBroker(name, data).linked(coordinator))

@@ -179,6 +179,7 @@ async def test_a_link_without_hello_is_closed(coordinator: Running, monkeypatch:
         assert await late.closed() == Code.LATE
 
 
+@pytest.mark.slow
 async def test_a_broker_that_does_not_read_is_cut_off_and_others_are_served(tmp_path: Path) -> None:
     its = settings(tmp_path, link_bytes=1024, silence_seconds=1_000)
     async with running(its) as coordinator, _deaf(coordinator) as deaf:

@@ -12,6 +12,7 @@ from tests.certificate import certificate
 from tests.coordinator.server.live import wire
 from tests.coordinator.server.running import running, settings
 from tocsin.model.coordination import Accepted, Hello
+from tocsin.trust import trust
 
 
 async def test_callers_and_brokers_are_served_by_tls(tmp_path: Path) -> None:
@@ -20,10 +21,11 @@ async def test_callers_and_brokers_are_served_by_tls(tmp_path: Path) -> None:
     async with (
         running(settings(tmp_path / "coordinator", **files)) as coordinator,
         httpx.AsyncClient(verify=context, trust_env=False) as trusting,
+        httpx.AsyncClient(verify=trust(), trust_env=False) as distrusting,
     ):
         assert coordinator.url.startswith("https://")
         with pytest.raises(httpx.ConnectError):
-            await coordinator.http.get(f"{coordinator.url}/health")
+            await distrusting.get(f"{coordinator.url}/health")
         assert (await trusting.get(f"{coordinator.url}/health")).json() == {"status": "ok"}
         async with wire(coordinator, coordinator.token("north", "broker"), ssl=context) as link:
             await link.say(Hello("north", "wss://north"))

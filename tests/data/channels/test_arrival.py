@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.data.world import DATASETS, World, reports
+from tests.examples import examples
 from tests.waiting import until
 from tocsin.data.channels.arrival import Arrival, OvertakenError
 
@@ -247,7 +248,7 @@ def pair(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[World, World]]:
         world.close()
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=BATCHES)
 def test_the_same_is_found_on_arrival_as_when_it_is_stored(
     pair: tuple[World, World], batches: list[tuple[bool, list[tuple[str | None, int]]]]

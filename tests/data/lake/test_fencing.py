@@ -237,6 +237,7 @@ def _pausing(function: Callable[..., Any]) -> Callable[..., Any]:
     return paused
 
 
+@pytest.mark.slow
 def test_in_whichever_order_two_writers_take_their_steps_a_commit_counts_once_or_is_refused(
     tmp_path: Path, rows: Rows, content: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_commit_that_the_disk_does_not_keep_does_not_count(
     assert content(reopen()) == {"a": 1, "b": 2}
 
 
+@pytest.mark.slow
 def test_what_a_checkpoint_replaces_is_removed_after_the_disk_has_it(
     table: Table, rows: Rows, reopen: Reopen, content: Content, steps: list[tuple[str, str]]
 ) -> None:
@@ -126,6 +127,7 @@ def test_what_a_checkpoint_replaces_is_removed_after_the_disk_has_it(
     assert (again.version, again.marker("slice-0"), content(again), again.damage) == (301, 300, {"a": 1}, "")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_cannot_be_read_is_not_needed(
     table: Table, rows: Rows, reopen: Reopen, content: Content
 ) -> None:
@@ -240,6 +242,7 @@ def test_the_pointer_to_the_last_checkpoint_is_only_a_hint(table: Table, reopen:
     assert (again.version, again.damage) == (102, "")
 
 
+@pytest.mark.slow
 def test_any_reader_of_delta_tables_understands_the_log(table: Table, rows: Rows) -> None:
     for number in range(1, 120):
         table.merge(rows(a=number, **{f"k{number}": number}), "key", {"slice-0": number})

@@ -82,6 +82,7 @@ def test_what_is_taken_back_as_the_disk_refused_is_not_seen_any_more(
     assert view.history > before
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_the_log_was_shortened(table: Table, view: TableView, rows: Rows) -> None:
     table.append(rows(a=1), {"slice-0": 1})
     view.refresh()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.data.nodes.sharing import PlainProcessing, Sharing, on_spark
+from tests.examples import examples
 from tocsin.data.lake.folder import Folder
 from tocsin.data.nodes.processing import ProcessedBatch, SliceProcessing
 from tocsin.errors import UnavailableError
@@ -116,8 +117,9 @@ def shared() -> Iterator[Sharing]:
         sharing.log.close()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from(STEPS), max_size=40), st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_each_record_is_stored_once_and_the_first_of_an_id_counts(steps: list[str], chance: Random) -> None:
     with shared() as sharing:
         nodes = Nodes(sharing, chance)

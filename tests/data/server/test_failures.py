@@ -14,6 +14,7 @@ from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 
 from tests.data.server.memory import MemoryCluster, MemoryTokens
+from tests.examples import examples
 from tocsin import errors
 from tocsin.data.server.app import create_app
 from tocsin.data.server.call import Operation
@@ -175,7 +176,7 @@ media_types = st.sampled_from(
 
 
 @given(operation=st.sampled_from(WITH_BODY), body=bodies, media=media_types)
-@example_settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example_settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_no_body_whatever_is_a_fault(
     client: httpx.AsyncClient, operation: Operation, body: bytes, media: str
 ) -> None:
@@ -189,7 +190,7 @@ async def test_no_body_whatever_is_a_fault(
 
 
 @given(path=st.text(max_size=30), query=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2))
-@example_settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example_settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_no_address_whatever_is_a_fault(client: httpx.AsyncClient, path: str, query: dict[str, str]) -> None:
     for prefix in ("", "datasets/", "feeds/"):
         url = httpx.URL(f"http://tocsin/{prefix}{quote(path, safe='')}", params=query)

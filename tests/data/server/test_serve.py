@@ -27,7 +27,7 @@ async def test_it_tells_its_real_port_and_ends_quietly_at_a_signal(
     noted = settings.data.directory / "address"
     async with running(cluster, settings) as (url, server):
         assert noted.read_text(encoding="utf-8") == f"{url}\n"
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, verify=False) as client:
             assert (await client.get("/health")).json() == {"status": "ok"}
         signal.raise_signal(number)
         await server
@@ -45,7 +45,10 @@ async def test_a_call_under_way_is_answered_before_it_ends(
         return [1.0]
 
     monkeypatch.setattr(cluster, "rates", slow)
-    async with running(cluster, settings) as (url, _), httpx.AsyncClient(base_url=url, trust_env=False) as client:
+    async with (
+        running(cluster, settings) as (url, _),
+        httpx.AsyncClient(base_url=url, trust_env=False, verify=False) as client,
+    ):
         headers = {"Authorization": "Bearer broker"}
         call = asyncio.create_task(client.post("/rates", json={"ids": [1]}, headers=headers))
         await arrived.wait()
@@ -61,7 +64,10 @@ async def test_a_client_that_sends_all_of_a_body_too_large_still_gets_its_answer
         for _ in range(3 * settings.data.max_request_bytes >> 20):
             yield b" " * (1 << 20)
 
-    async with running(cluster, settings) as (url, _), httpx.AsyncClient(base_url=url, trust_env=False) as client:
+    async with (
+        running(cluster, settings) as (url, _),
+        httpx.AsyncClient(base_url=url, trust_env=False, verify=False) as client,
+    ):
         answer = await client.post("/feeds/reports", content=chunks(), headers={"Authorization": "Bearer publisher"})
         assert answer.status_code == 413
         assert (await client.get("/health")).status_code == 200
@@ -125,7 +131,7 @@ def test_a_process_on_uvloop_ends_with_status_0_and_has_time_to_clean_up(
     ) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        assert httpx.get(f"{url}/health", trust_env=False).status_code == 200
+        assert httpx.get(f"{url}/health", trust_env=False, verify=False).status_code == 200
         process.send_signal(number)
         assert process.stdout.read() == "the cluster is stopped after the server\n"
     assert process.returncode == 0

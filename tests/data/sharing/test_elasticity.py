@@ -33,6 +33,7 @@ async def elastic(settings: Settings, busy: list[float]) -> AsyncIterator[Site]:
         yield site
 
 
+@pytest.mark.slow
 async def test_workers_that_are_not_needed_leave_and_the_data_cluster_stays(elastic: Site, busy: list[float]) -> None:
     async with working(elastic, "n1", "n2") as (first, second):
         await elastic.until_owned("data", "n1", "n2")

@@ -255,7 +255,10 @@ def test_who_says_much_is_read_later() -> None:
 
 async def test_a_node_is_drained_by_call(settings: Settings) -> None:
     cluster = MemoryCluster()
-    async with running(cluster, settings, tokens=MemoryTokens()) as (url, _), httpx.AsyncClient(base_url=url) as client:
+    async with (
+        running(cluster, settings, tokens=MemoryTokens()) as (url, _),
+        httpx.AsyncClient(base_url=url, verify=False) as client,
+    ):
         admin = {"Authorization": "Bearer admin"}
         answer = await client.put("/nodes/n1/draining", content=b'{"on": true}', headers=admin)
         assert (answer.status_code, answer.json()) == (200, {"on": True})

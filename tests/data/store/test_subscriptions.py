@@ -89,6 +89,7 @@ def test_keys_for_parameters_the_channel_no_longer_has_are_refused(store: Store,
         store.subscriptions.attach(channel, "a", keys(1))
 
 
+@pytest.mark.slow
 def test_large_batches_are_worked_off_whole_and_in_order(store: Store, channel: Channel) -> None:
     batch = keys(*range(120_000))
     bes = store.subscriptions.attach(channel, "a", batch)

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.examples import examples
 from tocsin.data.store import Store
 from tocsin.data.subscriptions import Segments, SubscriptionRegistry
 from tocsin.schema.definitions import Channel, ChannelKind, Column
@@ -126,4 +127,4 @@ class Registry(RuleBasedStateMachine):
 
 
 TestRegistry = Registry.TestCase
-TestRegistry.settings = settings(max_examples=30, stateful_step_count=20)
+TestRegistry.settings = settings(max_examples=examples(30), stateful_step_count=20)

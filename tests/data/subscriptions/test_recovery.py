@@ -124,6 +124,7 @@ def test_of_several_bases_the_newest_counts_and_the_rest_is_swept(
     assert files(tmp_path) == [Path(found.base).name]
 
 
+@pytest.mark.slow
 def test_a_base_stays_for_as_long_as_a_snapshot_needs_it(
     channel: Channel, live: SubscriptionRegistry, rows: Rows, tmp_path: Path
 ) -> None:

@@ -113,7 +113,7 @@ async def test_a_connection_ends_with_its_token(tmp_path: Path) -> None:
 
 
 async def test_a_handshake_and_a_look_need_a_token(tmp_path: Path) -> None:
-    async with head(tmp_path, public_keys=KEYS) as root, httpx.AsyncClient(trust_env=False) as http:
+    async with head(tmp_path, public_keys=KEYS) as root, httpx.AsyncClient(trust_env=False, verify=False) as http:
         with pytest.raises(InvalidStatus) as refused:
             await dial(f"{root}/client", proxy=None)
         assert refused.value.response.status_code == 401

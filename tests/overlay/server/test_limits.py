@@ -197,7 +197,7 @@ async def test_a_handshake_that_cannot_be_is_refused(
 
 
 async def test_a_call_where_a_websocket_is_meant_is_told_so(tmp_path: Path) -> None:
-    async with head(tmp_path) as root, httpx.AsyncClient(trust_env=False) as http:
+    async with head(tmp_path) as root, httpx.AsyncClient(trust_env=False, verify=False) as http:
         answer = await http.get(f"{root.replace('ws', 'http')}/client")
         assert answer.status_code == 404
         assert "there is no call GET /client" in answer.json()["error"]["message"]

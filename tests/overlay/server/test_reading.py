@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from websockets.asyncio.client import connect as dial
 from websockets.exceptions import ConnectionClosedError
 
@@ -51,6 +52,7 @@ async def read(talk: Talk, count: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 async def test_who_comes_back_and_does_not_read_is_sent_a_piece_and_keeps_nobody_waiting(tmp_path: Path) -> None:
     limits: dict[str, Any] = {"waiting_bytes": 512 * 1024, "fetch_bytes": 128 * 1024, "link_bytes": 1024 * 1024}
     async with head(tmp_path, **limits) as root, edge(root, **limits) as url:
@@ -68,6 +70,7 @@ async def test_who_comes_back_and_does_not_read_is_sent_a_piece_and_keeps_nobody
             assert await read(slow, PUBLICATIONS + 1) == list(range(1, PUBLICATIONS + 2))
 
 
+@pytest.mark.slow
 async def test_who_does_not_read_what_is_live_is_cut_off_after_it_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
     limits: dict[str, Any] = {"waiting_bytes": 128 * 1024, "fetch_bytes": 32 * 1024}
     async with head(tmp_path, **limits) as root, edge(root, **limits) as url:

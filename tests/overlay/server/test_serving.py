@@ -124,7 +124,12 @@ async def test_publications_find_their_way_over_other_heads(tmp_path: Path) -> N
 
 
 async def test_brokers_say_how_they_are(tmp_path: Path) -> None:
-    async with head(tmp_path) as root, edge(root) as url, talk(url) as me, httpx.AsyncClient(trust_env=False) as http:
+    async with (
+        head(tmp_path) as root,
+        edge(root) as url,
+        talk(url) as me,
+        httpx.AsyncClient(trust_env=False, verify=False) as http,
+    ):
         await me.say(Subscribe("me", "high > 40"))
         await me.hear()
         health = msgspec.json.decode((await http.get(f"{url.replace('ws', 'http')}/health")).content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cache
 from itertools import groupby
 
 import msgspec
@@ -50,8 +51,13 @@ def create_app(
         exception_handlers={HTTPException: no_such_call, Exception: lambda _, error: failure(error)},
     )
     app.router.redirect_slashes = False
-    app.state.openapi = msgspec.json.encode(document(OPERATIONS))
+    app.state.openapi = _openapi()
     return app
+
+
+@cache
+def _openapi() -> bytes:
+    return msgspec.json.encode(document(OPERATIONS))
 
 
 def _routes(operations: Iterable[Operation], endpoint: Callable[[Operation], Endpoint]) -> list[BaseRoute]:
