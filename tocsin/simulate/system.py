@@ -187,9 +187,9 @@ class System:
         """A subscriber wants something, and calls it by the number returned."""
         ref, person = next(self._refs), self.people[name]
         self.wishes[name][ref] = DesiredSubscription(channel, parameters, live)
-        person.diary.wanted(self.cluster.be(channel, parameters))
         wish = wishes.Subscribe(ref, channel, parameters, live)
         if not (self.at_once and self.at_once(person, wish)):
+            person.diary.wanted(self.cluster.be(channel, parameters))
             person.tell(wish)
         return ref
 
