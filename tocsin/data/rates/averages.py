@@ -106,10 +106,10 @@ class Rates:
             if known is None:
                 return Forecast([None] * len(bes), 0.0)
             found, places = self._tracks.find(bes)
-            rates = self._rates_at(now, found, places).round(_DIGITS).astype(object)
-            rates[~found] = None
-            rates[np.flatnonzero(found)[self._tracks.begun[places] >= known.last]] = None
-            return Forecast(rates.tolist(), round(_due(known, now), _DIGITS))
+            rates = self._rates_at(now, found, places).round(_DIGITS).tolist()
+            found[found] = self._tracks.begun[places] < known.last
+            told = [rate if is_known else None for rate, is_known in zip(rates, found.tolist(), strict=True)]
+            return Forecast(told, round(_due(known, now), _DIGITS))
 
     def due(self, now: float, channel: str) -> float:
         """In how many seconds the channel's next execution is due; 0 if that is late, or the channel unknown."""
