@@ -120,6 +120,8 @@ class BrokerCore:
             self._publishing,
             self._reports,
         )
+        # Asked after every event.
+        self._wakes = tuple(part.wake for part in self._timed)
         self._wake = self._soonest()
 
     def handle(self, now: float, event: events.Event) -> list[Action]:
@@ -173,7 +175,7 @@ class BrokerCore:
         self._delivery.pull(channel)
 
     def _soonest(self) -> float:
-        return min([part.wake() for part in self._timed])
+        return min([wake() for wake in self._wakes])
 
     def _subscribers(self, be: int) -> int:
         backend = self._holdings.backends.get(be)

@@ -127,18 +127,17 @@ class PresenceTracker:
 
     def wake(self) -> float:
         """When something is due. What was left for the next tick is due at once."""
-        times = (
-            next(iter(self._leaving.values()), inf),
-            max(next(iter(self._connected.values()), inf) + HOUR, self._stored_at + PAUSE),
-            self._assignments.forgotten_at(),
-            inf if self._outbox.full else self._expires_at(next(iter(self._away), None)),
-        )
-        return max(min(times), self._now)
+        soonest = self._assignments.forgotten_at()
+        if self._leaving:
+            soonest = min(soonest, next(iter(self._leaving.values())))
+        if self._connected:
+            soonest = min(soonest, max(next(iter(self._connected.values())) + HOUR, self._stored_at + PAUSE))
+        if self._away and not self._outbox.full:
+            soonest = min(soonest, self._expires_at(next(iter(self._away))))
+        return max(soonest, self._now)
 
-    def _expires_at(self, subscriber: str | None) -> float:
-        if subscriber is None or not self._limits.expiry:
-            return inf
-        return self._assignments.get(subscriber).seen + self._limits.expiry
+    def _expires_at(self, subscriber: str) -> float:
+        return self._assignments.get(subscriber).seen + self._limits.expiry if self._limits.expiry else inf
 
     def _belongs(self, subscriber: str, member: BrokerMember) -> bool:
         assignment = self._assignments.get(subscriber)

@@ -24,7 +24,7 @@ class VirtualClock:
 
     def at(self, when: float, call: Callable[..., None], *arguments: Any) -> None:
         """Has something called at a time; one that is past means at once, after what is due already."""
-        heappush(self._calls, (max(when, self.now), next(self._numbers), call, arguments))
+        heappush(self._calls, (when if when > self.now else self.now, next(self._numbers), call, arguments))
 
     def after(self, seconds: float, call: Callable[..., None], *arguments: Any) -> None:
         """Has something called after a while."""

@@ -79,7 +79,7 @@ class SimulatedNetwork:
         self._links: dict[str, dict[SimulatedConnection, None]] = {}
         self._cuts: dict[frozenset[str], int] = {}
         self._count = 0
-        self.watch: Callable[[Any, int], None] = _overlook
+        self.watch: Callable[[Any, int], None] | None = None
 
     def listen(self, host: str, listener: Listener) -> None:
         """A process on a host takes connections from now on."""
@@ -144,7 +144,8 @@ class SimulatedNetwork:
         """Sends a message on each of these connections: at once, where everything takes the same time."""
         if self.conditions.steady:
             standing = [link for link in links if link.stands(end)]
-            self.watch(message, len(standing))
+            if self.watch:
+                self.watch(message, len(standing))
             self.clock.after(self.conditions.latency, self._hand_over, standing, end, message)
             return
         for link in links:
@@ -216,12 +217,15 @@ class SimulatedConnection:
 
     def send(self, end: int, message: Any) -> None:
         """Sends a message; nobody says whether it arrives."""
-        if self._open[end]:
-            self._network.watch(message, 1)
-            self._send(end, message, self._size(message))
-            breaks = self._network.conditions.breaks
-            if breaks and self._network.random.random() < breaks:
-                self.sever()
+        if not self._open[end]:
+            return
+        network = self._network
+        conditions = network.conditions
+        if network.watch:
+            network.watch(message, 1)
+        self._send(end, message, 0 if conditions.bandwidth == inf else _size(message))
+        if conditions.breaks and network.random.random() < conditions.breaks:
+            self.sever()
 
     def hand_over(self, end: int, message: Any) -> None:
         """Gives the other end what is not queued here, as it has been under way elsewhere."""
@@ -274,20 +278,17 @@ class SimulatedConnection:
                     self._network.clock.after(self._network.conditions.latency, self._deliver, end)
 
     def _send(self, end: int, message: Any, size: int) -> None:
-        network, now = self._network, self._network.clock.now
+        network = self._network
+        now = network.clock.now
         when = now + network.delay()
         if size:
             self._free[end] = max(self._free[end], now) + size / network.conditions.bandwidth
             when += self._free[end] - now
+        # Nothing overtakes what was sent before.
         self._last[end] = when = max(when, self._last[end])
         self._queues[end].append(message)
         if not self._stalled[end]:
             network.clock.at(when, self._deliver, end)
-
-    def _size(self, message: Any) -> int:
-        if self._network.conditions.bandwidth == inf:
-            return 0
-        return len(message) if isinstance(message, bytes) else len(_encode(message))
 
     def _deliver(self, end: int) -> None:
         """The oldest message of one end arrives at the other."""
@@ -331,5 +332,5 @@ class _Closing:
     code: int
 
 
-def _overlook(message: Any, connections: int) -> None:
-    """Nobody counts messages."""
+def _size(message: Any) -> int:
+    return len(message if isinstance(message, bytes) else _encode(message))

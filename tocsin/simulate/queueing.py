@@ -30,6 +30,9 @@ class OutgoingQueue:
 
     def add(self, now: float, size: float, deliveries: int) -> None:
         """Queues what goes to so many, and notes how late each gets it."""
+        if self._capacity is None:
+            self._counts[0] += deliveries
+            return
         least = self.seconds(now)
         most = self.push(now, size) - now
         first, last = _class(least), _class(most)

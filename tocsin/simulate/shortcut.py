@@ -33,6 +33,7 @@ class Shortcut:
         held = broker.add(stay, backend, call.live)
         coordinator.core.hold(person.host, held)
         person.core.confirm(call, held)
+        person.diary.wanted(held.subscription)
         person.diary.begun(held.subscription, held.cursor, held.live)
         person.world.trace.event(person.world.clock.now, person.host, call, b"%d" % held.subscription)
         return True

@@ -66,6 +66,9 @@ class Simulation:
         self._record = SimulationRecord(scenario.name, self._policy.name, seed, names)
         self._places = list(zip(scenario.subscribers.x, scenario.subscribers.y, strict=True))
         self._names = [f"s{number}" for number in range(len(self._places))]
+        channels = [scenario.channels[channel].name for channel in scenario.lines.channel]
+        # Of each line its channel and its parameters, which all who subscribe share: that saves much memory.
+        self._lines = [(channel, {"line": line}) for line, channel in enumerate(channels)]
 
     def run(self) -> SimulationRecord:
         """Plays the scenario from its beginning to its end."""
@@ -123,8 +126,7 @@ class Simulation:
             person.place = (x, y)
 
     def _subscribe(self, subscriber: int, line: int) -> None:
-        channel = self._scenario.channels[self._scenario.lines.channel[line]].name
-        self.system.subscribe(self._names[subscriber], channel, line=line)
+        self.system.want(self._names[subscriber], *self._lines[line])
 
     def _unsubscribe(self, subscriber: int, line: int) -> None:
         name = self._names[subscriber]

@@ -185,11 +185,15 @@ class System:
 
     def subscribe(self, name: str, channel: str, live: bool = False, **parameters: Any) -> int:
         """A subscriber wants something, and calls it by the number returned."""
+        return self.want(name, channel, parameters, live)
+
+    def want(self, name: str, channel: str, parameters: dict[str, Any], live: bool = False) -> int:
+        """The same; many may have the same parameters, which are not changed."""
         ref, person = next(self._refs), self.people[name]
         self.wishes[name][ref] = DesiredSubscription(channel, parameters, live)
-        person.diary.wanted(self.cluster.be(channel, parameters))
         wish = wishes.Subscribe(ref, channel, parameters, live)
         if not (self.at_once and self.at_once(person, wish)):
+            person.diary.wanted(self.cluster.be(channel, parameters))
             person.tell(wish)
         return ref
 

@@ -18,13 +18,15 @@ class Trace:
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
         self._hash, self._block = blake2b(digest_size=8), bytearray()
         self._show = show
+        self._kinds: dict[type, bytes] = {}
         self.events = 0
 
     def event(self, now: float, node: str, event: object, data: bytes | str = b"") -> None:
         """A node is told something."""
         self.events += 1
-        block, text = self._block, data if isinstance(data, bytes) else data.encode()
-        block += b"%b%b %b%b" % (_pack(now), node.encode(), type(event).__name__.encode(), text)
+        kind = self._kinds.get(type(event)) or self._spell(type(event))
+        block = self._block
+        block += b"".join((_pack(now), node.encode(), kind, data if isinstance(data, bytes) else data.encode()))
         if len(block) > _BLOCK:
             self._digest()
         if self._show:
@@ -41,6 +43,10 @@ class Trace:
         """The same for the same history."""
         self._digest()
         return self._hash.hexdigest()
+
+    def _spell(self, kind: type) -> bytes:
+        self._kinds[kind] = spelled = b" %b" % kind.__name__.encode()
+        return spelled
 
     def _digest(self) -> None:
         self._hash.update(self._block)

@@ -24,6 +24,7 @@ class BrokerTable(Numbering):
         self.capacity = np.ones(workload.brokers) if workload.capacity is None else workload.capacity.copy()
         self.population = np.bincount(assignment, minlength=workload.brokers).astype(np.int64)
         self.places = Locations(workload.broker_places, workload.brokers)
+        self._uneven: bool | None = None
 
     def add(self, capacity: float, place: Location | None) -> int:
         """The number of a new and empty broker."""
@@ -33,6 +34,7 @@ class BrokerTable(Numbering):
         self.capacity = grow(self.capacity, self.top)
         self.population = grow(self.population, self.top)
         self.capacity[broker] = capacity
+        self._uneven = None
         self.places.put(broker, place)
         return broker
 
@@ -41,6 +43,7 @@ class BrokerTable(Numbering):
         self.check(broker)
         check_capacity(capacity)
         self.capacity[broker] = capacity
+        self._uneven = None
 
     def remove(self, broker: int) -> None:
         """Forgets a broker that nobody is on."""
@@ -48,11 +51,15 @@ class BrokerTable(Numbering):
         if self.population[broker]:
             raise InvalidError(f"broker {broker} still has {self.population[broker]} subscribers; drain it first")
         self.release(broker)
+        self._uneven = None
 
     def capacities(self) -> Floats | None:
         """Of all brokers; None where all are the same, since loads need not be divided then."""
-        capacity = self.capacity[self.numbers()]
-        return None if (capacity == capacity[:1]).all() else capacity
+        # Asked for every newcomer, and hardly ever another answer.
+        if self._uneven is None:
+            capacity = self.capacity[self.numbers()]
+            self._uneven = not (capacity == capacity[:1]).all()
+        return self.capacity[self.numbers()] if self._uneven else None
 
 
 class Locations:
@@ -60,16 +67,23 @@ class Locations:
 
     def __init__(self, places: Floats | None, number: int) -> None:
         self._places = np.full((number, 2), math.nan) if places is None else places.copy()
+        # Whether all of those that were last asked for are known.
+        self._asked: Int64s | None = None
+        self._known = False
 
     def put(self, number: int, place: Location | None) -> None:
         """Where something is; None: not known."""
         check_location(place)
         self._places = grow(self._places, number + 1)
         self._places[number] = _UNKNOWN if place is None else place
+        self._asked = None
 
     def upto(self, top: int, numbers: Int64s) -> Floats | None:
-        """The places of all numbers below ``top``, or None unless those of these are known."""
-        return None if self.of(numbers) is None else self._places[:top]
+        """The places of all numbers below ``top``, or None unless those of these are known. As long as they are the
+        same numbers, they are to be the same array."""
+        if self._asked is not numbers:
+            self._asked, self._known = numbers, self.of(numbers) is not None
+        return self._places[:top] if self._known else None
 
     def of(self, numbers: Int64s) -> Floats | None:
         """The places of these, or None unless all are known."""

@@ -28,5 +28,5 @@ class Nearest:
         if view.places is None or newcomer.place is None:
             return self.otherwise.place(view, newcomer)
         brokers = view.choices()
-        apart = view.places[brokers] - np.asarray(newcomer.place)
-        return int(brokers[np.argmin((apart**2).sum(axis=1))])
+        x, y = (view.places[brokers] - newcomer.place).T
+        return int(brokers[np.argmin(x * x + y * y)])

@@ -96,14 +96,16 @@ class SubscriberCore:
 
     def wake(self) -> float | None:
         """When a Tick is wanted, if no other event comes before."""
-        times = [] if self._connector.is_settled else [self._connector.wake()]
-        serving = self._connector.serving
+        connector, inbox = self._connector, self._inbox
+        times = [] if connector.is_settled else [connector.wake()]
+        serving = connector.serving
         if serving is not None:
-            times += [self._inbox.wake(), self._publications.wake()]
-            times += [] if self._connector.entering else [self._subscriptions.wake()]
-            times += [self._renew_at] if self._inbox.deaf and self._wants_renewal(serving) else []
-        known = [time for time in times if time is not None]
-        return min(known) if known else None
+            times += [inbox.wake(), self._publications.wake()]
+            if not connector.entering:
+                times.append(self._subscriptions.wake())
+            if inbox.deaf and self._wants_renewal(serving):
+                times.append(self._renew_at)
+        return min([time for time in times if time is not None], default=None)
 
     def _act(self, now: float, event: events.Event) -> list[Action]:
         match event:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tocsin.client.core.actions import Deliver, Missed
@@ -22,7 +23,7 @@ _BRANCHES: Final = 8
 class Branch(NamedTuple):
     """What had been delivered and taken, as counted in a history that was taken back: it may be restored."""
 
-    history: list[Era]
+    history: tuple[Era, ...]
     last: int
     taken: int
 
@@ -41,7 +42,7 @@ class NoteStream:
 
     last: int
     taken: int
-    history: list[Era]
+    history: tuple[Era, ...]
     left: frozenset[str] = frozenset()
     heard: dict[int, str] = field(default_factory=dict)
     cuts: tuple[int, ...] = ()
@@ -68,7 +69,7 @@ class NoteStream:
         if common < self.last:
             self._cut(common)
         known = knows(history, self.incarnation)
-        self.history = [*self.history[:-1], *since(history, self.incarnation)] if known else list(history)
+        self.history = (*self.history[:-1], *since(history, self.incarnation)) if known else tuple(history)
         for branch in self.branches:
             again = common_execution(history, incarnation(branch.history), branch.history)
             self.last = max(self.last, min(branch.last, again))
@@ -92,6 +93,12 @@ class NoteStream:
         self.last, self.taken, self.missed = common, min(self.taken, common), min(self.missed, common)
         while self.backlog and self.backlog[-1][0] > common:
             self.bytes -= self.backlog.pop()[1]
+
+
+@lru_cache(maxsize=1024)
+def _beginning(incarnation: str) -> tuple[Era, ...]:
+    """What is known of a history at first: one for all streams that begin under an incarnation."""
+    return (Era(incarnation, 0),)
 
 
 class Inbox:
@@ -119,7 +126,7 @@ class Inbox:
     def admit(self, held: Held) -> None:
         """Takes notes of a subscription from now on, those after its cursor."""
         if held.subscription not in self._streams:
-            self._streams[held.subscription] = NoteStream(held.cursor, held.cursor, [Era(held.incarnation, 0)])
+            self._streams[held.subscription] = NoteStream(held.cursor, held.cursor, _beginning(held.incarnation))
 
     def renumber(self, was: int, held: Held) -> None:
         """A subscription has another number, unless that is known already."""

@@ -84,8 +84,8 @@ class WantedSubscriptions:
         self._leaving: dict[int, PendingUnsubscribe] = {}
         self._blocked: dict[int, WantedSubscription] = {}
         self._channels: dict[int, str] = {}
-        # With what they are to, since numbers may change.
-        self._words: dict[int, bytes] = {}
+        # With what they are to, since numbers may change; it is spelled only where it is compared, which is seldom.
+        self._known: dict[int, Held] = {}
         self._gone: dict[int, bytes] = {}
         self._welcomed = False
 
@@ -163,7 +163,7 @@ class WantedSubscriptions:
             return []
         before, wanted.number, wanted.request_id = wanted.number, held.subscription, None
         if wanted.leaving:
-            self._words[held.subscription] = _words(held)
+            self._known[held.subscription] = held
             return self._leave(wanted, held.subscription)
         self._admit(held)
         if held.live and self._is_wanted_whole(wanted):
@@ -196,9 +196,9 @@ class WantedSubscriptions:
         wanted = [each for each in self._wanted.values() if each.number == number]
         for each in wanted:
             self._forget(each)
-        if number in self._words:
+        if number in self._known:
             # Should a broker that has not heard of it list it again, it is given up there.
-            self._gone[number] = self._words[number]
+            self._gone[number] = _words(self._known[number])
         self._unblock()
         return [*self._drop(number), *(RequestRefused(each.call.ref, code, message) for each in wanted)]
 
@@ -266,15 +266,16 @@ class WantedSubscriptions:
 
     def _admit(self, held: Held) -> None:
         self._channels[held.subscription] = held.channel.casefold()
-        self._words[held.subscription] = words = _words(held)
+        self._known[held.subscription] = held
         if self._gone:
+            words = _words(held)
             self._gone = {number: gone for number, gone in self._gone.items() if gone != words}
             self._gone.pop(held.subscription, None)
         self._inbox.admit(held)
 
     def _drop(self, number: int) -> list[Action]:
         self._inbox.forget(number)
-        self._words.pop(number, None)
+        self._known.pop(number, None)
         return [Ended(number)] if self._channels.pop(number, None) is not None else []
 
     def _is_wanted(self, number: int) -> bool:
@@ -296,7 +297,7 @@ class WantedSubscriptions:
         asked = [wanted for wanted in self._wanted.values() if wanted.number is None and wanted.channel == channel]
         if any(wanted.leaving for wanted in asked):
             return []
-        gone = number in self._gone or _words(held) in self._gone.values()
+        gone = bool(self._gone) and (number in self._gone or _words(held) in self._gone.values())
         if gone and not any(wanted.request_id and self._window.was_sent(wanted.request_id) for wanted in asked):
             self._block(asked)
             self._ask_to_leave(number, channel, _words(held), None)
@@ -315,14 +316,16 @@ class WantedSubscriptions:
         told = self._forget(wanted)
         if self._is_wanted(number):
             return told
-        words = self._words[number]
-        self._gone[number] = words
+        held = self._known[number]
+        self._gone[number] = words = _words(held)
         self._ask_to_leave(number, wanted.channel, words, wanted.call.ref)
-        return [*self._drop(number), *self._leave_namesakes(wanted.channel, words)]
+        return [*self._drop(number), *self._leave_namesakes(wanted.channel, held)]
 
-    def _leave_namesakes(self, channel: str, words: bytes) -> list[Action]:
+    def _leave_namesakes(self, channel: str, held: Held) -> list[Action]:
         """What a broker has listed under another number, and was being asked about."""
-        same = [number for number, each in self._words.items() if each == words and not self._is_wanted(number)]
+        words = _words(held)
+        alike = {number: each for number, each in self._known.items() if each.parameters == held.parameters}
+        same = [number for number, each in alike.items() if _words(each) == words and not self._is_wanted(number)]
         for number in same:
             self._gone[number] = words
             self._ask_to_leave(number, channel, words, None)
@@ -362,10 +365,10 @@ class WantedSubscriptions:
             return []
         told = self._forget(wanted)
         number = wanted.number
-        words = self._words.get(number) if number is not None and error.code == _GONE else None
+        known = self._known.get(number) if number is not None and error.code == _GONE else None
         ended = self._drop(number) if number is not None and not self._is_wanted(number) else []
         # A broker that has not heard of the drop may have listed it under another number.
-        ended += self._leave_namesakes(wanted.channel, words) if words else []
+        ended += self._leave_namesakes(wanted.channel, known) if known else []
         self._unblock()
         return told if wanted.leaving else [*ended, RequestRefused(wanted.call.ref, error.code, error.message)]
 

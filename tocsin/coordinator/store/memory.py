@@ -77,21 +77,21 @@ class MemoryStore:
 
     def _write(self, change: Change) -> None:
         match change:
+            case PutHeld(subscriber, held):
+                self._hold(subscriber, held)
+            case PutAssignment(assignment):
+                self._assignments[assignment.subscriber] = assignment
+            case PutCursors(subscriber, cursors):
+                self._advance(subscriber, cursors)
+            case DropHeld(subscriber, subscription):
+                self._held.get(subscriber, {}).pop(subscription, None)
+            case DropAssignment(subscriber):
+                self._assignments.pop(subscriber, None)
             case PutBroker(broker):
                 self._brokers[broker.name] = broker
             case DropBroker(name):
                 self._brokers.pop(name, None)
                 self._keyring = self._keyring.without_name(name)
-            case DropAssignment(subscriber):
-                self._assignments.pop(subscriber, None)
-            case PutAssignment(assignment):
-                self._assignments[assignment.subscriber] = assignment
-            case PutHeld(subscriber, held):
-                self._hold(subscriber, held)
-            case DropHeld(subscriber, subscription):
-                self._held.get(subscriber, {}).pop(subscription, None)
-            case PutCursors(subscriber, cursors):
-                self._advance(subscriber, cursors)
             case SetBalancing(on):
                 self._balancing = on
 

@@ -106,10 +106,11 @@ class Rates:
             if known is None:
                 return Forecast([None] * len(bes), 0.0)
             found, places = self._tracks.find(bes)
-            rates = self._rates_at(now, found, places).round(_DIGITS).astype(object)
-            rates[~found] = None
-            rates[np.flatnonzero(found)[self._tracks.begun[places] >= known.last]] = None
-            return Forecast(rates.tolist(), round(_due(known, now), _DIGITS))
+            rates = np.zeros(len(bes))
+            rates[found] = self._averages(places, known.last, _overdue(known, now)).round(_DIGITS)
+            found[found] = self._tracks.begun[places] < known.last
+            told = [rate if is_known else None for rate, is_known in zip(rates.tolist(), found.tolist(), strict=True)]
+            return Forecast(told, round(_due(known, now), _DIGITS))
 
     def due(self, now: float, channel: str) -> float:
         """In how many seconds the channel's next execution is due; 0 if that is late, or the channel unknown."""
@@ -133,11 +134,15 @@ class Rates:
         """Of those that are found, at these places; zero for the others."""
         last, overdue = self._channel_times(now)
         numbers = self._tracks.channel[places]
-        fading = np.exp((self._tracks.at[places] - last[numbers] - overdue[numbers]) / self._window)
-        watched = self._weight_of(last[numbers] - self._tracks.begun[places])
         rates = np.zeros(len(found))
-        rates[found] = self._tracks.average[places] * fading / watched
+        rates[found] = self._averages(places, last[numbers], overdue[numbers])
         return rates
+
+    def _averages(self, places: npt.NDArray[np.intp], last: Floats | float, overdue: Floats | float) -> Floats:
+        """Of those at these places, whose channels were last executed then, and are late by so much."""
+        fading = np.exp((self._tracks.at[places] - last - overdue) / self._window)
+        watched = self._weight_of(last - self._tracks.begun[places])
+        return np.asarray(self._tracks.average[places] * fading / watched)
 
     def _channel(self, name: str, begun: float) -> _Channel:
         known = self._channels.get(name.casefold())

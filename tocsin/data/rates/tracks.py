@@ -38,6 +38,9 @@ class Tracks:
 
     def begin(self, ids: IdArray, channel: int, begun: float) -> None:
         """Rows for those that have none yet."""
+        # The next look puts in place what waits, and most of what brokers attach to is known from others.
+        if not self._waiting and bool(among(ids, self.ids).all()):
+            return
         self._begun.append((ids, channel, begun))
         self._wait(len(ids))
 

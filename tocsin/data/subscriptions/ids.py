@@ -21,7 +21,7 @@ _FEWEST_WAITING: Final = 4096
 def ascending(ids: Iterable[int]) -> IdArray:
     """The ids in order, each once; refused when one cannot be an id."""
     found = _array(ids)
-    return found if bool(np.all(found[1:] > found[:-1])) else np.unique(found)
+    return found if len(found) < 2 or bool(np.all(found[1:] > found[:-1])) else np.unique(found)
 
 
 def among(ids: IdArray, others: IdArray) -> npt.NDArray[np.bool_]:
