@@ -14,6 +14,8 @@ from hypothesis import settings as hypothesis_settings
 from tests.kafka import KafkaServer, kafka_server
 from tests.postgresql import PostgresqlServer, postgresql_server
 from tests.s3 import S3Server, s3_server
+from tests.skips import pytest_make_collect_report as pytest_make_collect_report
+from tests.skips import pytest_runtest_makereport as pytest_runtest_makereport
 from tocsin.settings import DataSettings, Settings
 
 # A shared machine may stall any example; slow code is for the benchmarks to find. The same examples every time, so that

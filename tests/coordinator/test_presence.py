@@ -77,6 +77,21 @@ def test_whoever_asks_for_a_broker_is_about_to_come(desk: Desk) -> None:
     assert loads(desk) == [0.0, 0.0], "it did not come after all"
 
 
+def test_whoever_only_asks_where_to_connect_weighs_once_and_not_for_ever(desk: Desk) -> None:
+    token = desk.token("ann")
+    desk.say("a", Presence(offline=["ann"]))
+    for _ in range(10):
+        desk.wait(GRACE / 2)
+        desk.handle(RequestBroker(7, token))
+    assert loads(desk) == [0.0, 0.0], "nothing is sent to who does not come"
+    desk.say("a", Presence(["ann"]))
+    assert loads(desk) == [200.0, 0.0]
+    desk.say("a", Presence(offline=["ann"]))
+    desk.wait(GRACE + 1)
+    desk.handle(RequestBroker(7, token))
+    assert loads(desk) == [200.0, 0.0], "it came when it had asked before"
+
+
 def test_a_reconnection_in_time_changes_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[str] = []
     monkeypatch.setattr(desk.core._parts.workload.live, "suspend", lambda _: changed.append("suspended"))
@@ -220,6 +235,36 @@ def test_whoever_has_not_come_for_long_is_removed(strict: Desk) -> None:
     assert strict.record("never").gone
     assert not strict.record("ann").gone, "it is connected"
     assert list(strict.store.read().held) == ["ann"]
+
+
+def test_whoever_asks_for_a_broker_has_come_even_if_it_is_not_connected_then(strict: Desk) -> None:
+    strict.settle("ann", 1)
+    strict.say("a", Presence(["ann"]))
+    strict.say("a", Presence(offline=["ann"]))
+    token = strict.token("ann")
+    for _ in range(3):
+        strict.wait(9.9 * DAY)
+        strict.handle(RequestBroker(7, token))
+    strict.wait(9 * DAY)
+    assert not strict.record("ann").gone
+    assert list(strict.store.read().held["ann"]) == [1]
+    strict.wait(2 * DAY)
+    assert strict.record("ann").gone
+
+
+def test_nobody_is_kept_by_others_who_ask_in_vain(strict: Desk) -> None:
+    strict.settle("ann", 1)
+    strict.settle("bob", 1)
+    strict.say("a", Presence(["ann", "bob"]))
+    strict.say("a", Presence(offline=["ann"]))
+    strict.wait(DAY)
+    strict.say("a", Presence(offline=["bob"]))
+    token = strict.token("ann")
+    for _ in range(20):
+        strict.wait(DAY)
+        strict.handle(RequestBroker(7, token))
+    assert strict.record("bob").gone
+    assert not strict.record("ann").gone
 
 
 def test_a_start_removes_nobody_who_is_connected_though_it_was_long_stored(strict: Desk) -> None:

@@ -257,7 +257,7 @@ class CoordinatorCore:
             # What is read from the store may be older than what was done since: only another person is one more.
             if name not in parts.assignments and not (known.gone and registration <= known.registration):
                 parts.assignments.register(name, now, registration)
-                parts.presence.heard(now, name)
+                parts.presence.registered(now, name)
         for link in parts.registry.dismissed:
             # By now the server takes no token of theirs, so that they cannot come again at once.
             parts.outbox.say(Close(link))
@@ -367,5 +367,5 @@ class CoordinatorCore:
             case Absent():
                 moves.absent(subscriber, stay)
             case Arrived():
-                self._parts.presence.heard(now, subscriber)
+                self._parts.presence.arrived(now, subscriber)
                 moves.arrived(subscriber, stay)

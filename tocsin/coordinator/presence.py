@@ -27,10 +27,11 @@ class PresenceTracker:
     """Keeps everybody in one of three lines: connected, leaving, away. Each is in the order of time.
 
     Whoever loses their connection, or their broker its link, is leaving: they weigh as before, so that a reconnection
-    changes nothing. After the time of grace they are away. A connection, or a question where to connect, makes them
-    weigh at once. After a start nobody is known to be connected, and all are leaving.
+    changes nothing. After the time of grace they are away. A connection makes them weigh at once, and so does the
+    question where to connect, for a time of grace: but once, until they were connected. Whoever asks again and again
+    and never comes is sent nothing. After a start nobody is known to be connected, and all are leaving.
 
-    When somebody was last seen is stored when it was stored an hour ago or longer.
+    When somebody was last seen is stored when it was stored an hour ago or longer. Whoever asks was seen.
 
     What can go wrong: a broker speaks of those who are not its own (passed over), or of somebody who has gone elsewhere
     since (what their own broker says counts).
@@ -50,6 +51,8 @@ class PresenceTracker:
         # Of a dict that was once large, the first is slow to find after many that were taken out.
         self._connected: OrderedDict[str, float] = OrderedDict()
         self._away: OrderedDict[str, None] = OrderedDict()
+        # Who has asked where to connect since they were last connected.
+        self._asked: set[str] = set()
         self._now = self._stored_at = now
         until = now + max(limits.presence, limits.returning)
         everybody = sorted(assignments.all(), key=lambda assignment: assignment.seen or inf)
@@ -65,6 +68,7 @@ class PresenceTracker:
             if self._belongs(subscriber, member):
                 member.online[subscriber] = None
                 self._come(subscriber)
+                self._asked.discard(subscriber)
                 self._leaving.pop(subscriber, None)
                 if self._connected.setdefault(subscriber, now) == now:
                     self._see(now, subscriber, now - HOUR)
@@ -80,8 +84,26 @@ class PresenceTracker:
         """Nobody knows who is connected to a broker any more."""
         self.disconnected(now, member, list(member.online))
 
-    def heard(self, now: float, subscriber: str) -> None:
-        """Somebody gives a sign of life, and so will be connected soon if it is not."""
+    def registered(self, now: float, subscriber: str) -> None:
+        """Somebody is given a token, who may be known already, and comes some day."""
+        self._see(now, subscriber, now - HOUR)
+        if not any(subscriber in line for line in (self._connected, self._leaving, self._away)):
+            self._leave(now, subscriber)
+
+    def asked(self, now: float, subscriber: str) -> None:
+        """Somebody asks where to connect, and so will be connected soon, unless it has asked in vain before."""
+        self._see(now, subscriber, now - HOUR)
+        if subscriber in self._away and subscriber in self._asked:
+            self._away.move_to_end(subscriber)
+        elif subscriber not in self._connected and subscriber not in self._asked:
+            self._asked.add(subscriber)
+            self._come(subscriber)
+            self._leave(now, subscriber)
+
+    def arrived(self, now: float, subscriber: str) -> None:
+        """Somebody has logged in where it was to; that it is connected its broker says soon."""
+        self._see(now, subscriber, now - HOUR)
+        self._asked.discard(subscriber)
         self._come(subscriber)
         if subscriber not in self._connected:
             self._leave(now, subscriber)
@@ -90,6 +112,7 @@ class PresenceTracker:
         """Somebody is no more."""
         for line in (self._connected, self._leaving, self._away):
             line.pop(subscriber, None)
+        self._asked.discard(subscriber)
         for member in self._registry:
             member.online.pop(subscriber, None)
 

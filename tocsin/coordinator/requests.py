@@ -101,7 +101,7 @@ class Requests:
             raise ConflictError(f"there is a subscriber {name!r} already; choose another name")
         wanted = self._claims(now, name, "subscriber", request.groups)
         assignments.register(name, now)
-        self._parts.presence.heard(now, name)
+        self._parts.presence.registered(now, name)
         mine = replace(wanted, registration=assignments.get(name).registration)
         return Registered(name, self._parts.keyring.sign(mine))
 
@@ -154,7 +154,7 @@ class Requests:
         if caller.name in parts.assignments and caller.registration > parts.assignments.get(caller.name).registration:
             remove_subscriber(parts, now, caller.name)
         parts.assignments.register(caller.name, now, caller.registration)
-        parts.presence.heard(now, caller.name)
+        parts.presence.asked(now, caller.name)
 
     def _was_removed(self, caller: Claims) -> bool:
         known = self._parts.assignments.get(caller.name)
