@@ -17,15 +17,14 @@ def take_lock(file: Path, what: str) -> int:
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Of constant length, so that a process can start on a full disk.
+        os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
     except BlockingIOError:
         holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
         os.close(descriptor)
         raise ConflictError(
             f"{what} at {file.parent} is being written by process {holder}: stop that process first"
         ) from None
-    try:
-        # Of constant length, so that a process can start on a full disk.
-        os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
     except OSError:
         os.close(descriptor)
         raise

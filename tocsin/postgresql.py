@@ -71,17 +71,18 @@ class PostgresqlSchema:
     @contextmanager
     def connected(self) -> Iterator[Connection]:
         """The connection, made anew if the last one is lost, and given up when something goes wrong with it."""
-        try:
-            with self._turn:
+        with self._turn:
+            try:
                 if self._open is None:
                     self._open = self._connect()
                 yield self._open
-        except psycopg.DataError as error:
-            raise InvalidError(f"{' '.join(str(error).split())}; nothing was changed") from error
-        except psycopg.Error as error:
-            self._disconnect()
-            said = " ".join(str(error).split())
-            raise StorageError(f"{self.safe_url()}: {said}; nothing was changed; see to the database") from error
+            except psycopg.DataError as error:
+                raise InvalidError(f"{' '.join(str(error).split())}; nothing was changed") from error
+            except psycopg.Error as error:
+                # Before another thread has its turn, which would have the connection that is given up.
+                self._disconnect()
+                said = " ".join(str(error).split())
+                raise StorageError(f"{self.safe_url()}: {said}; nothing was changed; see to the database") from error
 
     def claim(self, seize: bool = False) -> None:
         """Keeps others off, until this is closed or its process ends.

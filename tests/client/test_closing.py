@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
 from tests.waiting import until_async
-from tocsin.client.core.events import Event, Opened
+from tocsin.client.core.actions import Troubled
+from tocsin.client.core.connector import ABNORMAL
+from tocsin.client.core.events import Event, Lost, Opened
 from tocsin.client.rules import Rules
 from tocsin.client.socket import BrokerSocket
 from tocsin.trust import trust
@@ -28,3 +31,12 @@ async def test_a_connection_that_is_left_is_closed_normally_and_not_with_a_fault
         socket.close()
         assert await codes.get() == 1000
         await asyncio.gather(socket.task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("url", ["ws://127.0.0.1:99999", "ws://a..b:1", "ws://[::1", "http://127.0.0.1:1", ""])
+async def test_a_broker_whose_url_is_none_is_one_that_cannot_be_reached(url: str) -> None:
+    told: list[Event] = []
+    troubles: list[Troubled] = []
+    await BrokerSocket(1, url, Rules(), told.append, troubles.append, trust).task
+    assert told == [Lost(1, ABNORMAL)]
+    assert [trouble.message.startswith(f"the broker at {url} cannot be reached: ") for trouble in troubles] == [True]

@@ -7,7 +7,7 @@ from asyncio import StreamReader, StreamWriter
 import pytest
 
 from tocsin.client import register
-from tocsin.errors import BusyError, UnavailableError
+from tocsin.errors import BusyError, InvalidError, UnavailableError
 from tocsin.testing.serving import serving
 
 
@@ -46,3 +46,22 @@ async def test_a_connection_that_ends_without_an_answer_is_one_sentence() -> Non
     async with serving(leave) as port:
         with pytest.raises(UnavailableError, match="no answer from the coordinator at"):
             await register(f"http://127.0.0.1:{port}", "ann")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8700",
+        "ws://localhost:8700",
+        "http://",
+        "http://[::1",
+        "http://localhost:99999",
+        "http://localhost:high",
+        "http://1.2.3.400:8700",
+        "http://a\tb:8700",
+        "http://xn--a.example:8700",
+    ],
+)
+async def test_what_can_be_no_url_is_refused_before_anybody_is_asked(url: str) -> None:
+    with pytest.raises(InvalidError, match=r"is no coordinator's URL; one looks like http://localhost:8700$"):
+        await register(url, "ann")

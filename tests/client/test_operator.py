@@ -109,3 +109,10 @@ async def test_who_waits_is_given_what_is_found() -> None:
 def test_a_server_that_cannot_be_reached_is_one_sentence_with_what_to_do(url: str, said: str) -> None:
     with ServerCalls(url, None, hint="start one") as calls, pytest.raises(UnavailableError, match=said):
         calls.call("GET", "/status")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:high", "http://1.2.3.400"])
+async def test_an_operator_whose_url_is_none_is_told_so_in_one_sentence(url: str) -> None:
+    async with Operator(url, "", "secret") as operator:
+        with pytest.raises(UnavailableError, match=r"^no answer from http://.+/channels \(Invalid "):
+            await operator.channels()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -374,3 +376,23 @@ def _until_kept(store: PostgresqlStore) -> None:
             continue
         return
     raise AssertionError("never kept")
+
+
+def test_a_directory_that_cannot_be_one_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match=r"cannot be used \(File exists\): see to the disk, or choose another"):
+        SqliteStore(tmp_path / "file" / "state")
+
+
+def test_a_claim_that_the_disk_refuses_is_told_and_can_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with closing(SqliteStore(tmp_path / "state")) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pwrite", refuse)
+            with pytest.raises(StorageError, match=r"No space left on device\): see to the disk"):
+                store.claim()
+        store.claim()

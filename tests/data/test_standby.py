@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 from collections.abc import Mapping
@@ -16,16 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import until
-from tocsin.data.fence import Fence, lock_directory, seen_term
+from tocsin.data.fence import Fence, lock_directory, put_up_fence, seen_term
 from tocsin.data.server.serve import bind, run_standby
 from tocsin.data.server.standby import create_standby_app
 from tocsin.data.standby import Silence, Standby, _is_free
 from tocsin.data.store import SeenHead, Store
-from tocsin.data.tenure import Vigil
+from tocsin.data.tenure import Tenure, Vigil
 from tocsin.errors import ConflictError, StorageError, SupersededError, UnavailableError
 from tocsin.http.listening import address
 from tocsin.lock import take_lock
-from tocsin.settings import LakeSettings, Settings, SparkSettings
+from tocsin.settings import DataSettings, LakeSettings, Settings, SparkSettings
 
 
 def test_one_that_ended_in_order_is_followed_at_once() -> None:
@@ -208,3 +209,49 @@ async def test_whoever_comes_while_it_takes_over_is_answered_by_the_next_server(
                 assert (await calling).json() == {"status": "standby"}
                 turn.set_result(word)
                 assert await serving == word
+
+
+def test_a_directory_that_cannot_be_one_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match=r"cannot be used \(File exists\); make it writable, or choose another"):
+        lock_directory(tmp_path / "file" / "data")
+
+
+def test_a_fence_that_cannot_be_put_up_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Store(tmp_path) as store:
+        store.claim()
+        monkeypatch.setattr("tocsin.data.fence.write_durably", refuse)
+        with pytest.raises(StorageError, match=r"cannot be written \(No space left on device\): make room or writable"):
+            put_up_fence(tmp_path, store)
+    assert seen_term(tmp_path) == 0
+
+
+def test_a_store_that_is_an_older_copy_puts_its_fence_above_the_one_that_is_there(tmp_path: Path) -> None:
+    before = Fence(tmp_path, 41, "a store")
+    before.put_up()
+    with Store(tmp_path) as store:
+        store.claim()
+        fence = put_up_fence(tmp_path, store)
+        assert store.term == fence.term == seen_term(tmp_path) == 42
+        store.head.beat(42)
+    fence.check()
+    with pytest.raises(SupersededError):
+        before.check()
+
+
+def test_whoever_cannot_read_the_state_keeps_nobody_from_the_directory(tmp_path: Path) -> None:
+    settings = DataSettings(directory=tmp_path)
+    (tmp_path / "state.sqlite").write_bytes(b"not a database" * 100)
+    with pytest.raises(StorageError, match="put a backup in its place"):
+        Tenure(settings, lambda _: None)
+    (tmp_path / "state.sqlite").unlink()
+    tenure = Tenure(settings, lambda _: None)
+    with pytest.raises(ConflictError):
+        Tenure(settings, lambda _: None)
+    tenure.end()
+    Tenure(settings, lambda _: None).end()

@@ -111,8 +111,8 @@ async def unregister(coordinator: str, token: str, *, ca: str = "") -> None:
 def _check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
+        usable = parts.scheme in ("http", "https") and bool(httpx.URL(url).host) and (parts.port or 1) > 0
+    except (ValueError, httpx.InvalidURL):
         usable = False
     if not usable:
         raise InvalidError(f"{url!r} is no coordinator's URL; one looks like http://localhost:8700")

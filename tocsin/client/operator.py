@@ -127,7 +127,7 @@ class Operator(AbstractAsyncContextManager["Operator"]):
     async def _call(self, method: str, url: str, **options: Any) -> bytes:
         try:
             return _content(await self._client.request(method, url, **options))
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _no_answer(url, error) from None
 
 
@@ -215,6 +215,6 @@ def _read(kind: type[T], url: str, body: bytes) -> T:
         raise UnavailableError(f"{url} answered with something else than was asked for ({error})") from None
 
 
-def _no_answer(url: str, error: httpx.HTTPError, hint: str = "") -> UnavailableError:
+def _no_answer(url: str, error: httpx.HTTPError | httpx.InvalidURL, hint: str = "") -> UnavailableError:
     said = f"no answer from {url} ({str(error) or type(error).__name__})"
     return UnavailableError(f"{said}; {hint}" if hint else said)

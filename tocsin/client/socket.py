@@ -64,7 +64,8 @@ class BrokerSocket:
                 self._tell(Opened(self._number))
                 await self._listen(websocket)
             code = websocket.close_code or ABNORMAL
-        except (OSError, WebSocketException) as error:
+        except (OSError, ValueError, WebSocketException) as error:
+            # A ValueError: the URL is none. The coordinator may name another broker, or this one by another.
             self._complain(Troubled("broker", f"the broker at {self._url} cannot be reached: {error}"))
         self._tell(Lost(self._number, code))
 

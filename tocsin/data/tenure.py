@@ -33,7 +33,11 @@ class Tenure:
         self._settings, self._silent = settings, silent
         # Where the state is a file in the directory, the lock comes first; else whoever has the state has both.
         self._lock = None if settings.state else lock_directory(settings.directory)
-        self.store = open_store(settings)
+        try:
+            self.store = open_store(settings)
+        except BaseException:
+            self._unlock()
+            raise
         self._vigil = Vigil(self.store, superseded)
 
     def begin(self) -> Fence:
@@ -53,8 +57,12 @@ class Tenure:
                 self.store.head.end(self.store.term)
         self._vigil.stop()
         self.store.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
+            self._lock = None
 
 
 class Vigil:

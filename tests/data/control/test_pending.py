@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.data.control.pending import Pending
-from tocsin.model.control import Behind, Executed, Failing, Notice
+from tocsin.model.control import Behind, Changed, Dropped, Executed, Failing, Notice
 
 
 def taken(pending: Pending) -> list[Notice]:
@@ -98,3 +98,29 @@ def test_what_fails_for_very_many_is_told_in_parts_and_to_no_more_than_may_wait(
     notices = [notice.bes for notice in taken(pending) if isinstance(notice, Failing)]
     assert [len(bes) for bes in notices] == [10_000, 10_000, 5_000]
     assert [be for bes in notices for be in bes] == list(range(25_000))
+
+
+def test_of_a_channel_that_is_dropped_nothing_else_waits_and_each_drop_is_told() -> None:
+    pending = Pending(2)
+    pending.add(Executed("A", 1, [1, 2, 3]))
+    for channel in "AB":
+        pending.add(Changed(channel))
+        pending.add(Failing(channel, [1], "division by zero"))
+    pending.add(Dropped("A", "first"))
+    pending.add(Executed("A", 1, [4]))
+    pending.add(Dropped("A", "second"))
+    assert taken(pending) == [
+        Changed("B"),
+        Dropped("A", "first"),
+        Dropped("A", "second"),
+        Failing("B", [1], "division by zero"),
+    ]
+    assert pending.size == 0
+
+
+def test_a_drop_is_never_folded_into_what_the_next_channel_of_the_name_has_found() -> None:
+    pending = Pending(2)
+    pending.add(Dropped("A", "first"))
+    for execution in (1, 2):
+        pending.add(Executed("A", execution, [1, 2], "second"))
+    assert taken(pending) == [Behind("A", 1, 2, "second"), Dropped("A", "first")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -115,3 +117,36 @@ def records(feed: Path) -> list[bytes]:
 def _read_again(feed: Path, take_over: TakeOver) -> list[bytes]:
     take_over(9).close()
     return records(feed)
+
+
+def test_while_the_fence_cannot_be_looked_at_nothing_is_accepted(
+    feed: Path, take_over: TakeOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = take_over(1)
+    before = log.append({0: [b"1"], 1: [b"2"]})
+    with monkeypatch.context() as patched:
+        patched.setattr(Fence, "check", unreadable)
+        for _ in range(2):
+            with pytest.raises(StorageError, match=r"Input/output error.*nothing was accepted"):
+                log.append({0: [b"lost"], 1: [b"lost"]})
+    assert log.ends() == before
+    log.append({0: [b"3"], 1: [b"4"]})
+    assert records(feed) == [b"1", b"3", b"2", b"4"]
+
+
+def test_what_another_has_gone_on_from_is_not_taken_back_later_either(
+    feed: Path, take_over: TakeOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = take_over(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Fence, "check", unreadable)
+        with pytest.raises(StorageError):
+            first.append({0: [b"synced"]})
+    take_over(2).append({0: [b"next"]})
+    with pytest.raises(SupersededError):
+        first.append({0: [b"zombie"]})
+    assert records(feed) == [b"synced", b"next"]
+
+
+def unreadable(_: Fence) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))

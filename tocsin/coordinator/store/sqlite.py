@@ -119,5 +119,10 @@ class SqliteStore:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise BusyError(f"another process is changing {self._file}: nothing was changed; try again") from error
             raise StorageError(f"{self._file}: {error}; nothing was changed; see to the disk and try again") from error
-        except (sqlite3.DatabaseError, OSError) as error:
+        except sqlite3.DatabaseError as error:
             raise StorageError(f"{self._file} cannot be used ({error}): put a backup in its place") from error
+        except OSError as error:
+            raise StorageError(
+                f"{self._file.parent} cannot be used ({error.strerror or error}): see to the disk, or choose another "
+                "with --set coordinator.directory=PATH"
+            ) from error

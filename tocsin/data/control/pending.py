@@ -84,6 +84,8 @@ class Pending:
         self._behind.pop(notice.channel, None)
         self._changed.pop(notice.channel, None)
         kept = [each for each in self._waiting if isinstance(each, Dropped) or each.channel != notice.channel]
+        failing = [each for each in self._failing if each.channel != notice.channel]
+        self._failing = deque(failing, _MOST_FAILING)
         self._waiting = deque([*kept, notice])
         self._size = sum(map(_size, self._waiting))
 

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -271,6 +271,9 @@ class FeedLog:
         if self._superseded is not None:
             raise self._superseded
         try:
+            if any(writer.unsettled for writer in writers):
+                # To stage another frame takes that one back.
+                self._check_fence()
             for index, frame in frames.items():
                 self._writers[index].stage(frame)
             self._sync(writers)
@@ -279,14 +282,18 @@ class FeedLog:
             ends = self._ends_with(frames)
             self._ends_file.write(ends)
         except OSError as error:
-            # Nothing is taken back that another may go on from.
-            self._check_fence()
-            for writer in writers:
-                writer.undo()
+            self._take_back(writers)
             raise _refusal(self.path, error) from error
         for writer in writers:
             writer.accept()
         self._ends = ends
+
+    def _take_back(self, writers: Sequence[SliceWriter]) -> None:
+        """Nothing that another may go on from: where that cannot be told, the next append begins with it."""
+        with suppress(OSError):
+            self._check_fence()
+            for writer in writers:
+                writer.undo()
 
     def _check_fence(self) -> None:
         if self._fence is None:

@@ -42,6 +42,11 @@ class SliceWriter:
             self.close()
             raise
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether there is a staged frame, or a part of one, that was neither accepted nor taken back."""
+        return self._dirty
+
     def stage(self, frame: bytes) -> None:
         """Write ``frame`` behind the end, in a new segment if the newest one is full."""
         if self._dirty:
