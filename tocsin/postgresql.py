@@ -81,7 +81,7 @@ class PostgresqlSchema:
         except psycopg.Error as error:
             self._disconnect()
             said = " ".join(str(error).split())
-            raise StorageError(f"{self.shown()}: {said}; nothing was changed; see to the database") from error
+            raise StorageError(f"{self.safe_url()}: {said}; nothing was changed; see to the database") from error
 
     def claim(self, seize: bool = False) -> None:
         """Keeps others off, until this is closed or its process ends.
@@ -97,7 +97,7 @@ class PostgresqlSchema:
             connection.execute(_PUT_FACT, ("epoch", str(epoch)))
             self._epoch = epoch
 
-    def found(self, version: int, steps: Callable[[int], SharedSql]) -> None:
+    def migrate(self, version: int, steps: Callable[[int], SharedSql]) -> None:
         """Makes the tables of a new schema, brings old ones up to date, and refuses those of a newer version.
 
         Args:
@@ -114,7 +114,7 @@ class PostgresqlSchema:
                 connection.execute(_PUT_FACT, ("schema", str(version)))
         if found > version:
             self.close()
-            raise StorageError(f"{self.shown()} has schema {found}, which a newer version of Tocsin wrote: use that")
+            raise StorageError(f"{self.safe_url()} has schema {found}, which a newer version of Tocsin wrote: use that")
 
     def close(self) -> None:
         """Lets go of the database, for the next process at once: the server notices some time after it."""
@@ -123,7 +123,7 @@ class PostgresqlSchema:
                 self._open.execute("SELECT pg_advisory_unlock(%s)", (self._claim,))
         self._disconnect()
 
-    def shown(self) -> str:
+    def safe_url(self) -> str:
         """The database without its password."""
         parts = urlsplit(self._url)
         user, at, host = parts.netloc.rpartition("@")
@@ -156,8 +156,8 @@ class PostgresqlSchema:
             if name == self._name:
                 # A connection of our own that broke, which the server has not noticed yet.
                 connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
-                raise BusyError(f"{self.shown()}: the last connection is being ended; try again")
-        raise ConflictError(f"another {self._who} works on {self.shown()}: stop it first, or use another database")
+                raise BusyError(f"{self.safe_url()}: the last connection is being ended; try again")
+        raise ConflictError(f"another {self._who} works on {self.safe_url()}: stop it first, or use another database")
 
     def _evict(self, connection: Connection) -> None:
         """Ends the connection of whoever has claimed the schema, and waits until the server has let go of the claim."""
@@ -179,8 +179,8 @@ class PostgresqlSchema:
     def _check_epoch(self, connection: Connection) -> None:
         if int(facts(connection)["epoch"]) != self._epoch:
             raise SupersededError(
-                f"another {self._who} has worked on {self.shown()} meanwhile, so that what this one knows is outdated:"
-                " start it again"
+                f"another {self._who} has worked on {self.safe_url()} meanwhile, so that what this one knows is "
+                "outdated: start it again"
             )
 
     def _create(self, connection: Connection) -> None:

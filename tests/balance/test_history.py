@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tocsin.balance.control.history import History
+from tocsin.balance.control.controller import History
 
 NOBODY = np.empty(0, np.int64)
 

@@ -190,7 +190,7 @@ async def test_whoever_unregisters_is_gone_for_good(sandbox: Sandbox) -> None:
     with pytest.raises(UnauthorizedError, match="removed"):
         async with tocsin.connect(sandbox.url, token, rules=QUICK):
             pass
-    assert sandbox.held("ann") == []
+    assert sandbox.subscriptions_of("ann") == []
     await unregister(sandbox.url, token)
 
 

@@ -95,7 +95,9 @@ async def test_people_of_several_processes_are_counted_together(sandbox: Sandbox
     audience = Audience()
     async with data() as url, living(CrowdPlan(sandbox.url, url, PEOPLE, 7), tmp_path, audience) as people:
         gathered = await people.wait_gathered()
-        held = {number: name for name in (f"p{n}" for n in range(PEOPLE)) for _, number in sandbox.held(name)}
+        held = {
+            number: name for name in (f"p{n}" for n in range(PEOPLE)) for _, number in sandbox.subscriptions_of(name)
+        }
         assert gathered.people == PEOPLE
         assert set(held) <= set(gathered.subscriptions) == set(sandbox.data.channels)
         people.begin()

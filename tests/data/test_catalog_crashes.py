@@ -238,7 +238,7 @@ def test_a_channel_that_has_seen_more_than_there_is_sees_what_comes_again(world:
     last.write_bytes(b"")
     begin_again(world)
     results = world.catalog.live["OfType"].results
-    assert results.seen("Reports") == world.catalog.tables["Reports"].version == 1
+    assert results.seen_version("Reports") == world.catalog.tables["Reports"].version == 1
     assert results.execution > told
     assert "Reports could not be read" in world.catalog.tables["Reports"].damage
     world.put("Reports", *reports("fire", first=7))

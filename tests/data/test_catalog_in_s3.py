@@ -70,7 +70,7 @@ def test_a_crash_while_a_dataset_is_dropped_leaves_it_there_or_not(
     there = step == "remove"
     assert ("Reports" in world.catalog.tables) is there
     assert not there or ids(world) == ["r0"]
-    assert folder.below("datasets").unfinished() == []
+    assert folder.below("datasets").unfinished_removals() == []
     world.apply("DROP DATASET IF EXISTS Reports; " + DATASETS)
     assert ids(world) == []
 

@@ -50,9 +50,9 @@ def pulled(
 def test_executions_are_numbered_from_1_also_those_that_found_nothing(opened: Open, found: Found) -> None:
     results = opened(1 << 20)
     numbers = [results.commit(found(*bes), {"Reports": n}, NOW)[0] for n, bes in enumerate([(1, 2), (), (2,)], 1)]
-    assert (numbers, results.execution, results.seen("Reports")) == ([1, 2, 3], 3, 3)
+    assert (numbers, results.execution, results.seen_version("Reports")) == ([1, 2, 3], 3, 3)
     again = opened(0)
-    assert (again.execution, again.seen("Reports"), again.seen("Others")) == (3, 3, 0)
+    assert (again.execution, again.seen_version("Reports"), again.seen_version("Others")) == (3, 3, 0)
     assert again.commit(found(5), {"Reports": 9}, NOW)[0] == 4
     assert [number for number, _, _ in pulled(again, 1, 9)] == [1, 1, 3, 4]
 
@@ -116,7 +116,7 @@ def test_results_past_their_time_are_removed_and_the_others_stay_through_upkeep(
     results.table.compact()
     results.table.vacuum(0)
     assert pulled(results, 1, 9) == pulled(results, 3, 4) == left
-    assert (results.execution, results.seen("Reports")) == (4, 3)
+    assert (results.execution, results.seen_version("Reports")) == (4, 3)
     assert results.expire(1, now) == 2
     assert (pulled(results, 1, 9), opened(0).execution) == ([], 4)
     assert results.commit(found(1), {}, now)[0] == 5
@@ -125,7 +125,7 @@ def test_results_past_their_time_are_removed_and_the_others_stay_through_upkeep(
 def test_skipping_counts_as_an_execution_that_found_nothing(opened: Open, found: Found) -> None:
     results = opened(1 << 20)
     results.skip({"Reports": 8})
-    assert (results.execution, results.seen("Reports")) == (1, 8)
+    assert (results.execution, results.seen_version("Reports")) == (1, 8)
     assert results.commit(found(1), {"Reports": 9}, NOW)[0] == 2
     assert [number for number, _, _ in pulled(results, 1, 2)] == [2]
 

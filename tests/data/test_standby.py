@@ -160,7 +160,7 @@ def test_signs_of_life_are_given_until_another_has_taken_over(tmp_path: Path) ->
         fence.put_up()
         noticing = Noticing(store)
         noticing.vigil.start(fence, beats=True)
-        until(lambda: store.head.seen().beats >= 3)
+        until(lambda: store.head.last_seen().beats >= 3)
         store.head.begin()
         until(lambda: noticing.noticed)
         assert "another data cluster has taken over since term 1" in str(noticing.noticed[0])

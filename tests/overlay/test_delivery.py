@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.simulate.overlay.invariants import broken
+from tocsin.simulate.overlay.invariants import violations
 from tocsin.simulate.overlay.system import OverlaySystem
 
 CHAIN: dict[str, str | None] = {"h1": None, "h2": "h1", "h3": "h2"}
@@ -37,7 +37,7 @@ def test_a_publication_reaches_who_wants_it_at_any_edge(system: OverlaySystem) -
     system.advance(2.0)
     publish(system, 1, 3, 6)
     assert (sizes(system, "near"), sizes(system, "far")) == ([3, 6], [6])
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_only_what_somebody_wants_leaves_a_cluster(system: OverlaySystem) -> None:
@@ -47,7 +47,7 @@ def test_only_what_somebody_wants_leaves_a_cluster(system: OverlaySystem) -> Non
     system.subscribe("farther", "size > 3", ["c"])
     system.advance(2.0)
     assert [str(each) for each in system.heads["h1"].core.links.publications.wanted("h2")] == ["size > 3"]
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_who_comes_to_another_edge_goes_on_where_it_was(system: OverlaySystem) -> None:
@@ -60,7 +60,7 @@ def test_who_comes_to_another_edge_goes_on_where_it_was(system: OverlaySystem) -
     system.advance(2.0)
     publish(system, 6)
     assert sizes(system, "me") == [3, 4, 5, 6]
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_what_is_older_than_the_log_is_told_as_a_gap(system: OverlaySystem) -> None:
@@ -75,7 +75,7 @@ def test_what_is_older_than_the_log_is_told_as_a_gap(system: OverlaySystem) -> N
     assert sizes(system, "me") == list(range(30, 40))
     (gap,) = system.albums["me"].gaps
     assert (gap.head, gap.first, gap.last) == ("h1", 1, 30)
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_a_head_that_starts_again_has_what_it_confirmed(system: OverlaySystem) -> None:
@@ -87,7 +87,7 @@ def test_a_head_that_starts_again_has_what_it_confirmed(system: OverlaySystem) -
     system.start_head("h1")
     system.advance(10.0)
     assert sizes(system, "far") == [3, 4]
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_a_head_that_lost_its_disk_is_noticed_and_gone_on_with(system: OverlaySystem) -> None:
@@ -106,7 +106,7 @@ def test_a_head_that_lost_its_disk_is_noticed_and_gone_on_with(system: OverlaySy
     for name in ("far", "away"):
         assert sizes(system, name) == [3, 4, 5, 6]
         assert [(gap.head, gap.first, gap.last) for gap in system.albums[name].gaps] == [("h1", 3, None)]
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_an_older_copy_of_a_heads_disk_is_gone_on_with_where_they_part(system: OverlaySystem) -> None:
@@ -126,7 +126,7 @@ def test_an_older_copy_of_a_heads_disk_is_gone_on_with_where_they_part(system: O
     assert (sizes(system, "ahead"), sizes(system, "behind")) == ([3, 4, 5], [5])
     assert [(gap.first, gap.last) for gap in system.albums["ahead"].gaps] == [(3, None)]
     assert system.albums["behind"].gaps == []
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_what_is_published_while_a_cluster_is_cut_off_comes_later(system: OverlaySystem) -> None:
@@ -139,7 +139,7 @@ def test_what_is_published_while_a_cluster_is_cut_off_comes_later(system: Overla
     system.network.mend_all()
     system.advance(10.0)
     assert sizes(system, "far") == [3, 4]
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_a_filter_that_cannot_be_read_is_refused(system: OverlaySystem) -> None:

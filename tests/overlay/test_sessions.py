@@ -31,7 +31,7 @@ from tocsin.overlay.messages import (
     Sync,
 )
 from tocsin.simulate.overlay.brokers import Power
-from tocsin.simulate.overlay.invariants import broken
+from tocsin.simulate.overlay.invariants import violations
 from tocsin.simulate.overlay.system import POWERFUL, OverlaySystem
 
 BUSY_EDGE = Metrics(0.6, 0.6, 0.06)
@@ -544,7 +544,7 @@ def test_edges_of_a_cluster_come_to_balance() -> None:
     for edge in system.edges.values():
         edge.power = POWERFUL
     system.advance(120.0)
-    assert [text for text in broken(system) if "lost" in text or "twice" in text or " is on " in text] == []
+    assert [text for text in violations(system) if "lost" in text or "twice" in text or " is on " in text] == []
 
 
 def test_clusters_come_closer_to_balance_and_forget_each_other() -> None:

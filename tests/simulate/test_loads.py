@@ -48,7 +48,7 @@ def test_a_rate_stays_what_it_is_when_everybody_moves_again_and_again() -> None:
         rates = play(world, 3)
         world.ask(Drain(0, broker, False))
         assert [min(rates), max(rates)] == pytest.approx([TRUE, TRUE], rel=0.02)
-    assert world.coordinator.core.view.moved >= 3
+    assert world.coordinator.core.view.moves_made >= 3
 
 
 def test_a_rate_stays_what_it_is_when_other_brokers_attach() -> None:

@@ -116,7 +116,7 @@ def carries_out_the_last_first(self: control.ControlCore) -> None:
 
 
 def reads_one_part_alone(self: control.ControlCore, turn: Any, request: Any, part: Any) -> Any:
-    results = _results(self, turn, request, part)
+    results = _answer_pull(self, turn, request, part)
     turn.over = True
     return results
 
@@ -136,7 +136,7 @@ def knows_no_number_of_before(self: holdings.Stay) -> set[int]:
 
 
 _attached = requests.SubscriptionRequests._attached
-_handle, _begin, _results = control.ControlCore.handle, control.ControlCore._begin, control.ControlCore._results
+_handle, _begin, _answer_pull = control.ControlCore.handle, control.ControlCore._begin, control.ControlCore._answer_pull
 _hand = catchup.Catchup._hand
 _flush, _after, _advance = outbox.TransactionalOutbox.flush, cache.ResultCache.after, assignments.Assignments.advance
 
@@ -170,7 +170,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "who could not take a note is given later ones": (catchup.Catchup, "_hand", forgets_who_was_cut_short),
     "an answer says how far a channel was when it was asked for": (control.ControlCore, "_present", looks_when_asked),
     "requests are carried out in another order": (control.ControlCore, "_begin", carries_out_the_last_first),
-    "the parts of a pull are not read": (control.ControlCore, "_results", reads_one_part_alone),
+    "the parts of a pull are not read": (control.ControlCore, "_answer_pull", reads_one_part_alone),
     "what the storage refuses is not answered": (control.ControlCore, "handle", is_silent_when_refused),
     "what waits too long for a broker is not told": (pending.Pending, "_fold", nothing),
 }

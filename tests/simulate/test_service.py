@@ -5,7 +5,7 @@ from __future__ import annotations
 from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.clock import VirtualClock
 from tocsin.simulate.network import Conditions
-from tocsin.simulate.overlay.invariants import broken
+from tocsin.simulate.overlay.invariants import violations
 from tocsin.simulate.overlay.service import BrokerService, ServiceTimes
 from tocsin.simulate.overlay.system import OverlaySystem
 
@@ -83,4 +83,4 @@ def test_a_crowded_edge_with_service_times_sheds_load_and_nobody_loses_anything(
     system.advance(340.0)
     assert waiting.waiting == 0
     assert 0 < len(system.edges["a"].core.subscriptions) < 30
-    assert [text for text in broken(system) if "lost" in text or "twice" in text or " is on " in text] == []
+    assert [text for text in violations(system) if "lost" in text or "twice" in text or " is on " in text] == []

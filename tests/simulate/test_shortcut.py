@@ -33,7 +33,7 @@ def known(system: System) -> dict[str, list[list[int]]]:
     return {
         name: [
             sorted(stored.get(name, {})),
-            sorted(held.subscription for held in system.coordinator.core.view.held(name)),
+            sorted(held.subscription for held in system.coordinator.core.view.subscriptions_of(name)),
             *(
                 sorted(stays[name].subscriptions)
                 for host in system.brokers.values()

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from tests.slices.examples import LIMITS, SmallSystem
-from tocsin.simulate.slices.invariants import broken
+from tocsin.simulate.slices.invariants import violations
 from tocsin.slices import events
 from tocsin.slices.messages import AddSlices, FromHead, RemoveSlices, SliceState, UpdateSlices
 from tocsin.slices.sessions import Transfer
@@ -43,7 +43,7 @@ def test_a_slice_moves_by_the_chapters_actions_with_the_gate_last() -> None:
     ]
     assert small.owners()[0] == taker
     small.system.advance(3.0)
-    assert broken(small.system) == []
+    assert violations(small.system) == []
 
 
 def test_the_gate_opens_exactly_where_the_giver_has_stopped() -> None:
@@ -99,7 +99,7 @@ def test_whoever_dies_at_whatever_step(step: str, seconds: float, victim: str) -
     system.restart_head()
     small.publish(50, 5.0)
     system.advance(12.0)
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_the_dead_ones_slices_are_taken_over_by_those_who_are_left() -> None:
@@ -109,7 +109,7 @@ def test_the_dead_ones_slices_are_taken_over_by_those_who_are_left() -> None:
     small.publish(60, 4.0)
     assert set(small.owners()) == {"b", "c"}
     small.system.advance(2.0)
-    assert broken(small.system) == []
+    assert violations(small.system) == []
 
 
 def test_a_node_that_hangs_loses_its_slices_and_what_it_does_later_counts_for_nothing() -> None:
@@ -122,7 +122,7 @@ def test_a_node_that_hangs_loses_its_slices_and_what_it_does_later_counts_for_no
     system.network.mend_all()
     small.publish(20, 4.0)
     system.advance(10.0)
-    assert broken(system) == []
+    assert violations(system) == []
 
 
 def test_a_node_that_talks_and_does_nothing_loses_its_slices_to_others() -> None:
@@ -132,7 +132,7 @@ def test_a_node_that_talks_and_does_nothing_loses_its_slices_to_others() -> None
     assert set(small.owners()) == {"b"}
     assert small.system.nodes["a"].alive
     small.system.advance(2.0)
-    assert broken(small.system) == []
+    assert violations(small.system) == []
 
 
 def test_a_slice_that_one_node_cannot_read_goes_to_another() -> None:
@@ -152,7 +152,7 @@ def test_a_head_that_was_replaced_can_store_nothing() -> None:
     small.publish(40, 2.0)
     assert not before.alive
     small.system.advance(8.0)
-    assert broken(small.system) == []
+    assert violations(small.system) == []
 
 
 def test_a_new_head_lets_everybody_keep_what_they_had() -> None:
@@ -192,7 +192,7 @@ def test_a_session_whose_taker_cannot_read_the_log_leaves_everything_as_it_was()
     small.system.circumstances.prepare_fails = 0.0
     small.publish(20, 1.0)
     small.system.advance(4.0)
-    assert broken(small.system) == []
+    assert violations(small.system) == []
 
 
 def test_a_node_that_leaves_is_emptied_first_and_ends() -> None:
@@ -203,7 +203,7 @@ def test_a_node_that_leaves_is_emptied_first_and_ends() -> None:
     assert not small.system.nodes["c"].alive
     assert set(small.owners()) == {"a", "b"}
     small.system.advance(2.0)
-    assert broken(small.system) == []
+    assert violations(small.system) == []
 
 
 def test_node_s_plus_1_owns_nothing_and_stands_by() -> None:

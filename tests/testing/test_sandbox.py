@@ -57,7 +57,7 @@ async def test_each_is_given_what_is_found_for_their_parameters() -> None:
         sandbox.execute("OfType", find=lambda wanted: [{"n": 1}] * (wanted["event"] == "fire"))
         assert (await anext(fires)).execution == 2
         assert (await anext(floods)).execution == 1
-        assert sorted(sandbox.found().values()) == [[1], [2]]
+        assert sorted(sandbox.executions_with_results().values()) == [[1], [2]]
 
 
 async def test_there_is_one_channel_that_does_not_exist() -> None:

@@ -86,7 +86,7 @@ def test_what_is_found_is_what_a_test_says_for_the_parameters_of_each() -> None:
             return (await anext(fires)).rows
 
     assert network.run(main()) == [{"in": "Irvine"}]
-    assert network.found() == {1: [2]}
+    assert network.executions_with_results() == {1: [2]}
 
 
 @pytest.mark.parametrize("seed", range(3))

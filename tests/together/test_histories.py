@@ -27,7 +27,7 @@ def had(system: System) -> list[int]:
 
 def stored(system: System) -> set[tuple[str, int]]:
     """What the coordinator has stored: channels and numbers."""
-    held = [each for name in system.people for each in system.coordinator.core.view.held(name)]
+    held = [each for name in system.people for each in system.coordinator.core.view.subscriptions_of(name)]
     return {(each.channel, each.subscription) for each in held}
 
 

@@ -189,7 +189,7 @@ async def test_what_was_given_up_without_a_connection_and_has_another_number_by_
     """
     async with browse(script, url=sandbox.url, token=await sandbox.register("ann")) as browser:
         assert await browser.report() == "ready"
-        ((_, before),) = sandbox.held("ann")
+        ((_, before),) = sandbox.subscriptions_of("ann")
         sandbox.calls.away = True
         sandbox.kill("a")
         assert await browser.report() == "closing"
@@ -199,7 +199,7 @@ async def test_what_was_given_up_without_a_connection_and_has_another_number_by_
         await sandbox.start("a")
         sandbox.kill("a")
         await sandbox.start("a")
-        assert sandbox.held("ann") == [("Fires", before + 1)]
+        assert sandbox.subscriptions_of("ann") == [("Fires", before + 1)]
         sandbox.calls.away = False
         assert await browser.report() == "closed"
-        assert sandbox.held("ann") == []
+        assert sandbox.subscriptions_of("ann") == []

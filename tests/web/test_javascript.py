@@ -42,7 +42,7 @@ async def test_a_page_unregisters_for_good(sandbox: Sandbox, browse: Open) -> No
     """
     async with browse(script, url=sandbox.url) as browser:
         assert await browser.report() == [True, "unauthorized"]
-    assert sandbox.held("ann") == []
+    assert sandbox.subscriptions_of("ann") == []
 
 
 async def test_a_broken_connection_is_made_again_and_nothing_comes_twice(sandbox: Sandbox, browse: Open) -> None:

@@ -54,11 +54,11 @@ def _sources(package: Path) -> dict[str, bytes]:
         name = waiting.pop()
         if name in files and name not in found:
             found[name] = files[name]
-            waiting += _imported(package.name, files[name].decode())
+            waiting += _find_imports(package.name, files[name].decode())
     return found
 
 
-def _imported(package: str, source: str) -> Iterator[str]:
+def _find_imports(package: str, source: str) -> Iterator[str]:
     """What a module of the package may import from it: modules, and names that may be modules."""
     statement = rf"^ *from [\w.]*\b{package}\.?([\w.]*) import (\([^)]*\)|[^\n]*)"
     for module, names in re.findall(statement, source, re.MULTILINE):

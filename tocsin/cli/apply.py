@@ -59,7 +59,7 @@ def apply(
         _print(outcomes, "what would happen" if dry_run else "what happened")
     if refused:
         messages.print(point(refused, text, str(file)), soft_wrap=True)
-        messages.print(_left_at(outcomes), soft_wrap=True)
+        messages.print(_describe_rest(outcomes), soft_wrap=True)
         raise typer.Exit(1)
     if any(outcome.action == "changed" for outcome in outcomes):
         messages.print("some definitions differ and were left as they are; say CREATE OR REPLACE to replace them")
@@ -79,13 +79,13 @@ def _apply(text: str, data: RemoteServer, directory: Path, outcomes: list[Statem
         return
     try:
         for piece in pieces:
-            outcomes += _carried_out(piece, data, directory)
+            outcomes += _carry_out(piece, data, directory)
     except (RefusedStatementError, RemoteError) as error:
         outcomes += error.problem.outcomes or []
         raise
 
 
-def _left_at(outcomes: list[StatementOutcome]) -> str:
+def _describe_rest(outcomes: list[StatementOutcome]) -> str:
     if any(outcome.action not in ("shown", "unchanged", "changed") for outcome in outcomes):
         return "the statements above were carried out, the others were not; correct the file and apply it again"
     return "nothing was changed"
@@ -101,7 +101,7 @@ def read(file: Path) -> str:
         raise NotFoundError(f"{file} cannot be read: {error.strerror}") from None
 
 
-def _carried_out(part: Part, data: RemoteServer, directory: Path) -> list[StatementOutcome]:
+def _carry_out(part: Part, data: RemoteServer, directory: Path) -> list[StatementOutcome]:
     import msgspec
 
     from tocsin.model.messages import Applied

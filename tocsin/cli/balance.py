@@ -48,7 +48,7 @@ def drain(
     token: TokenOption = None,
 ) -> None:
     """Empty a broker, and keep it empty: for maintenance, or for good."""
-    from tocsin.cli.draining import wait_empty
+    from tocsin.cli.network import wait_empty
 
     with connect_coordinator(invocation(context).settings, coordinator, token) as server:
         server.put(f"/brokers/{quote(broker, safe='')}/draining", b'{"on": true}')

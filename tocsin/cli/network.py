@@ -1,7 +1,8 @@
-"""The network as ``tocsin top`` shows it: the coordinator's status, and who is slow on which broker."""
+"""The network as operators see it: the coordinator's status, who is slow on which broker, and when one is empty."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,13 +15,18 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.balance.model.units import rate
+from tocsin.cli import messages
 from tocsin.cli.connection import RemoteServer
+from tocsin.cli.waiting import Reasons
 from tocsin.client.operator import ServerCalls
 from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
 from tocsin.errors import TocsinError, UnavailableError
 
 _BROKER_SECONDS: Final = 1.0
 _AT_A_TIME: Final = 16
+_LOOK_SECONDS: Final = 0.5
+_OPEN: Final = ("serving", "joining")
+_UNTIL: Final = "this waits until all are gone; Ctrl-C ends the waiting, not the emptying"
 _STYLES: Final = {"dead": "bold red", "away": "yellow", "draining": "cyan", "joining": "green"}
 
 
@@ -56,6 +62,27 @@ def status_of(server: RemoteServer) -> NetworkStatus:
         raise UnavailableError(
             f"{server.url} answers, but not as a coordinator does; {server.option} names another"
         ) from None
+
+
+def wait_empty(server: RemoteServer, broker: str) -> None:
+    """Returns when nobody is on a broker any more, and says meanwhile how many are, and why they stay."""
+    reasons = Reasons()
+    with messages.status("") as line:
+        while left := _count_left(status := status_of(server), broker):
+            line.update(f"{left:,} subscribers are still there")
+            if _refuges(status, broker):
+                reasons.say(f"waiting for the subscribers of {broker} to move: {left:,} are still there", _UNTIL)
+            else:
+                reasons.say(f"there is no other broker that {broker}'s {left:,} subscribers could go to", _UNTIL)
+            time.sleep(_LOOK_SECONDS)
+
+
+def _count_left(status: NetworkStatus, broker: str) -> int:
+    return sum(each.subscribers for each in status.brokers if each.name == broker)
+
+
+def _refuges(status: NetworkStatus, broker: str) -> list[str]:
+    return [each.name for each in status.brokers if each.name != broker and each.state in _OPEN]
 
 
 def _slow(broker: BrokerSummary, token: str | None, ca: str) -> SlowSubscribers | None:

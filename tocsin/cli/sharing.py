@@ -41,7 +41,7 @@ def screen(status: SlicesStatus, feed: str | None = None, each: bool = False) ->
     for one in chosen:
         shown += [Text()] if shown else []
         shown += [_title(one), *(_feed(one, each) if one.shared else ())]
-    if needed := _needed(status.needed):
+    if needed := _describe_need(status.needed):
         shown += [Text(), needed]
     if status.drained:
         shown += [Text(), Text(f"drained: {', '.join(status.drained)}", style="cyan")]
@@ -69,7 +69,7 @@ def count(number: float) -> str:
     return size(number).removesuffix("B").strip()
 
 
-def _needed(needed: NodesNeeded) -> Text | None:
+def _describe_need(needed: NodesNeeded) -> Text | None:
     """That there are too few nodes, or too many."""
     if needed.wanted:
         return Text("all nodes are busy: one more is wanted ('tocsin worker')", style="yellow")

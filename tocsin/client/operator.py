@@ -137,6 +137,7 @@ class ServerCalls(AbstractContextManager["ServerCalls"]):
     What can go wrong: as with an :class:`Operator`, and the URL may be none (UnavailableError, too).
 
     Args:
+        url: the server's; that of its WebSocket will do.
         token: shown with every call, if there is one.
         seconds: how long to wait for an answer.
         ca: the file of a private authority that is trusted.
@@ -156,12 +157,12 @@ class ServerCalls(AbstractContextManager["ServerCalls"]):
         proxied: bool = False,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.url, self._hint = url.rstrip("/"), hint
+        self.url, self._called, self._hint = url.rstrip("/"), http_url(url), hint
         self._client = httpx.Client(
             headers={"Authorization": f"Bearer {token}"} if token else {},
             timeout=seconds,
             trust_env=proxied,
-            verify=trust(ca) if proxied or url.startswith("https:") else False,
+            verify=trust(ca) if proxied or self._called.startswith("https:") else False,
             transport=transport,
         )
 
@@ -188,11 +189,16 @@ class ServerCalls(AbstractContextManager["ServerCalls"]):
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """The answer, whatever it is; that there is none is an UnavailableError."""
         try:
-            return self._client.request(method, self.url + path, **options)
+            return self._client.request(method, self._called + path, **options)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UnavailableError(f"{self.url} is not a URL: {error}") from None
         except httpx.HTTPError as error:
             raise _no_answer(self.url, error, self._hint) from error
+
+
+def http_url(url: str) -> str:
+    """Where a server is called that is known by this URL, of calls or of its WebSocket."""
+    return url.rstrip("/").replace("ws", "http", 1) if url.startswith("ws") else url.rstrip("/")
 
 
 def _content(response: httpx.Response) -> bytes:

@@ -117,7 +117,7 @@ class Assignments:
             assignment.coming,
         ) == (broker, stay)
 
-    def held(self, subscriber: str) -> list[Held]:
+    def subscriptions_of(self, subscriber: str) -> list[Held]:
         """What a subscriber holds, with its cursors."""
         return list(self._held.get(subscriber, {}).values())
 

@@ -133,7 +133,7 @@ class CoordinatorCore:
 
     def _tick(self, now: float) -> None:
         parts = self._parts
-        for member in parts.detector.fallen(now):
+        for member in parts.detector.declare_dead(now):
             self._fallen(now, member)
         parts.moves.expire(now)
         parts.repair.send(now)
@@ -171,7 +171,7 @@ class CoordinatorCore:
                 # No move: it neither puts the next plan off nor holds the newcomer where it is.
                 continue
             if end.settled:
-                parts.moved += 1
+                parts.moves_made += 1
                 parts.rounds.settled(end.subscriber)
             elif assignment.broker is not None and not parts.registry.alive(assignment.broker):
                 parts.placement.postpone(now, end.subscriber)
@@ -326,7 +326,7 @@ class CoordinatorCore:
 
     def _namesakes(self, keep: Keep) -> list[int]:
         """The other numbers of the same subscription: another broker may have had the one stored that it is to have."""
-        stored = self._parts.assignments.held(keep.subscriber)
+        stored = self._parts.assignments.subscriptions_of(keep.subscriber)
         same = [each.subscription for each in stored if is_same(each, keep.held)]
         return [number for number in same if number != keep.held.subscription]
 
@@ -338,7 +338,7 @@ class CoordinatorCore:
         """What is stored is otherwise; what the subscriber has given up meanwhile stays given up."""
         name, number = keep.subscriber, keep.held.subscription
         meant = {*keep.was} if keep.gone and keep.was else {number, *keep.was}
-        held = meant & {each.subscription for each in self._parts.assignments.held(name)}
+        held = meant & {each.subscription for each in self._parts.assignments.subscriptions_of(name)}
         for other in sorted(held if keep.gone else held - {number}):
             self._drop(name, other)
         for other in self._namesakes(keep) if held and not keep.gone else ():

@@ -26,12 +26,12 @@ class Detector:
         """A broker's connection is gone."""
         member.due = now + self._limits.grace
 
-    def fallen(self, now: float) -> list[BrokerMember]:
+    def declare_dead(self, now: float) -> list[BrokerMember]:
         """The brokers that are dead from now on."""
-        fallen = [member for member in self._registry if not member.dead and member.due <= now]
-        for member in fallen:
+        dead = [member for member in self._registry if not member.dead and member.due <= now]
+        for member in dead:
             member.dead, member.due = True, math.inf
-        return fallen
+        return dead
 
     def wake(self) -> float:
         """When the next one would be dead."""

@@ -22,14 +22,14 @@ from tocsin.coordinator.workload import NamedWorkload
 
 
 class CoordinatorParts:
-    """Every part by its name. ``next_look`` is when the loads are looked at again, ``moved`` counts moves made."""
+    """Every part by its name. ``next_look`` is when the loads are looked at again, ``moves_made`` how many there were."""
 
     def __init__(
         self, state: StoredState, now: float, placement: Placement, planners: Planners, limits: CoordinatorLimits
     ) -> None:
         self.balancing, self.limits = state.balancing, limits
         self.trust(state.keyring)
-        self.next_look, self.moved = now + limits.interval, 0
+        self.next_look, self.moves_made = now + limits.interval, 0
         self.outbox, self.workload = TransactionalOutbox(limits.unstored), NamedWorkload()
         self.registry = BrokerRegistry(state.brokers, now + limits.returning, self.outbox)
         self.assignments = Assignments(state, self.outbox)
@@ -53,6 +53,6 @@ class CoordinatorParts:
         for member in self.registry:
             self.workload.open(member.record)
         for assignment in self.assignments.all():
-            held = [each.subscription for each in self.assignments.held(assignment.subscriber)]
+            held = [each.subscription for each in self.assignments.subscriptions_of(assignment.subscriber)]
             self.workload.seat(assignment.subscriber, assignment.destination or assignment.broker, held)
         self.moves.restore(now)

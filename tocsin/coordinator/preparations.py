@@ -121,7 +121,7 @@ class Preparations:
     def _send(self, broker: str, subscriber: str, stay: int) -> int:
         link, total = self._registry.link(broker), len(subscriber)
         registration = self._assignments.get(subscriber).registration
-        for part, more in with_more(parts(self._assignments.held(subscriber), size)):
+        for part, more in with_more(parts(self._assignments.subscriptions_of(subscriber), size)):
             total += sum(map(size, part))
             self._outbox.send(link, Prepare(subscriber, stay, part, more, registration))
         return total

@@ -219,7 +219,7 @@ def status(parts: CoordinatorParts) -> NetworkStatus:
         moving=len(parts.moves),
         waiting=len(parts.plans),
         homeless=len(parts.placement),
-        moved=parts.moved,
+        moved=parts.moves_made,
         decision=parts.rounds.decision,
         plans=dict(parts.rounds.followed),
         problems=parts.registry.problems(),

@@ -31,17 +31,17 @@ class CoordinatorView:
         return len(self._parts.moves)
 
     @property
-    def moved(self) -> int:
+    def moves_made(self) -> int:
         """How many moves were made since it started; that a newcomer is placed is none."""
-        return self._parts.moved
+        return self._parts.moves_made
 
     def assignment(self, subscriber: str) -> Assignment:
         """Where a subscriber is."""
         return self._parts.assignments.get(subscriber)
 
-    def held(self, subscriber: str) -> list[Held]:
+    def subscriptions_of(self, subscriber: str) -> list[Held]:
         """What a subscriber holds."""
-        return self._parts.assignments.held(subscriber)
+        return self._parts.assignments.subscriptions_of(subscriber)
 
     def is_moving(self, subscriber: str) -> bool:
         """Whether a subscriber is being moved."""
@@ -69,7 +69,7 @@ class CoordinatorView:
         found = {
             "registered": subscriber in self._parts.assignments,
             "placed": bool(assignment.broker or assignment.destination),
-            "holding": bool(self.held(subscriber)),
+            "holding": bool(self.subscriptions_of(subscriber)),
             "counted": subscriber in self._parts.workload,
             "moving": self.is_moving(subscriber),
             "online": any(subscriber in member.online for member in self.registry),

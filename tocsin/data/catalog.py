@@ -218,7 +218,7 @@ def _settle_removals(roots: Iterable[Folder], definitions: Iterable[Definition])
     known = {(type(definition), definition.name): definition for definition in definitions}
     for root in {folder.url: folder for folder in roots}.values():
         for place in map(root.below, root.folders()):
-            for folder in place.unfinished():
+            for folder in place.unfinished_removals():
                 if _is_missed(place, folder, known) and not folder.is_there():
                     folder.put_back()
                 else:

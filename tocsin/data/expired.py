@@ -49,7 +49,7 @@ class Expired:
         with storage_errors(self._folder):
             self._folder.write(_FILE, pairs.tobytes())
 
-    def gone(self, first: int, wanted: Ids | None) -> dict[int, int]:
+    def last_gone(self, first: int, wanted: Ids | None) -> dict[int, int]:
         """Of those that had something from execution ``first`` on which is gone, the last execution that found it."""
         chosen = self._executions >= first
         if wanted is not None:

@@ -36,7 +36,7 @@ class Fence:
     def put_up(self) -> None:
         """All who have an earlier term are superseded when this returns; refused to who has one."""
         if seen_term(self._file.parent) > self.term:
-            raise self._superseded()
+            raise self._superseded_error()
         content = self._written + f" {self._store}\n".encode()
         # Of constant length and in place: a process can start on a full disk, and whoever opens the file by its name
         # sees the newest content, on a shared file system as well.
@@ -59,9 +59,9 @@ class Fence:
         finally:
             os.close(descriptor)
         if seen != self._written:
-            raise self._superseded()
+            raise self._superseded_error()
 
-    def _superseded(self) -> SupersededError:
+    def _superseded_error(self) -> SupersededError:
         return SupersededError(
             f"another data cluster has taken over (its term is {seen_term(self._file.parent)}, that of this one "
             f"{self.term}): nothing was accepted, and this one ends; ask the other one"

@@ -182,7 +182,7 @@ class LiveChannels:
         rows = self.subscriptions.canonical(channel, values)
         bes = self.subscriptions.attach_rows(channel, broker, rows)
         if channel.name not in self._live:
-            raise _gone(channel.name)
+            raise _gone_error(channel.name)
         return Attachment(channel, bes, rows)
 
     def status(self, name: str) -> Status:
@@ -211,7 +211,9 @@ class LiveChannels:
 
     def _pull_back(self, results: ChannelResults) -> None:
         """A channel has seen no more of a dataset than there is, even if the end of the dataset was set aside."""
-        ahead = {name: table.version for name, table in self._tables.items() if results.seen(name) > table.version}
+        ahead = {
+            name: table.version for name, table in self._tables.items() if results.seen_version(name) > table.version
+        }
         if ahead:
             log.error(
                 "a channel had seen more of a dataset than there is", channel=results.channel, datasets=sorted(ahead)
@@ -224,7 +226,7 @@ class LiveChannels:
             return self.find(name).definition
         except NotFoundError:
             if self._store.histories.of(name):
-                raise _gone(name) from None
+                raise _gone_error(name) from None
             raise
 
     def _skip_to_now(self, name: str) -> None:
@@ -238,7 +240,7 @@ class LiveChannels:
     def _skip(self, results: ChannelResults, datasets: Iterable[str]) -> None:
         """What is there so far of these is not new to a channel."""
         versions = {name: self._tables[name].version for name in datasets}
-        other = {name: version for name, version in versions.items() if version != results.seen(name)}
+        other = {name: version for name, version in versions.items() if version != results.seen_version(name)}
         if other:
             results.skip(other)
 
@@ -254,5 +256,5 @@ class LiveChannels:
         return self._lake.below(RESULTS).below(name)
 
 
-def _gone(channel: str) -> GoneError:
+def _gone_error(channel: str) -> GoneError:
     return GoneError(f"channel {channel} was dropped, and its subscriptions with it")

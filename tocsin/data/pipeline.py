@@ -97,14 +97,14 @@ class Pipeline:
 
     def start(self, spark: SparkSession, scratch: Path) -> None:
         """Begins to store what the log holds."""
-        if self._heads is not None and not self.unshared:
+        if self._heads is not None and not self.why_unshared:
             self._ingestion = self._share(self._heads, spark)
         else:
             self._ingestion = self._ingest(spark, scratch)
         self._ingestion.start()
 
     @property
-    def unshared(self) -> str:
+    def why_unshared(self) -> str:
         """Why nodes cannot share its slices; empty if they do."""
         if self._heads is None:
             return "nodes.share = true would share it"
@@ -120,7 +120,7 @@ class Pipeline:
     def slices(self) -> FeedSlices:
         """Who owns which of its slices."""
         found = self._heads.slices(self.feed.name) if self._heads is not None else None
-        return found or FeedSlices(self.feed.name, self.dataset.name, shared=False, reason=self.unshared)
+        return found or FeedSlices(self.feed.name, self.dataset.name, shared=False, reason=self.why_unshared)
 
     def _ingest(self, spark: SparkSession, scratch: Path) -> Ingestion:
         unique = self.dataset.kind is DatasetKind.APPEND and self.dataset.primary_key is not None
@@ -145,7 +145,7 @@ class Pipeline:
         return SharedIngestion(
             heads,
             spark,
-            self._shared(heads),
+            self._shared_feed(heads),
             self._table,
             self.dead_letters,
             feed_log=self.log,
@@ -156,7 +156,7 @@ class Pipeline:
             functions=self._settings.functions,
         )
 
-    def _shared(self, heads: Heads) -> SharedFeed:
+    def _shared_feed(self, heads: Heads) -> SharedFeed:
         settings = self._settings
         function = FunctionLimits(settings.function_seconds, settings.function_bytes)
         return share(self.feed, self.dataset, self.log, self._lake, settings.max_batch_bytes, heads.matching, function)

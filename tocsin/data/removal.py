@@ -59,7 +59,7 @@ def set_aside(*removables: Removable) -> Iterator[None]:
             log.warning("what was removed is still there in part; the rest goes at the next start", reason=str(error))
 
 
-def unfinished(place: Path) -> list[Path]:
+def find_unfinished(place: Path) -> list[Path]:
     """The directories in ``place`` of which a removal did not come to its end."""
     return [found.with_name(found.name.removeprefix(_PREFIX)) for found in place.glob(f"{_PREFIX}*")]
 

@@ -46,7 +46,7 @@ _SUMMARY: Final = ["be", "bytes"]
 _MOST_CACHED: Final = 1024
 
 
-def seen(dataset: str) -> str:
+def seen_marker(dataset: str) -> str:
     """The name of the marker for the version of a dataset that a channel has seen."""
     return f"seen-{dataset}"
 
@@ -106,9 +106,9 @@ class ChannelResults:
     def table(self) -> Table:
         return self._table
 
-    def seen(self, dataset: str) -> int:
+    def seen_version(self, dataset: str) -> int:
         """The version of a dataset up to which the channel has seen what is new."""
-        return self._table.marker(seen(dataset))
+        return self._table.marker(seen_marker(dataset))
 
     def skip(self, versions: Mapping[str, int]) -> None:
         """Counts what the datasets have up to these versions as seen, without looking at it."""
@@ -154,7 +154,7 @@ class ChannelResults:
         first, there = max(first, 1), min(last, self.execution)
         wanted = None if bes is None else np.array(list(bes), np.int64)
         with self._expiring:
-            oldest, gone = self._expired.oldest, self._expired.gone(first, wanted)
+            oldest, gone = self._expired.oldest, self._expired.last_gone(first, wanted)
             read = self._reader(first, there)
         return pull(read, first, last, there, wanted, most, oldest, gone)
 
@@ -210,7 +210,7 @@ def _stamp(execution: int, now: datetime) -> dict[str, pa.Scalar]:
 
 
 def _markers(versions: Mapping[str, int]) -> dict[str, int]:
-    return {seen(name): version for name, version in versions.items()}
+    return {seen_marker(name): version for name, version in versions.items()}
 
 
 def sizes(rows: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

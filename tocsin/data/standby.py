@@ -108,7 +108,7 @@ class Standby(AbstractContextManager["Standby"]):
             while True:
                 await self._pause()
                 try:
-                    seen = await asyncio.to_thread(store.head.seen)
+                    seen = await asyncio.to_thread(store.head.last_seen)
                 except StorageError:
                     silence.forget()
                     continue

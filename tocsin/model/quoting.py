@@ -8,7 +8,7 @@ from typing import Final
 _LONGEST_SHOWN: Final = 60
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """``value`` as JSON text for a message, shortened, and safe to send whatever it holds."""
     if isinstance(value, str):
         value = value[: _LONGEST_SHOWN + 1]

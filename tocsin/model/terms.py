@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from tocsin.errors import ForbiddenError
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 
 MOST_GROUPS: Final = 64
 _NAME: Final = Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*\Z")
@@ -63,4 +63,4 @@ def fill_in(terms: Terms, name: str, values: Mapping[str, Any]) -> dict[str, Any
 
 def foreign(bound: str, given: object, name: str) -> str:
     """The sentence for a bound value that is not the asker's own."""
-    return f"'{bound}' is always the name in the token, {name}, and was given as {shown(given)}: leave it out"
+    return f"'{bound}' is always the name in the token, {name}, and was given as {quote_value(given)}: leave it out"

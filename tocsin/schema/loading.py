@@ -22,7 +22,7 @@ import pyarrow.parquet as parquet
 
 from tocsin.errors import InvalidError, NotFoundError
 from tocsin.model import names
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.schema.arrow import arrow_type
 from tocsin.schema.definitions import Column, Dataset, DatasetKind
 from tocsin.schema.json_types import attribute
@@ -190,7 +190,7 @@ def _check_columns(dataset: Dataset, found: Sequence[str]) -> None:
     wanted = [column.name for column in dataset.columns]
     for name in found:
         if name not in wanted:
-            raise InvalidError(f"unknown column {shown(name)}{names.suggestion(name, wanted)}")
+            raise InvalidError(f"unknown column {quote_value(name)}{names.suggestion(name, wanted)}")
     if missing := [name for name in wanted if name not in found]:
         raise InvalidError(f"missing column {', '.join(missing)}; dataset {dataset.name} has {', '.join(wanted)}")
     if len(found) != len(wanted):
@@ -208,7 +208,7 @@ def _check_key(dataset: Dataset, table: pa.Table) -> None:
         return
     counts = pc.value_counts(keys.combine_chunks())
     twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
-    raise InvalidError(f"primary key '{dataset.primary_key}': {shown(twice)} occurs more than once")
+    raise InvalidError(f"primary key '{dataset.primary_key}': {quote_value(twice)} occurs more than once")
 
 
 _READERS: Final[dict[str, Callable[[Dataset, Path], pa.Table]]] = {

@@ -8,7 +8,7 @@ import msgspec
 
 from tocsin.errors import InvalidError
 from tocsin.model import names
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.schema.definitions import Column
 from tocsin.schema.scalars import scalar
 
@@ -23,7 +23,7 @@ def canonical(parameters: Sequence[Column], values: Mapping[str, object]) -> tup
     for name in values:
         if name not in known:
             hint = names.suggestion(name, known) or _list(parameters)
-            raise InvalidError(f"unknown parameter {shown(name)}{hint}")
+            raise InvalidError(f"unknown parameter {quote_value(name)}{hint}")
     return tuple(_value(parameter, values.get(parameter.name)) for parameter in parameters)
 
 
@@ -38,7 +38,7 @@ def from_key(parameters: Sequence[Column], text: str) -> tuple[object, ...]:
         values = msgspec.json.decode(text, type=list[object])
         named = {parameter.name: value for parameter, value in zip(parameters, values, strict=True)}
     except ValueError as error:
-        raise InvalidError(f"{shown(text)} do not fit the parameters{_list(parameters)} ({error})") from None
+        raise InvalidError(f"{quote_value(text)} do not fit the parameters{_list(parameters)} ({error})") from None
     return canonical(parameters, named)
 
 

@@ -22,7 +22,7 @@ from tocsin.schema.definitions import Dataset, slicing_columns
 from tocsin.schema.json_types import attribute, record_type
 from tocsin.schema.losses import lossy
 from tocsin.schema.normal import normaliser
-from tocsin.schema.refusals import UNDECODABLE, inexact, malformed, refusal
+from tocsin.schema.refusals import UNDECODABLE, describe_undecodable, inexact, refusal
 
 MAX_RECORD_BYTES: Final = 1 << 20
 _LINES_TYPES: Final = frozenset(
@@ -258,5 +258,5 @@ def _pieces(body: bytes, lined: bool) -> Sequence[bytes | Raw]:
             return msgspec.json.decode(body, type=list[Raw])
         msgspec.json.decode(body, type=Raw)
     except UNDECODABLE as error:
-        raise InvalidError(f"the body is {malformed(error)}") from None
+        raise InvalidError(f"the body is {describe_undecodable(error)}") from None
     return [body]

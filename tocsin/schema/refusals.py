@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from tocsin.errors import InvalidError
 from tocsin.model import names
-from tocsin.model.quoting import shorten, shown
+from tocsin.model.quoting import quote_value, shorten
 from tocsin.schema.json_types import python_type
 from tocsin.schema.normal import finer_than_microseconds, holds, normaliser
 from tocsin.schema.scalars import mismatch
@@ -32,7 +32,7 @@ def refusal(record: bytes | Raw, columns: Fields, required: Collection[str]) -> 
     try:
         return _reason(record, columns, required)
     except UNDECODABLE as error:
-        return malformed(error)
+        return describe_undecodable(error)
 
 
 def inexact(record: bytes | Raw, columns: Fields) -> str | None:
@@ -43,7 +43,7 @@ def inexact(record: bytes | Raw, columns: Fields) -> str | None:
     return _wrong("", msgspec.json.decode(record, type=dict[str, Raw]), columns)
 
 
-def malformed(error: Exception) -> str:
+def describe_undecodable(error: Exception) -> str:
     """The sentence for text that is not JSON at all, from one of the UNDECODABLE errors."""
     match error:
         case RecursionError():
@@ -58,7 +58,7 @@ def undecodable(error: Exception, what: str) -> InvalidError:
     """The error for a ``what`` whose decoding raised one of the UNDECODABLE."""
     if isinstance(error, msgspec.ValidationError):
         return InvalidError(f"the {what} does not fit: {error}")
-    return InvalidError(f"the {what} is {malformed(error)}")
+    return InvalidError(f"the {what} is {describe_undecodable(error)}")
 
 
 def _reason(record: bytes | Raw, columns: Fields, required: Collection[str]) -> str:
@@ -93,7 +93,7 @@ def _problem(path: str, type_: ColumnType, value: Raw) -> str | None:
     if type_.kind is Kind.ARRAY and (elements := _parts(value, list[Raw])) is not None:
         return _first(_problem(f"{path}[{number}]", type_.inner, item) for number, item in enumerate(elements))
     if type_.kind is Kind.MAP and (entries := _parts(value, dict[str, Raw])) is not None:
-        return _first(_problem(f"{path}[{shown(key)}]", type_.inner, item) for key, item in entries.items())
+        return _first(_problem(f"{path}[{quote_value(key)}]", type_.inner, item) for key, item in entries.items())
     if type_.kind is Kind.STRUCT and (members := _parts(value, dict[str, Raw])) is not None:
         fields = [(field.name, field.type) for field in type_.fields]
         return _unknown(f"{path}.", members, fields) or _wrong(f"{path}.", members, fields)

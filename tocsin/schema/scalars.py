@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.schema import normal
 from tocsin.schema.types import INTEGER_BITS, ColumnType, Kind, integer_range
 
@@ -37,7 +37,7 @@ def scalar(type_: ColumnType, value: object) -> object:
     try:
         return convert(type_, value)
     except (TypeError, ValueError, OverflowError, InvalidOperation):
-        raise ValueError(mismatch(type_, shown(value))) from None
+        raise ValueError(mismatch(type_, quote_value(value))) from None
 
 
 def mismatch(type_: ColumnType, found: str) -> str:

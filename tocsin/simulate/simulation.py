@@ -153,7 +153,7 @@ class Simulation:
                 brought=[size / INTERVAL for size in brought],
                 delivered=[size / INTERVAL for size in delivered],
                 backlog=[queue.backlog(now) for queue in self._stage.queues],
-                moves=core.view.moved,
+                moves=core.view.moves_made,
             )
         )
         if self._progress:

@@ -18,7 +18,8 @@ class Checker:
     A program that comes back after a crash may be given again what it had not acknowledged; within a run, nothing may.
 
     Args:
-        found: gives the executions that found something for each BE subscription, as :meth:`Sandbox.found` does.
+        found: gives the executions that found something for each BE subscription, as
+            :meth:`Sandbox.executions_with_results` does.
     """
 
     def __init__(self, found: Callable[[], Mapping[int, Sequence[int]]]) -> None:

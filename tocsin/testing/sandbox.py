@@ -116,7 +116,7 @@ class Sandbox(Wires):
                 if name in self.nodes:
                     self._tell_broker(self.nodes[name], broker_events.Told(notice))
 
-    def found(self) -> dict[int, list[int]]:
+    def executions_with_results(self) -> dict[int, list[int]]:
         """The executions that found something for each BE subscription: what everybody is owed."""
         return {be: list(executions) for be, executions in self.data.found.items()}
 
@@ -137,9 +137,9 @@ class Sandbox(Wires):
         for node in self.nodes.values():
             self._tell_broker(node, broker_events.Told(dropped))
 
-    def held(self, name: str) -> list[tuple[str, int]]:
+    def subscriptions_of(self, name: str) -> list[tuple[str, int]]:
         """What a subscriber holds by what the coordinator has stored: channels and numbers."""
-        return [(held.channel, held.subscription) for held in self._core.view.held(name)]
+        return [(held.channel, held.subscription) for held in self._core.view.subscriptions_of(name)]
 
     def where(self) -> list[str]:
         """The brokers that have connections."""

@@ -71,7 +71,7 @@ class VirtualNetwork:
         self._began = self._system.clock.now
         self._names: dict[str, str] = {}
         self._programs: dict[str, Program] = {}
-        self.checker = Checker(self.found)
+        self.checker = Checker(self.executions_with_results)
 
     @property
     def now(self) -> float:
@@ -107,7 +107,7 @@ class VirtualNetwork:
         for _ in range(times):
             self._system.execute(channel, self._data.prepare(channel, find) if find else lambda _: True)
 
-    def found(self) -> dict[int, list[int]]:
+    def executions_with_results(self) -> dict[int, list[int]]:
         """The executions that found something for each BE subscription: what everybody is owed."""
         return {be: list(executions) for be, executions in self._data.found.items()}
 

@@ -56,7 +56,7 @@ def ids(found: list[tuple[int, Any]]) -> list[str]:
 
 def is_settled(world: World, channel: str) -> bool:
     """Whether a channel has seen everything and does nothing."""
-    seen = world.catalog.live[channel].results.seen("Reports") == world.catalog.tables["Reports"].version
+    seen = world.catalog.live[channel].results.seen_version("Reports") == world.catalog.tables["Reports"].version
     return seen and world.catalog.live.status(channel).state == "waiting"
 
 
@@ -97,7 +97,7 @@ def test_a_match_is_found_on_arrival_and_told_only_when_its_record_is_stored(wor
     until(lambda: is_settled(world, "OfType"))
     [execution] = world.executions
     assert (execution.on_arrival, execution.number, execution.bes.tolist()) == (True, before + 1, [fire])
-    assert results.seen("Reports") == world.catalog.tables["Reports"].version
+    assert results.seen_version("Reports") == world.catalog.tables["Reports"].version
 
 
 def test_records_that_the_disk_refuses_are_told_to_nobody_until_they_are_stored(world: World) -> None:

@@ -69,7 +69,7 @@ def test_what_the_datasets_held_before_the_channel_was_created_is_not_new(world:
 def test_an_execution_that_finds_nothing_moves_on_and_tells_nobody_anything(world: World) -> None:
     world.attach("OfType", {"event": "fire"})
     world.put("Reports", *reports("storm"))
-    until(lambda: world.catalog.live["OfType"].results.seen("Reports") == 1)
+    until(lambda: world.catalog.live["OfType"].results.seen_version("Reports") == 1)
     world.idle()
     assert world.found("OfType") == []
     assert [len(execution.bes) for execution in world.executions] == [0]
@@ -138,7 +138,7 @@ def test_a_channel_that_fails_says_so_and_recovers_when_the_data_allow_and_the_o
     failing = until(lambda: row if (row := world.shown("CHANNELS")["Shares"])["error"] else {})
     assert "DIVIDE_BY_ZERO" in failing["error"]
     assert failing["state"] in {"failing", "running"}
-    assert world.catalog.live["Shares"].results.seen("Reports") == 0
+    assert world.catalog.live["Shares"].results.seen_version("Reports") == 0
     world.catalog.tables["People"].merge(people(ann="x"), "name", {})
     until(lambda: "CAST_INVALID_INPUT" in world.shown("CHANNELS")["Shares"]["error"])
     world.catalog.tables["People"].merge(people(ann="5"), "name", {})

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.data.channels.found import merged
+from tocsin.data.channels.found import merge_results
 from tocsin.data.channels.matches import MOST_VERSIONS, Matches, NodeMatch
 from tocsin.data.results import FOUND
 
@@ -102,7 +102,7 @@ def test_what_several_have_found_is_put_together_for_each_subscription(parts: li
     for part in parts:
         for be, values in part.items():
             together.setdefault(be, []).extend(values)
-    rows = merged([found(list(part.items())) for part in parts]).to_pylist()
+    rows = merge_results([found(list(part.items())) for part in parts]).to_pylist()
     assert {row["be"]: json.loads(row["payload"]) for row in rows} == together
     assert len(rows) == len(together)
     assert all(row["rows"] == len(together[row["be"]]) for row in rows)

@@ -248,7 +248,7 @@ def test_what_fails_for_all_says_so_in_the_words_of_the_query(world: World) -> N
     error = until(lambda: world.shown("CHANNELS")["Shares"]["error"])
     assert error.startswith("[DIVIDE_BY_ZERO] Division by zero")
     assert "getResult" not in error
-    assert world.catalog.live["Shares"].results.seen("Reports") == 0
+    assert world.catalog.live["Shares"].results.seen_version("Reports") == 0
     # As soon as there is somebody whom it works for, it goes on.
     [one] = world.attach("Shares", {"event": "fire", "part": 1})
     world.wait_for("Shares", 1)

@@ -49,8 +49,8 @@ def test_who_was_blamed_is_on_trial_until_it_has_a_result() -> None:
 def test_nothing_is_remembered_of_who_has_given_it_up() -> None:
     strikes = Strikes()
     for _ in range(2):
-        strikes.struck("c", [2])
+        strikes.strike("c", [2])
     strikes.suspect("c", [2], until=0.0)
     assert on_trial(strikes, 1, now=1.0) == []
     assert on_trial(strikes, 1, 2, now=1.0) == []
-    assert strikes.struck("c", [2]) == set()
+    assert strikes.strike("c", [2]) == set()

@@ -57,5 +57,5 @@ def test_no_place_and_no_distance_is_too_far_for_it(name: str, spark: SparkSessi
     ]:
         views[relation] = f"emergency_{relation}"
         frames.local(spark, rows).createOrReplaceTempView(views[relation])
-    found = spark.sql(query.bound(compiled.statement, views)).toArrow()
+    found = spark.sql(query.bind_views(compiled.statement, views)).toArrow()
     assert found.num_rows >= 1

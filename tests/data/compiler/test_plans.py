@@ -70,7 +70,7 @@ def test_it_runs_without_a_nested_loop(
     compiled = check(session, channel(*NO_LOOPS[what]), datasets)
     columns = [f"CAST(id AS {p.type.ddl}) AS {parameter(i)}" for i, p in enumerate(compiled.channel.parameters)]
     session.sql(f"SELECT {', '.join([f'id AS {BE}', *columns])} FROM range(1000)").createOrReplaceTempView("plans_subs")
-    plan = prepare(session.sql(query.bound(compiled.statement, {**views, SUBSCRIPTIONS: "plans_subs"})))
+    plan = prepare(session.sql(query.bind_views(compiled.statement, {**views, SUBSCRIPTIONS: "plans_subs"})))
     assert "NestedLoop" not in plan
     assert "CartesianProduct" not in plan
     assert "HashJoin" in plan
@@ -93,7 +93,7 @@ def test_near_is_the_distance_in_the_plane_with_the_border_included(
     body = "SELECT r.id, u.userId FROM Reports r JOIN Users u ON near(r.x, r.y, u.x, u.y, u.reach)"
     text = Rewriter(channel("", body), datasets).for_all().sql
     assert "__cell0" in text
-    found = session.sql(query.bound(text, {"Reports": "near_reports", "Users": "near_users"})).collect()
+    found = session.sql(query.bind_views(text, {"Reports": "near_reports", "Users": "near_users"})).collect()
     expected = {
         (f"r{i}", f"u{j}")
         for i, (x, y) in enumerate(points)

@@ -103,7 +103,7 @@ def _together(
         literals = enumerate(_literals(compiled.channel, values))
         rows.append(", ".join([f"{be}L AS {BE}", *(f"{literal} AS {parameter(i)}" for i, literal in literals)]))
     session.sql(" UNION ALL ".join(f"SELECT {row}" for row in rows)).createOrReplaceTempView("zoo_subscriptions")
-    bound = query.bound(compiled.statement, {**views, SUBSCRIPTIONS: "zoo_subscriptions"})
+    bound = query.bind_views(compiled.statement, {**views, SUBSCRIPTIONS: "zoo_subscriptions"})
     found: Found = {}
     for row in session.sql(bound).collect():
         found[row[BE]] = [json.dumps(record) for record in json.loads(row["payload"])]
@@ -117,7 +117,7 @@ def _apart(session: SparkSession, views: Mapping[str, str], queries: list[str]) 
     row = f"to_json(struct(q.*), {query.JSON}) AS row"
     tagged = [f"SELECT {be} AS be, {row} FROM ({text}\n) q" for be, text in enumerate(queries)]
     found: Found = {}
-    for be, text in session.sql(query.bound(" UNION ALL ".join(tagged), views)).collect():
+    for be, text in session.sql(query.bind_views(" UNION ALL ".join(tagged), views)).collect():
         found.setdefault(be, []).append(text)
     return found
 
@@ -125,7 +125,7 @@ def _apart(session: SparkSession, views: Mapping[str, str], queries: list[str]) 
 def _in_order(session: SparkSession, views: Mapping[str, str], queries: list[str]) -> Found:
     found: Found = {}
     for be, text in enumerate(queries):
-        frame = session.sql(query.bound(text, views)).selectExpr(f"to_json(struct(*), {query.JSON})")
+        frame = session.sql(query.bind_views(text, views)).selectExpr(f"to_json(struct(*), {query.JSON})")
         if rows := [json.dumps(json.loads(row)) for (row,) in frame.collect()]:
             found[be] = rows
     return found

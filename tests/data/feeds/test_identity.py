@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tocsin.data.feeds import identity, runs
 from tocsin.data.feeds.identity import SeenIds
-from tocsin.data.feeds.runs import IdRun, written
+from tocsin.data.feeds.runs import IdRun, write_run
 from tocsin.data.feeds.teaching import teach
 from tocsin.data.lake.table import Table
 
@@ -87,16 +87,16 @@ def test_runs_are_few_and_sorted_however_many_ids_there_are(tmp_path: Path) -> N
 
 def test_runs_are_merged_in_pieces_that_bound_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "_PIECE", 7)
-    parts = [identity.hashed(range(start, start + count)) for start, count in ((0, 100), (100, 3), (200, 40))]
+    parts = [identity.hash_ids(range(start, start + count)) for start, count in ((0, 100), (100, 3), (200, 40))]
     ordered = [part[:, np.lexsort(part[::-1])] for part in parts]
-    run = written(tmp_path, 1, 2, ordered)
+    run = write_run(tmp_path, 1, 2, ordered)
     together = np.concatenate(parts, axis=1)
     assert run.hashes.tolist() == together[:, np.lexsort(together[::-1])].tolist()
 
 
 def test_hashes_that_begin_alike_are_told_apart(tmp_path: Path) -> None:
     heads, tails = [5, 5, 5, 9], [1, 4, 7, 2]
-    run = written(tmp_path, 1, 1, [np.array([heads, tails], np.uint64)])
+    run = write_run(tmp_path, 1, 1, [np.array([heads, tails], np.uint64)])
     asked = np.array([[5, 5, 5, 5, 9, 9, 10], [4, 7, 1, 8, 2, 1, 1]], np.uint64)
     assert run.contains(asked).tolist() == [True, True, True, False, True, False, False]
 

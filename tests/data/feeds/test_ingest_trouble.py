@@ -116,14 +116,14 @@ def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes
 
 def test_an_ingestion_that_ends_by_an_error_is_begun_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     feed = make()
-    real, uses = Ingestion._parsed, iter(range(2))
+    real, uses = Ingestion._parse, iter(range(2))
 
     def failing(self: Ingestion, batch: DataFrame) -> pa.Table:
         if next(uses, None) is not None:
             raise RuntimeError("a fault of ours")
         return real(self, batch)
 
-    monkeypatch.setattr(Ingestion, "_parsed", failing)
+    monkeypatch.setattr(Ingestion, "_parse", failing)
     feed.publish(*numbered(range(5)))
     ingestion = feed.start()
     assert "it is started again by itself" in until(lambda: ingestion.problem)

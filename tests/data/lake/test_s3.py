@@ -254,9 +254,9 @@ def test_a_folder_is_removed_as_a_whole_whatever_becomes_of_the_process(
     assert (dataset.is_there(), content(Table(dataset, SCHEMA))) == (True, {"a": 1})
     assert dataset.take_away()
     assert not dataset.is_there()
-    assert [left.url for left in folder.unfinished()] == [dataset.url]
+    assert [left.url for left in folder.unfinished_removals()] == [dataset.url]
     dataset.finish_removal()
-    assert (folder.unfinished(), folder.folders()) == ([], ["ReportsOfOthers"])
+    assert (folder.unfinished_removals(), folder.folders()) == ([], ["ReportsOfOthers"])
     assert content(Table(dataset, SCHEMA)) == {}
     discard(dataset)
     discard(dataset)

@@ -152,7 +152,7 @@ class MatchingSite(Sharing):
         """What the head would find by itself in what is new; the channel has not seen it then."""
         kept, place = self.seen[name], self.lake.below("oracle").below(f"{name}-{next(self._numbers)}")
         self.seen[name] = ChannelResults(name, place, Cache(0))
-        self.seen[name].skip({"Reports": kept.seen("Reports")})
+        self.seen[name].skip({"Reports": kept.seen_version("Reports")})
         try:
             return self.execute(name)
         finally:

@@ -52,7 +52,7 @@ class Oracle:
         self._check_applied(catalog, cut)
         assert [table.damage for table in catalog.all_tables() if table.damage] == []
         for live in catalog.live:
-            ahead = [n for n, table in catalog.tables.items() if live.results.seen(n) > table.version]
+            ahead = [n for n, table in catalog.tables.items() if live.results.seen_version(n) > table.version]
             assert not ahead, f"{live.definition.name} has seen more than there is of {ahead}"
         if "reports" in catalog.pipelines:
             self._check_appended(catalog, cut)

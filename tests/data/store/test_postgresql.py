@@ -82,7 +82,7 @@ def test_a_data_cluster_that_was_cut_off_changes_nothing_once_another_has_taken_
 def test_one_that_is_held_up_is_superseded_by_who_has_seen_it_silent(store: Store, url: str, tmp_path: Path) -> None:
     store.claim()
     with Store(tmp_path, url=url) as other:
-        other.claim(store.head.seen())
+        other.claim(store.head.last_seen())
         assert other.term == store.term + 1
         with pytest.raises(StorageError):
             store.brokers.register("a", "http://a")
@@ -97,7 +97,7 @@ def test_one_that_is_held_up_is_superseded_by_who_has_seen_it_silent(store: Stor
 def test_one_that_gives_a_sign_of_life_after_all_is_not_superseded(store: Store, url: str, tmp_path: Path) -> None:
     store.claim()
     with Store(tmp_path, url=url) as other:
-        seen = other.head.seen()
+        seen = other.head.last_seen()
         store.head.beat(store.term)
         with pytest.raises(ConflictError, match="has given a sign of life, or another has taken over"):
             other.claim(seen)
@@ -108,7 +108,7 @@ def test_one_that_gives_a_sign_of_life_after_all_is_not_superseded(store: Store,
 def test_of_two_that_have_seen_it_silent_one_takes_over(store: Store, url: str, tmp_path: Path) -> None:
     store.claim()
     with Store(tmp_path, url=url) as second, Store(tmp_path, url=url) as third:
-        seen = store.head.seen()
+        seen = store.head.last_seen()
         second.claim(seen)
         with pytest.raises(ConflictError, match="another has taken over"):
             third.claim(seen)
@@ -120,7 +120,7 @@ def test_a_long_change_keeps_no_sign_of_life_waiting(store: Store) -> None:
     with database(store).changing() as connection:
         connection.execute("INSERT INTO brokers (name, url, registered_at) VALUES ('a', 'http://a', '')")
         store.head.beat(store.term)
-        assert store.head.seen().beats == 1
+        assert store.head.last_seen().beats == 1
 
 
 def test_it_shares_a_database_with_a_coordinator(store: Store, url: str) -> None:

@@ -61,7 +61,7 @@ async def problems(url: str) -> list[str]:
 
 async def followed(town: Sandbox) -> None:
     """Waits until the head holds its subscription."""
-    await until_async(lambda: bool(town.held("h")))
+    await until_async(lambda: bool(town.subscriptions_of("h")))
 
 
 async def test_what_a_channel_finds_comes_to_who_subscribes_by_content(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_a_channel_that_is_dropped_is_told_and_followed_when_it_is_there_a
         find(town, 1)
         assert await highs(quotes, 1) == [1]
         town.drop("Quotes")
-        await until_async(lambda: not town.held("h"))
+        await until_async(lambda: not town.subscriptions_of("h"))
         town.data.create("Quotes")
         await followed(town)
         find(town, 2)
@@ -154,7 +154,7 @@ async def test_no_client_can_publish_as_a_channel(tmp_path: Path) -> None:
     async with Sandbox("a") as town, head(tmp_path, town) as root, edge(root) as url, tocsin.connect(url) as me:
         quotes = await me.subscribe("high > 0")
         await followed(town)
-        ((_, number),) = town.held("h")
+        ((_, number),) = town.subscriptions_of("h")
         async with talk(root) as thief:
             await thief.say(Introduce(f"channel/Quotes/{number}"), Publish(2**61, {"high": 13.0}))
             refused = await thief.hear()
@@ -178,7 +178,7 @@ async def test_a_head_that_is_killed_while_it_is_told_publishes_everything_once(
         told = 0
         for _ in range(3):
             process = await asyncio.create_subprocess_exec(*command, "--coordinator", town.url)
-            await until_async(lambda: bool(town.where() and town.held("h")), seconds=2 * SECONDS)
+            await until_async(lambda: bool(town.where() and town.subscriptions_of("h")), seconds=2 * SECONDS)
             for _ in range(20):
                 find(town, told + 1, told + 2)
                 told += 2

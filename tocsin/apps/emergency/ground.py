@@ -1,4 +1,5 @@
-"""The ground that people of a city walk on: the seeded city, a road map, or where a recorded trace says they were."""
+"""The ground that people of a city walk on: the seeded city, a road map, or where a recorded trace says they were; and
+its shelters, records of the Shelters dataset."""
 
 from __future__ import annotations
 
@@ -10,16 +11,25 @@ from typing import Any, Final
 
 import numpy as np
 
+from tocsin.apps.emergency.chance import Purpose, generator
 from tocsin.apps.emergency.city import EAST, HEIGHT, WIDTH, City, district
 from tocsin.apps.emergency.people import Movement, Population
 from tocsin.apps.emergency.roads import Floats
-from tocsin.apps.emergency.shelters import shelters
 from tocsin.apps.emergency.traces import Traces
 from tocsin.errors import InvalidError
 
 PEOPLE: Final = 400
 PUBLISHERS: Final = 8
 SHELTERS: Final = 200
+
+_STREETS = (
+    "Abbey", "Alder", "Bishop", "Canal", "Cedar", "Chapel", "Elm", "Foundry", "Garden", "Harbour",
+    "Hill", "Juniper", "Linden", "Market", "Mill", "Orchard", "Quay", "Rowan", "Station", "Tanner",
+)  # fmt: skip
+_BUILDINGS = (
+    "School", "Library", "Sports Hall", "Community Centre", "Church",
+    "College", "Town Hall", "Metro Station", "Theatre", "Ice Rink",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,6 +95,19 @@ def ground(
     return _ground(recorded, subscribers or there, _districts(recorded), [], places)
 
 
+def shelters(city: City, seed: int, count: int) -> list[dict[str, Any]]:
+    """``count`` shelters along the roads, each with a name of its own and room for 50 to 1,000 people."""
+    rng = generator(seed, Purpose.SHELTERS)
+    order = rng.permutation(len(_STREETS) * len(_BUILDINGS))
+    records = []
+    for number in range(count):
+        x, y = city.roads.place(rng)
+        name = _name(int(order[number % len(order)]), number // len(order))
+        capacity = int(rng.integers(5, 101)) * 10
+        records.append({"id": f"s{number}", "name": name, "x": round(x, 1), "y": round(y, 1), "capacity": capacity})
+    return records
+
+
 def sites(places: Floats, brokers: int) -> Floats:
     """Where brokers are: the first in the middle of all places, the others around them, of four one in each corner.
 
@@ -125,3 +148,9 @@ def _on_the_map(recorded: Traces) -> Floats:
                 f"so that x and y are never below 0, and x is below {EAST:,.0f}"
             )
     return np.stack([low, high])
+
+
+def _name(which: int, turn: int) -> str:
+    """The name of that number; when all names are taken, the next turn adds a figure to each."""
+    street, building = divmod(which, len(_BUILDINGS))
+    return f"{_STREETS[street]} Street {_BUILDINGS[building]}" + (f" {turn + 1}" if turn else "")

@@ -45,7 +45,7 @@ def spectral_bound(problem: Problem, rounds: int = 20) -> float:
     if part.brokers < 2 or not part.own.any():
         return bound
     form = _Form(part)
-    prices = form.scaled(form.first(), bound)
+    prices = form.best_multiple(form.first(), bound)
     ascent = _Ascent(prices)
     for turn in range(rounds + 1):
         values, vectors = form.eigen(prices)
@@ -86,7 +86,7 @@ class _Form:
         pairs = self.rates / self.number
         return _Prices(pairs, -0.5 * np.asarray(self.held @ pairs))
 
-    def scaled(self, prices: _Prices, highest: float) -> _Prices:
+    def best_multiple(self, prices: _Prices, highest: float) -> _Prices:
         """The best multiple of the prices."""
         values, _ = self.eigen(prices)
         pairs, selves = prices
@@ -117,7 +117,7 @@ class _Form:
         whole = np.ceil((np.sqrt(1 + 4 * self.rates / prices.pairs) - 1) / 2)
         return np.asarray(np.maximum(np.clip(whole, 1, self.number), self.number / len(self.capacity)))
 
-    def sent(self, highest: float) -> Floats:
+    def outgoing(self, highest: float) -> Floats:
         """O_j(T): what each broker sends when the largest are filled first."""
         room = highest * self.capacity
         before = np.cumsum(room) - room
@@ -127,7 +127,7 @@ class _Form:
         """What all loads add up to at least, if none is above ``highest``."""
         size = self.sizes(prices)
         coming = float((self.number * (self.rates / size + prices.pairs * size)).sum())
-        return float(self.own.sum() + coming - self.sent(highest) @ values + prices.selves.sum())
+        return float(self.own.sum() + coming - self.outgoing(highest) @ values + prices.selves.sum())
 
     def least(self, prices: _Prices, values: Floats, above: float) -> float:
         """The least T that the sum of all loads allows, or ``above``."""
@@ -142,9 +142,9 @@ class _Form:
 
     def gradient(self, prices: _Prices, vectors: Floats, highest: float) -> _Prices:
         """Where the sum rises."""
-        sent = self.sent(highest)
-        pairs = self.number * self.sizes(prices) - np.asarray((self.transposed @ vectors) ** 2) @ sent
-        return _Prices(pairs, 1 - (vectors**2 @ sent) / self.own)
+        outgoing = self.outgoing(highest)
+        pairs = self.number * self.sizes(prices) - np.asarray((self.transposed @ vectors) ** 2) @ outgoing
+        return _Prices(pairs, 1 - (vectors**2 @ outgoing) / self.own)
 
 
 class _Ascent:

@@ -7,13 +7,13 @@ plan as it can, and reports which were moved.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 
 from tocsin.balance.control.budget import cut_to_budget
-from tocsin.balance.control.history import History
 from tocsin.balance.control.judgement import broken_rule, why_pointless
 from tocsin.balance.control.observation import Observation, Standing
 from tocsin.balance.control.thresholds import Thresholds
@@ -51,6 +51,38 @@ class Decision:
     plan: Plan | None = None
     moves: Moves | None = None
     refused: tuple[RefusedPlan, ...] = ()
+
+
+class History:
+    """What the controller remembers: when it last planned, and the moves of the last ``settle`` seconds.
+
+    A newcomer with the number of somebody who was moved and has left since counts as moved, and so stays for a while.
+    """
+
+    def __init__(self, settle: float) -> None:
+        self._settle = settle
+        self._moved: deque[tuple[float, Int64s]] = deque()
+        self._planned = -np.inf
+
+    def plan(self, now: float) -> None:
+        """A planner was asked."""
+        self._planned = now
+
+    def move(self, now: float, subscribers: Int64s) -> None:
+        """These were moved; if nobody was, it is as if this had not been said."""
+        if len(subscribers):
+            self._planned = now
+            self._moved.append((now, subscribers.copy()))
+
+    def since_planned(self, now: float) -> float:
+        """Seconds since the last plan or move."""
+        return float(now - self._planned)
+
+    def settling(self, now: float) -> Int64s:
+        """Who was moved too lately to be moved again."""
+        while self._moved and now - self._moved[0][0] >= self._settle:
+            self._moved.popleft()
+        return np.concatenate([np.empty(0, np.int64), *(subscribers for _, subscribers in self._moved)])
 
 
 class Controller:

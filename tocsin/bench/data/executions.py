@@ -159,7 +159,7 @@ def _join(bench: DataBench) -> float:
     frames.whole(bench.spark, users, users.snapshot).createOrReplaceTempView("bench_users")
     views = {SUBSCRIPTIONS: subscribed, fresh("Reports"): "bench_reports", "Locations": "bench_users"}
     body = Rewriter(bench.channels["NearMe"], bench.datasets).for_all(Way.ROW).sql
-    statement = query.bound(f"SELECT count(*) FROM ({query.matches(body)})", views)
+    statement = query.bind_views(f"SELECT count(*) FROM ({query.matches(body)})", views)
 
     def turn(_: int) -> None:
         bench.spark.sql(statement).collect()

@@ -23,7 +23,7 @@ from tocsin.client.rules import Rules
 from tocsin.model.bounds import DEPTH, too_deep
 from tocsin.model.messages import LISTED, Refusal
 from tocsin.model.subscriber import Error, Publish
-from tocsin.schema.refusals import UNDECODABLE, malformed
+from tocsin.schema.refusals import UNDECODABLE, describe_undecodable
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class Publications:
         try:
             msgspec.json.decode(record)
         except UNDECODABLE as error:
-            return malformed(error)
+            return describe_undecodable(error)
         return f"nested more than {DEPTH} levels deep" if too_deep(record) else None
 
     def _put(self, now: float, feed: str, record: bytes, owner: tuple[int, int]) -> None:

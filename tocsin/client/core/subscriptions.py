@@ -131,7 +131,7 @@ class WantedSubscriptions:
         listed = {held.subscription for held in subscriptions}
         for held in subscriptions:
             self._recognise(held, listed)
-        left = [self._left(number) for number in list(self._leaving) if number not in listed]
+        left = [self._settle_unsubscribe(number) for number in list(self._leaving) if number not in listed]
         for ref, wanted in self._wanted.items():
             if wanted.request_id is None and wanted.number not in listed and ref not in self._blocked:
                 self._ask_for(wanted)
@@ -192,7 +192,7 @@ class WantedSubscriptions:
     def ended(self, number: int, code: str, message: str) -> list[Action]:
         """A subscription is no more, though nobody here has given it up."""
         if number in self._leaving:
-            return self._left(number)
+            return self._settle_unsubscribe(number)
         wanted = [each for each in self._wanted.values() if each.number == number]
         for each in wanted:
             self._forget(each)
@@ -205,7 +205,11 @@ class WantedSubscriptions:
     def unsubscribed(self, id: int) -> list[Action]:
         """A subscription is given up."""
         pending = self._window.get(id)
-        return self._left(pending.request.subscription) if pending and isinstance(pending.request, Unsubscribe) else []
+        return (
+            self._settle_unsubscribe(pending.request.subscription)
+            if pending and isinstance(pending.request, Unsubscribe)
+            else []
+        )
 
     def failed(self, now: float, error: Error) -> list[Action] | None:
         """A request could not be acted on; None if it is not one of these."""
@@ -217,7 +221,7 @@ class WantedSubscriptions:
             return []
         if isinstance(pending.request, Unsubscribe):
             told: list[Action] = [] if error.code == _ABSENT else [Troubled(error.code, error.message)]
-            return [*told, *self._left(pending.request.subscription)]
+            return [*told, *self._settle_unsubscribe(pending.request.subscription)]
         return self._refuse(pending, error)
 
     def due(self, now: float) -> list[Subscribe | Unsubscribe]:
@@ -338,7 +342,7 @@ class WantedSubscriptions:
         self._window.settle(leaving.request_id)
         self._ask_to_leave(number, leaving.channel, leaving.words, pending.ref if pending else None)
 
-    def _left(self, number: int) -> list[Action]:
+    def _settle_unsubscribe(self, number: int) -> list[Action]:
         pending = self._window.get(self._leaving[number].request_id)
         self._window.settle(self._leaving.pop(number).request_id)
         self._unblock()

@@ -22,7 +22,7 @@ class PostgresqlStore:
 
     def __init__(self, url: str) -> None:
         self._schema = PostgresqlSchema(url, "tocsin", "coordinator", _LOCK)
-        self._schema.found(sql.SCHEMA, _steps)
+        self._schema.migrate(sql.SCHEMA, _steps)
 
     def claim(self) -> None:
         """Keeps other coordinators off, until this store is closed or its process ends."""

@@ -1,4 +1,8 @@
-"""An execution taken apart: its query for some of the subscriptions, on some of the records."""
+"""An execution taken apart: its query for some of the subscriptions, on some of the records.
+
+And what follows from the verdict then: the results of all who work, which records somebody does without, and for how
+long.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.channels.blame import Verdict
+from tocsin.data.channels.letters import Letter
 from tocsin.data.channels.shares import QueryShares, digest, fault
-from tocsin.data.channels.stains import Record
+from tocsin.data.channels.stains import MOST as MOST_STAINS
+from tocsin.data.channels.stains import Record, Stain
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.rewrite import BE, fresh
 from tocsin.data.lake import frames
@@ -59,9 +66,9 @@ class Apart:
         """The datasets of which something is new."""
         self.records = 0
         for dataset in sorted(compiled.fresh):
-            self._add(fresh(dataset), _Relation(dataset, self.records, self._collected(fresh(dataset))))
+            self._add(fresh(dataset), _Relation(dataset, self.records, self._collect(fresh(dataset))))
         for dataset in sorted(compiled.whole):
-            if (rows := self._collected(dataset, marked=True)) is not None:
+            if (rows := self._collect(dataset, marked=True)) is not None:
                 digests = rows[_DIGEST].to_pylist()
                 self._add(dataset, _Relation(dataset, self.records, rows.drop_columns(_DIGEST), digests))
         self.reason = ""
@@ -118,7 +125,7 @@ class Apart:
     def _at(self, position: int) -> _Relation:
         return next(one for one in self._relations.values() if one.first <= position < one.first + one.count)
 
-    def _collected(self, relation: str, marked: bool = False) -> pa.Table | None:
+    def _collect(self, relation: str, marked: bool = False) -> pa.Table | None:
         """The rows of a relation, with their digests if wanted; None if they are too many."""
         rows = self._shares.table(relation)
         if rows.limit(MOST_RECORDS + 1).count() > MOST_RECORDS:
@@ -135,3 +142,41 @@ class Apart:
         if relation.rows is None or not len(places):
             return rows.where("false")
         return frames.local(self._spark, relation.rows.take(pa.array(places))).coalesce(1)
+
+
+def letters_of(apart: Apart, verdict: Verdict) -> list[Letter]:
+    """The records that somebody does without."""
+    told: list[tuple[int, int | None]] = [(position, None) for position in sorted(verdict.poison)]
+    told += [
+        (record, int(apart.ids[place])) for place, records in verdict.without.items() for record in sorted(records)
+    ]
+    letters = [Letter(*apart.record(position), be, apart.reason) for position, be in told]
+    everything = [(dataset, be) for be in sorted(apart.subscriptions(verdict.unclear)) for dataset in apart.news]
+    return letters + [Letter(dataset, "all that was new", be, apart.reasons.get(be, "")) for dataset, be in everything]
+
+
+def shares_of(apart: Apart, verdict: Verdict) -> list[DataFrame]:
+    """The results of all that works, in shares."""
+
+    def remaining(left_out: frozenset[int]) -> list[int]:
+        return [position for position in range(apart.records) if position not in left_out]
+
+    blamed = ", ".join(str(be) for be in sorted(apart.subscriptions(verdict.set_apart)))
+    shares = []
+    if len(verdict.set_apart) < len(apart.ids):
+        # With nobody to serve, it might still fail with a record that nobody is served with.
+        shares.append(apart.frame(f"{BE} NOT IN ({blamed})" if blamed else "true", remaining(verdict.poison)))
+    for left_out in sorted(set(verdict.without.values()), key=sorted):
+        some = ", ".join(str(apart.ids[place]) for place, records in verdict.without.items() if records == left_out)
+        shares.append(apart.frame(f"{BE} IN ({some})", remaining(left_out)))
+    return shares
+
+
+def stains_of(apart: Apart, verdict: Verdict) -> list[Stain]:
+    """The records that are to be left out from the beginning the next time, and for whom."""
+    if verdict.poison:
+        return [Stain(apart.lasting(verdict.poison), last=int(apart.ids[-1]))]
+    groups: dict[frozenset[Record], list[int]] = {}
+    for place, records in sorted(verdict.without.items()):
+        groups.setdefault(apart.lasting(records), []).append(int(apart.ids[place]))
+    return [Stain(records, tuple(bes)) for records, bes in groups.items()][:MOST_STAINS]

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.channels import trouble
-from tocsin.data.channels.apart import Apart
+from tocsin.data.channels.apart import Apart, letters_of, shares_of, stains_of
 from tocsin.data.channels.arrival import Arrival, OvertakenError
 from tocsin.data.channels.blame import UnclearError, Verdict, judge
 from tocsin.data.channels.found import NodeResults
@@ -27,7 +27,6 @@ from tocsin.data.channels.stains import MOST as MOST_STAINS
 from tocsin.data.channels.stains import Stain, Stains, concerns_all, rest
 from tocsin.data.channels.strikes import Strikes
 from tocsin.data.channels.trial import SeparateTrial
-from tocsin.data.channels.verdicts import letters_of, shares_of, stains_of
 from tocsin.data.compiler import query
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.rewrite import SUBSCRIPTIONS, fresh
@@ -115,7 +114,7 @@ class Executor:
 
     def news(self, compiled: Compiled, results: ChannelResults) -> list[tuple[str, int]]:
         """What the channel will ask a round for: the news of its datasets since it last ran."""
-        return [(name, results.seen(name)) for name in sorted(compiled.fresh)]
+        return [(name, results.seen_version(name)) for name in sorted(compiled.fresh)]
 
     def has_work(self, compiled: Compiled, results: ChannelResults) -> bool:
         """Whether an execution could find anything."""
@@ -132,7 +131,7 @@ class Executor:
         name = compiled.channel.name
         return (
             bool(self._subscriptions.count(name))
-            and results.seen(arrival.dataset) == arrival.version - 1
+            and results.seen_version(arrival.dataset) == arrival.version - 1
             and self.is_for_all(name)
         )
 
@@ -227,7 +226,7 @@ class Executor:
             if self._subscriptions.segments(task.name).generation != task.segments.generation:
                 raise OvertakenError(f"somebody subscribed to {task.name}, or left it, meanwhile")
 
-        found = self._spark.sql(query.bound(task.compiled.statement, task.views))
+        found = self._spark.sql(query.bind_views(task.compiled.statement, task.views))
         return *task.results.commit(found, task.versions, datetime.now(UTC), allowed), {}
 
     def _attempt(self, task: _Task) -> tuple[int, pa.Table, dict[int, str]]:
@@ -243,7 +242,7 @@ class Executor:
             apart, verdict = trial.judge(self._settings.trial_queries)
             try:
                 number, rows = self._commit(task, trial.others, on_trial, shares_of(apart, verdict))
-                return number, rows, self._tried(apart, task, verdict, number)
+                return number, rows, self._conclude_trial(apart, task, verdict, number)
             finally:
                 apart.close()
         finally:
@@ -268,21 +267,21 @@ class Executor:
         """Commits what the channel finds for those in the views, and more; the number and the rows."""
         shares = QueryShares(self._spark, task.compiled.statement, views)
         try:
-            found = reduce(DataFrame.unionAll, [self._found(task, shares, views, on_trial), *more])
+            found = reduce(DataFrame.unionAll, [self._find_results(task, shares, views, on_trial), *more])
             return task.results.commit(found, task.versions, datetime.now(UTC))
         finally:
             shares.close()
 
-    def _found(self, task: _Task, shares: QueryShares, views: Mapping[str, str], on_trial: IdArray) -> DataFrame:
+    def _find_results(self, task: _Task, shares: QueryShares, views: Mapping[str, str], on_trial: IdArray) -> DataFrame:
         """What the channel finds; where some do without records that are known to fail, in shares."""
         stains = self._stains.of(task.name)
         if not stains:
-            return self._spark.sql(query.bound(task.compiled.statement, views))
+            return self._spark.sql(query.bind_views(task.compiled.statement, views))
         ids = without(task.ids(), on_trial)
         whole = [] if concerns_all(stains, ids) else [shares.share(rest(stains), {})]
-        return reduce(DataFrame.unionAll, [*whole, *(_stained(shares, task.compiled, stain) for stain in stains)])
+        return reduce(DataFrame.unionAll, [*whole, *(_stained_share(shares, task.compiled, stain) for stain in stains)])
 
-    def _tried(self, apart: Apart, task: _Task, verdict: Verdict, number: int) -> dict[int, str]:
+    def _conclude_trial(self, apart: Apart, task: _Task, verdict: Verdict, number: int) -> dict[int, str]:
         """Takes note of who failed by themselves; who is to be told something, with what.
 
         Only now, when all others have been served: should they fail as well, everybody is judged together. What is
@@ -291,7 +290,7 @@ class Executor:
         name = task.name
         log.warning("executed without some that were on trial", channel=name, execution=number, reason=apart.reason)
         try:
-            failing = self._blamed(apart, name, verdict)
+            failing = self._blame(apart, name, verdict)
             self._stains.put(name, [*self._stains.of(name), *stains_of(apart, verdict)][:MOST_STAINS])
             self._letters.write(name, number, letters_of(apart, verdict), datetime.now(UTC))
         except Exception:
@@ -302,11 +301,11 @@ class Executor:
     def _rescue(self, apart: Apart, task: _Task, error: Exception) -> tuple[int, pa.Table, dict[int, str]]:
         """The execution without those that are to blame for its failure; the number, the rows and who they are."""
         name, results = task.name, task.results
-        known = int(np.searchsorted(apart.ids, self._strikes.known(name), side="right"))
+        known = int(np.searchsorted(apart.ids, self._strikes.newest_served(name), side="right"))
         try:
             most = self._settings.bisection_queries
             verdict = judge(len(apart.ids), apart.records, apart.works, most, known)
-            failing = self._blamed(apart, name, verdict)
+            failing = self._blame(apart, name, verdict)
             self._stains.put(name, stains_of(apart, verdict))
             self._letters.write(name, results.execution + 1, letters_of(apart, verdict), datetime.now(UTC))
             rescued = reduce(DataFrame.unionAll, shares_of(apart, verdict))
@@ -314,7 +313,7 @@ class Executor:
         except UnclearError as unclear:
             if unclear.found:
                 # There are too many to be found at once; without these, the next attempt finds others.
-                self._blamed(apart, name, Verdict(hopeless=set(unclear.found)))
+                self._blame(apart, name, Verdict(hopeless=set(unclear.found)))
                 self._strikes.progressed(name)
             log.warning("not all could be told apart", channel=name, reason=str(unclear), found=len(unclear.found))
             raise error from None
@@ -330,11 +329,11 @@ class Executor:
         )
         return number, rows, failing
 
-    def _blamed(self, apart: Apart, name: str, verdict: Verdict) -> dict[int, str]:
+    def _blame(self, apart: Apart, name: str, verdict: Verdict) -> dict[int, str]:
         """Sets aside who cannot be executed; everybody who is to be told something, with what."""
         hopeless, untried = apart.subscriptions(verdict.hopeless), apart.subscriptions(verdict.untried)
         struck, unclear = apart.subscriptions(verdict.without), apart.subscriptions(verdict.unclear)
-        hopeless |= self._strikes.struck(name, struck | unclear)
+        hopeless |= self._strikes.strike(name, struck | unclear)
         seconds = self._settings.set_aside_seconds
         self._strikes.suspect(name, hopeless | struck | unclear | untried, time.monotonic() + seconds)
         aside = f"the channel cannot be executed with these parameters, and is not for {seconds / 3600:g} h"
@@ -346,7 +345,7 @@ class Executor:
         return reasons | {be: missed[be] for be in sorted(missed.keys() - hopeless)}
 
 
-def _stained(shares: QueryShares, compiled: Compiled, stain: Stain) -> DataFrame:
+def _stained_share(shares: QueryShares, compiled: Compiled, stain: Stain) -> DataFrame:
     """The share of those who do without some records."""
     left_out = {dataset: stain.of(dataset) for dataset in compiled.whole}
     replaced = {dataset: leave_out(shares.table(dataset), some) for dataset, some in left_out.items() if some}

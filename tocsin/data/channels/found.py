@@ -47,19 +47,19 @@ class NodeResults:
     def find(self, compiled: Compiled, results: ChannelResults, dataset: str, until: int) -> pa.Table | None:
         """What a channel finds in what is new up to a version, of columns ``FOUND``; None if it has to be executed."""
         name = compiled.channel.name
-        taken = self._matches.take(name, self._tables[dataset], results.seen(dataset), until)
+        taken = self._matches.take(name, self._tables[dataset], results.seen_version(dataset), until)
         try:
             if not taken.complete:
                 return None
             self.shared.require(compiled, taken.matches)
-            return self._merged(name, [file for match in taken.matches for file in match.files])
+            return self._merge_files(name, [file for match in taken.matches for file in match.files])
         except (OvertakenError, TocsinError, OSError, pa.ArrowException) as error:
             log.debug("what nodes have found does not count", channel=name, reason=str(error))
             return None
         finally:
             self._discard([*taken.matches, *taken.passed_over])
 
-    def _merged(self, channel: str, names: Sequence[str]) -> pa.Table:
+    def _merge_files(self, channel: str, names: Sequence[str]) -> pa.Table:
         """What is in these files, none of which is read if they are too large."""
         folder = self._results.below(channel)
         found = [folder.find(name) for name in names]
@@ -75,7 +75,7 @@ class NodeResults:
             # Files are compressed.
             if size > MOST_BYTES:
                 raise OvertakenError(f"more than {MOST_BYTES:,} bytes were found, which is too much")
-        return merged(parts)
+        return merge_results(parts)
 
     def _read(self, folder: Folder, name: str) -> pa.Table:
         rows = pq.read_table(pa.BufferReader(folder.read(name)))
@@ -90,7 +90,7 @@ class NodeResults:
                     self._results.below(match.channel).delete(name)
 
 
-def merged(parts: Sequence[pa.Table]) -> pa.Table:
+def merge_results(parts: Sequence[pa.Table]) -> pa.Table:
     """Results of columns ``FOUND``, with one row for each subscription: what parts have found for it, put together."""
     rows = pa.concat_tables([FOUND.empty_table(), *parts]).combine_chunks()
     counts = pc.value_counts(rows["be"])

@@ -341,7 +341,7 @@ class Runner:
             self._pool.submit(self._waiting.pop(name))
             self._changed.notify_all()
 
-    def _ended(self, name: str) -> _Running | None:
+    def _end_turn(self, name: str) -> _Running | None:
         """An execution is over, for better or worse: the next one's turn has come."""
         with self._changed:
             running = self._running.pop(name, None)
@@ -367,9 +367,9 @@ class Runner:
         try:
             execution = self._executor.run(compiled, results, moment)
         except Exception as error:
-            self._gave_up(name, self._ended(name), error, moment.arrival is not None)
+            self._gave_up(name, self._end_turn(name), error, moment.arrival is not None)
             return
-        self._ended(name)
+        self._end_turn(name)
         self._seconds[name] = execution.seconds
         self._by_nodes[name] += execution.by_nodes
         try:

@@ -137,7 +137,7 @@ class SharedChannels:
         with self._lock:
             for telling in (telling for tellings in self._tellings.values() for telling in tellings):
                 if dataset in telling.snapshots:
-                    telling.outdated = min(telling.outdated, self._seen_newest(telling))
+                    telling.outdated = min(telling.outdated, self._newest_until(telling))
 
     def require(self, compiled: Compiled, matches: Sequence[NodeMatch]) -> None:
         """Raises OvertakenError unless what nodes have found of a channel is what an execution would find now."""
@@ -149,13 +149,15 @@ class SharedChannels:
                 telling = known.get(match.tag)
                 if telling is None or not telling.is_for(compiled, segments, aside):
                     raise OvertakenError(f"{name} or its subscriptions have changed since nodes were told of them")
-                if min(telling.outdated, self._seen_newest(telling)) < match.began:
+                if min(telling.outdated, self._newest_until(telling)) < match.began:
                     raise OvertakenError(f"a dataset that {name} reads had changed before a node began to match it")
 
     def look(self, channels: Iterable[Compiled], may: Callable[[str], bool]) -> None:
         """Tells nodes what they do not know, and withdraws what they are not to match."""
         self._see()
-        wanted = {compiled.channel.name: (dataset, compiled) for dataset, compiled in self._wanted(channels, may)}
+        wanted = {
+            compiled.channel.name: (dataset, compiled) for dataset, compiled in self._choose_channels(channels, may)
+        }
         for name in self._tellings.keys() - wanted.keys():
             self._withdraw(name)
         for name, (dataset, compiled) in wanted.items():
@@ -184,9 +186,9 @@ class SharedChannels:
         """Takes note of when datasets had nothing newer."""
         with self._lock:
             for telling in (telling for tellings in self._tellings.values() for telling in tellings):
-                self._seen_newest(telling)
+                self._newest_until(telling)
 
-    def _seen_newest(self, telling: Telling) -> float:
+    def _newest_until(self, telling: Telling) -> float:
         """Until when its datasets surely had nothing newer; infinity if they have not. With the lock held.
 
         A commit is there a moment before it is told of.
@@ -201,7 +203,9 @@ class SharedChannels:
         table = self._tables.get(dataset)
         return table is None or table.version != told.version
 
-    def _wanted(self, channels: Iterable[Compiled], may: Callable[[str], bool]) -> Iterator[tuple[str, Compiled]]:
+    def _choose_channels(
+        self, channels: Iterable[Compiled], may: Callable[[str], bool]
+    ) -> Iterator[tuple[str, Compiled]]:
         shared = set(self._nodes.datasets())
         matched = [(next(iter(each.fresh)), each) for each in channels if len(each.fresh) == 1]
         fitting = [(dataset, each) for dataset, each in matched if dataset in shared and each.is_matched_with(dataset)]
@@ -252,7 +256,7 @@ class SharedChannels:
             now = time.monotonic()
             telling.next = now + (now - began) / _EFFORT
             # Nobody could say so of a telling that was not kept yet.
-            telling.outdated = self._seen_newest(telling)
+            telling.outdated = self._newest_until(telling)
         self._remove(gone, tellings)
 
     def _withdraw(self, name: str) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from tocsin.data.channels import trouble
 from tocsin.data.channels.frames import register
 from tocsin.data.compiler import query
-from tocsin.data.compiler.generated import quoted
+from tocsin.data.compiler.generated import quote_name
 from tocsin.data.compiler.rewrite import SUBSCRIPTIONS
 
 
@@ -29,7 +29,7 @@ class QueryShares:
         """The results for the subscriptions that meet a condition."""
         frames = {SUBSCRIPTIONS: self.table(SUBSCRIPTIONS).where(condition), **replaced}
         views = {**self._views, **{relation: self._view(frame) for relation, frame in frames.items()}}
-        return self._spark.sql(query.bound(self._statement, views))
+        return self._spark.sql(query.bind_views(self._statement, views))
 
     def table(self, relation: str) -> DataFrame:
         """A relation as it is in the whole execution."""
@@ -61,7 +61,7 @@ def fault(frame: DataFrame) -> str:
 
 def digest(frame: DataFrame) -> Column:
     """What tells a record from all others: the same for the same values, and nobody can make another with it."""
-    record = f"struct({', '.join(map(quoted, frame.columns))})"
+    record = f"struct({', '.join(map(quote_name, frame.columns))})"
     return F.expr(f"sha2(to_json({record}, {query.JSON}), 256)")
 
 

@@ -59,11 +59,11 @@ class Strikes:
             if suspects:
                 suspects.difference_update(bes.tolist())
 
-    def known(self, channel: str) -> int:
+    def newest_served(self, channel: str) -> int:
         """Subscriptions up to this one have been executed before."""
         return self._known.get(channel, 0)
 
-    def struck(self, channel: str, bes: Iterable[int]) -> set[int]:
+    def strike(self, channel: str, bes: Iterable[int]) -> set[int]:
         """These fail with some records; which of them too often."""
         with self._lock:
             strikes = self._strikes.setdefault(channel, Counter())

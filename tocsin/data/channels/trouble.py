@@ -28,7 +28,7 @@ def is_foreseen(error: BaseException) -> bool:
 
 def is_of_data(error: BaseException) -> bool:
     """Whether some record or some parameter makes the query fail, and not the machine that it runs on."""
-    return any(state.startswith(_OF_DATA) for _, state, _ in _told(error))
+    return any(state.startswith(_OF_DATA) for _, state, _ in _spark_errors(error))
 
 
 def is_of_disk(error: BaseException) -> bool:
@@ -38,13 +38,15 @@ def is_of_disk(error: BaseException) -> bool:
 
 def is_of_missing_file(error: BaseException) -> bool:
     """Whether a file that was to be read is not there any more."""
-    return isinstance(error, FileNotFoundError) or any(condition in _OF_MISSING for condition, _, _ in _told(error))
+    return isinstance(error, FileNotFoundError) or any(
+        condition in _OF_MISSING for condition, _, _ in _spark_errors(error)
+    )
 
 
 def sentence(error: BaseException) -> str:
     """What went wrong, for people: what the query itself complains of, if it does."""
-    for condition, _, message in _told(error):
-        return f"[{condition}] {refusal.cleaned(message.split(_ADVICE)[0])}"
+    for condition, _, message in _spark_errors(error):
+        return f"[{condition}] {refusal.clean(message.split(_ADVICE)[0])}"
     text = (_innermost(error) or str(error)).strip()
     if says_full(text):
         return FULL_SENTENCE
@@ -53,10 +55,12 @@ def sentence(error: BaseException) -> str:
 
 def kind(error: BaseException) -> str:
     """What went wrong without any of the values with which it did, for those who must not see them."""
-    return next((f"[{condition}]" for condition, _, _ in _told(error)), "the reason is in the data cluster's log")
+    return next(
+        (f"[{condition}]" for condition, _, _ in _spark_errors(error)), "the reason is in the data cluster's log"
+    )
 
 
-def _told(error: BaseException) -> Iterator[tuple[str, str, str]]:
+def _spark_errors(error: BaseException) -> Iterator[tuple[str, str, str]]:
     """Condition, SQLSTATE and message of each of Spark's errors behind an error, the outermost first."""
     for cause in _causes(error):
         # Not everything that is thrown has these, and nothing has when Spark is gone.

@@ -137,9 +137,9 @@ class _Check:
         try:
             return plans.analyse(self._spark, plans.parse(self._spark, alone.sql))
         except ParseException as error:
-            raise refusal.misplaced(error, alone.rendered, self._rewriter.reading) from None
+            raise refusal.misplaced_parameter(error, alone.rendered, self._rewriter.reading) from None
         except PySparkException as error:
-            raise refusal.placed(error, alone.rendered, self._body) from None
+            raise refusal.for_one(error, alone.rendered, self._body) from None
 
     def _is_parallel(self, rewritten: Rewritten) -> bool:
         # Of a dataset that is also read as a whole, what is new would have to be part of that.

@@ -27,6 +27,6 @@ def row(number: int) -> str:
     return f"__row{number}"
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name from a body, for use in generated text."""
     return f"`{name.replace('`', '``')}`"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tocsin.data.compiler.generated import BE, OUTER, SUBSCRIPTIONS, key, quoted
+from tocsin.data.compiler.generated import BE, OUTER, SUBSCRIPTIONS, key, quote_name
 from tocsin.data.compiler.order import Key
 
 RESULT_COLUMNS = (BE, "payload", "rows", "bytes")
@@ -38,13 +38,13 @@ def matches(body: str) -> str:
 
 def payloads(body: str, columns: Sequence[str], order: str = "") -> str:
     """What the body gives for each subscription: a JSON array of its rows of ``columns``, ordered by ``order``."""
-    row = f"struct({', '.join(f'q.{quoted(column)}' for column in columns)})"
+    row = f"struct({', '.join(f'q.{quote_name(column)}' for column in columns)})"
     arrays = _order(body, row, order) if order else _gather(body, row)
     counts = "CAST(rows AS INT) AS rows, CAST(octet_length(payload) AS INT) AS bytes"
     return f"SELECT {BE}, payload, {counts} FROM (\n{arrays}\n)"
 
 
-def bound(statement: str, views: Mapping[str, str]) -> str:
+def bind_views(statement: str, views: Mapping[str, str]) -> str:
     """The statement with each relation bound to a view of this moment."""
     if not views:
         return statement
@@ -55,7 +55,7 @@ def bound(statement: str, views: Mapping[str, str]) -> str:
 def orders(keys: Sequence[Key]) -> str:
     """The ORDER BY of the rows of a body, from outside of it."""
     hidden = iter(range(len(keys)))
-    values = [f"q.{quoted(k.column)}" if k.column is not None else f"q.{key(next(hidden))}" for k in keys]
+    values = [f"q.{quote_name(k.column)}" if k.column is not None else f"q.{key(next(hidden))}" for k in keys]
     return ", ".join(f"{value} {k.direction}".strip() for value, k in zip(values, keys, strict=True))
 
 

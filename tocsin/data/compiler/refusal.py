@@ -46,7 +46,7 @@ def syntax(error: PySparkException) -> StatementError:
     return StatementError(sentence(error), line=line, column=column + 1)
 
 
-def misplaced(error: PySparkException, rendered: Rendered, reading: BodyReading) -> StatementError:
+def misplaced_parameter(error: PySparkException, rendered: Rendered, reading: BodyReading) -> StatementError:
     """The refusal of a body that Spark can parse, but not with the parameters' values in it."""
     line, column = _position(error)
     starts = [0, *(found.end() for found in re.finditer("\n", rendered.text))]
@@ -58,7 +58,7 @@ def misplaced(error: PySparkException, rendered: Rendered, reading: BodyReading)
     )
 
 
-def placed(error: PySparkException, rendered: Rendered, body: Text) -> StatementError:
+def for_one(error: PySparkException, rendered: Rendered, body: Text) -> StatementError:
     """The refusal of a body, at the place that Spark's complaint about its ``rendered`` form is about."""
     start = next((context.startIndex() for context in error.getQueryContext()), 0)
     return body.source.error(sentence(error), rendered.origin(start))
@@ -77,7 +77,7 @@ def for_all(error: PySparkException | Py4JJavaError, start: int, rewritten: Rend
         message = sentence(error)
         offset = next((context.startIndex() for context in error.getQueryContext()), start) - start
     else:
-        message = cleaned(str(error.java_exception.getMessage()))
+        message = clean(str(error.java_exception.getMessage()))
     reason = next((text for mark, text in _INSTEAD if mark in str(error)), message)
     place = rewritten.origin(max(offset, 0))
     return body.source.error(f"this cannot run for all subscriptions at once: {reason}", place)
@@ -95,10 +95,10 @@ def sentence(error: PySparkException) -> str:
         return f"there is no function {_plain(parameters.get('routineName', ''))}"
     if condition == "PARSE_SYNTAX_ERROR":
         return f"syntax error at {parameters.get('error', '')}{parameters.get('hint', '')}"
-    return cleaned(str(error))
+    return clean(str(error))
 
 
-def cleaned(message: str) -> str:
+def clean(message: str) -> str:
     """The first sentence of a message of Spark's, with nothing generated in it."""
     first = message.strip().split("\n")[0].split(" SQLSTATE")[0].split("; line ")[0]
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first).strip().rstrip(";:. ")

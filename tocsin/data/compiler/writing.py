@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tocsin.data.compiler import grid
-from tocsin.data.compiler.generated import BE, OUTER, SUBSCRIPTIONS, fresh, key, parameter, quoted, row
+from tocsin.data.compiler.generated import BE, OUTER, SUBSCRIPTIONS, fresh, key, parameter, quote_name, row
 from tocsin.data.compiler.near import Cells, Near
 from tocsin.data.compiler.patch import Patch, Rendered
 from tocsin.data.compiler.reading import BodyReading
@@ -48,7 +48,7 @@ class Writing:
             self._patch.replace(near.call, exact)
             return
         x, y = (self._patch.render(value) for value in near.cells.there)
-        cell = f"{quoted(near.cells.exploded.alias or '')}.{near.cells.column}"
+        cell = f"{quote_name(near.cells.exploded.alias or '')}.{near.cells.column}"
         same = grid.same_cell(cell, x, y, self._width(near, near.cells))
         self._patch.replace(near.call, f"({same} AND {exact})")
 
@@ -131,7 +131,7 @@ class Writing:
     def _relation(self, item: Item) -> str:
         """A relation as it is to be read: all of it, or what is new."""
         if item.key in self._new:
-            return f"{fresh(self._new[item.key].name)} {quoted(item.alias or '')}"
+            return f"{fresh(self._new[item.key].name)} {quote_name(item.alias or '')}"
         return self._patch.render(item.source)
 
     def _source(self, item: Item) -> str:
@@ -140,7 +140,7 @@ class Writing:
             return self._relation(item)
         near, cells = self._cells[item.key]
         x, y = (self._patch.render(value) for value in cells.here)
-        alias, relation, widths = quoted(item.alias or ""), self._relation(item), self._widths(near, cells)
+        alias, relation, widths = quote_name(item.alias or ""), self._relation(item), self._widths(near, cells)
         if widths is None:
             around = grid.neighbourhood(x, y, self._width(near, cells))
             return f"(SELECT {alias}.*, explode({around}) AS {cells.column} FROM {relation}) {alias}"

@@ -155,19 +155,21 @@ class ControlCore:
             case _, control.ControlMessage():
                 return outcome
             case control.Attach() as request, events.Subscribed():
-                return self._attached(turn, request, outcome)
+                return self._answer_attach(turn, request, outcome)
             case control.Pull() as request, events.PartRead(part):
-                return self._results(turn, request, part)
+                return self._answer_pull(turn, request, part)
             case control.Detach(id), events.Unsubscribed(count):
                 return control.Detached(id, count)
             case request, events.RequestFailed(problem):
                 return control.Error.of(problem, request.id if request else None)
         raise AssertionError(f"{type(outcome).__name__} is no outcome of {turn.request}")
 
-    def _attached(self, turn: _Turn, request: control.Attach, outcome: events.Subscribed) -> control.ControlMessage:
+    def _answer_attach(
+        self, turn: _Turn, request: control.Attach, outcome: events.Subscribed
+    ) -> control.ControlMessage:
         position = self._present(turn, outcome.channel)
         if position is None:
-            return _gone(request.id, outcome.channel)
+            return _gone_error(request.id, outcome.channel)
         if request.known is not None:
             self._actions.append(CompareHistories(outcome.channel, request.known))
         return control.Attached(
@@ -182,10 +184,10 @@ class ControlCore:
             seconds=outcome.seconds,
         )
 
-    def _results(self, turn: _Turn, request: control.Pull, part: Pulled) -> control.ControlMessage:
+    def _answer_pull(self, turn: _Turn, request: control.Pull, part: Pulled) -> control.ControlMessage:
         position = self._present(turn, request.channel)
         if position is None:
-            return _gone(request.id, request.channel)
+            return _gone_error(request.id, request.channel)
         turn.over = not part.more
         return control.Results(
             request.id, part.results, position.incarnation, part.more, part.upto, part.oldest, part.gone
@@ -197,7 +199,7 @@ class ControlCore:
         return now if now and (begun is None or begun.incarnation == now.incarnation) else None
 
 
-def _gone(id: int, channel: str) -> control.Error:
+def _gone_error(id: int, channel: str) -> control.Error:
     return control.Error(GoneError.code, f"channel {channel} was dropped, and its subscriptions with it", id)
 
 

@@ -57,7 +57,7 @@ class KafkaAccess:
             found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.ca}
         if self._is_known:
             login = (
-                f"{_MODULES[self.mechanism]} required username={_quoted(self.user)} password={_quoted(self.password)};"
+                f"{_MODULES[self.mechanism]} required username={_quote(self.user)} password={_quote(self.password)};"
             )
             found |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": login}
         return {f"kafka.{name}": value for name, value in found.items()}
@@ -74,6 +74,6 @@ class KafkaAccess:
 OPEN: Final = KafkaAccess()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

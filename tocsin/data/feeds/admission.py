@@ -88,7 +88,7 @@ class Admission:
 
         ``publisher`` is whose records these are; None: of somebody who may publish for others.
         """
-        batch, _ = await self._taken(body, lambda: (self._decoder.decode(body, content_type, publisher), None))
+        batch, _ = await self._take_in(body, lambda: (self._decoder.decode(body, content_type, publisher), None))
         return Published(len(batch.lines), batch.refusals, batch.unlisted)
 
     async def publish_shares(self, body: bytes) -> PublishedShares:
@@ -98,19 +98,19 @@ class Admission:
             shares = decode_shares(self._decoder, self._feed, body)
             return shares.batch, shares
 
-        batch, shares = await self._taken(body, decode)
+        batch, shares = await self._take_in(body, decode)
         return PublishedShares(len(batch.lines), batch.refusals, shares.denied, shares.unlisted)
 
-    async def _taken(self, body: bytes, decode: Callable[[], tuple[Batch, T]]) -> tuple[Batch, T]:
+    async def _take_in(self, body: bytes, decode: Callable[[], tuple[Batch, T]]) -> tuple[Batch, T]:
         if self._closed:
             raise self._closing()
         if self._obstacle:
             raise UnavailableError(self._obstacle)
         self._refuse_when_full()
         if len(body) > _LARGE:
-            (batch, more), slices = await asyncio.to_thread(self._decoded, decode)
+            (batch, more), slices = await asyncio.to_thread(self._decode, decode)
         else:
-            (batch, more), slices = self._decoded(decode)
+            (batch, more), slices = self._decode(decode)
         if batch.lines:
             await self._written(batch, slices)
         return batch, more
@@ -145,7 +145,7 @@ class Admission:
                 retry_after=self._settings.retry_after_seconds,
             )
 
-    def _decoded(self, decode: Callable[[], tuple[Batch, T]]) -> tuple[tuple[Batch, T], list[int]]:
+    def _decode(self, decode: Callable[[], tuple[Batch, T]]) -> tuple[tuple[Batch, T], list[int]]:
         decoded = decode()
         return decoded, [self._assign(value, self._feed.slices) for value in decoded[0].slicing]
 

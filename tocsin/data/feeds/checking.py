@@ -21,14 +21,14 @@ def check_lines(dataset: Dataset, sliced_by: str) -> Callable[[Batches], Batches
     A line is an object, or a list of them.
     """
 
-    def checked(batches: Batches) -> Batches:
+    def check(batches: Batches) -> Batches:
         decoder = RecordDecoder(dataset, sliced_by)
         for batch in batches:
             lines = zip(*(batch.column(name).to_pylist() for name in ARROW.names), strict=True)
             rows = [dict(zip(ARROW.names, row, strict=True)) for line in lines for row in _check(decoder, *line)]
             yield pa.RecordBatch.from_pylist(rows, schema=ARROW)
 
-    return checked
+    return check
 
 
 def _check(decoder: RecordDecoder, slice: int, position: int, line: str | None, damage: str | None) -> Iterator[_Row]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tocsin.data.feeds.runs import listed, written
+from tocsin.data.feeds.runs import open_runs, write_run
 from tocsin.log import get_logger
 
 log = get_logger(__name__)
@@ -28,7 +28,7 @@ _FANOUT = 8
 _SPILL = 200_000
 
 
-def hashed(ids: Iterable[object]) -> Hashes:
+def hash_ids(ids: Iterable[object]) -> Hashes:
     """The hash of each id: one row for the first halves, one for the second, each searched as a plain array."""
     digest = hashlib.blake2b
     digests = b"".join(digest(str(i).encode(), digest_size=16, person=b"tocsin-id").digest() for i in ids)
@@ -51,7 +51,7 @@ class SeenIds:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         self._recent: dict[bytes, None] = {}
-        self._runs = listed(directory)
+        self._runs = open_runs(directory)
         self.version = self._written
 
     def __len__(self) -> int:
@@ -59,14 +59,14 @@ class SeenIds:
 
     def unseen(self, ids: Sequence[object]) -> npt.NDArray[np.bool_]:
         """For each id whether it is new: never added, and not earlier in ``ids``."""
-        return self.unseen_hashes(hashed(ids))
+        return self.unseen_hashes(hash_ids(ids))
 
     def unseen_hashes(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """As :meth:`unseen`, of ids that are hashed."""
         new = np.ones(hashes.shape[1], dtype=bool)
         for run in self._runs:
             new &= ~run.contains(hashes)
-        keys = joined(hashes)
+        keys = join_halves(hashes)
         here: set[bytes] = set()
         for i in np.flatnonzero(new):
             key = keys[16 * i : 16 * i + 16]
@@ -76,11 +76,11 @@ class SeenIds:
 
     def add(self, ids: Sequence[object], version: int) -> None:
         """Remembers ids, with which all that the dataset has up to ``version`` is known."""
-        self.add_hashes(hashed(ids), version)
+        self.add_hashes(hash_ids(ids), version)
 
     def add_hashes(self, hashes: Hashes, version: int) -> None:
         """As :meth:`add`, of ids that are hashed."""
-        keys = joined(hashes)
+        keys = join_halves(hashes)
         self._recent.update((keys[i : i + 16], None) for i in range(0, len(keys), 16))
         self.version = version
         if len(self._recent) >= self.spill and version > self._written:
@@ -111,7 +111,7 @@ class SeenIds:
             parts.append(merged.hashes)
             size += len(merged)
         first = kept[-1].last + 1 if kept else 1
-        run = written(self._directory, first, self.version, parts)
+        run = write_run(self._directory, first, self.version, parts)
         replaced, self._runs = self._runs[len(kept) :], [*kept, run]
         self._recent.clear()
         for old in replaced:
@@ -123,6 +123,6 @@ def halves(digests: bytes) -> Hashes:
     return np.ascontiguousarray(np.frombuffer(digests, "<u8").reshape(-1, 2).T)
 
 
-def joined(hashes: Hashes) -> bytes:
+def join_halves(hashes: Hashes) -> bytes:
     """The same back."""
     return hashes.T.tobytes()

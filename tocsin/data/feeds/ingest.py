@@ -25,7 +25,7 @@ from tocsin.data.feeds.following import Following, LogFollowing, QueryFollowing
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.logs import PublicationLog
-from tocsin.data.feeds.parsing import DEAD_LETTERS, STORED, dead_letters, expressions, flattened, is_whole
+from tocsin.data.feeds.parsing import DEAD_LETTERS, STORED, dead_letters, expressions, flatten, is_whole
 from tocsin.data.feeds.teaching import teach
 from tocsin.data.lake.table import VERSION, Table
 from tocsin.data.processing.stage import Letter, Processing
@@ -171,7 +171,7 @@ class Ingestion:
     def _try_to_parse(self, batch: DataFrame) -> pa.Table | None:
         """The rows of a batch; if its feed's function cannot be had, that is told."""
         try:
-            return self._parsed(batch)
+            return self._parse(batch)
         except InvalidError as error:
             self._report(f"feed {self.feed.name}: {error}")
             return None
@@ -185,16 +185,16 @@ class Ingestion:
             return False
         return True
 
-    def _parsed(self, batch: DataFrame) -> pa.Table:
+    def _parse(self, batch: DataFrame) -> pa.Table:
         """The rows of a batch, with the columns that their lines' JSON has."""
         parsed = batch.select(*self._parsing)
-        rows = parsed.toArrow() if self._processing is None else self._processed(self._processing, parsed)
-        return flattened(rows, self.dataset)
+        rows = parsed.toArrow() if self._processing is None else self._process(self._processing, parsed)
+        return flatten(rows, self.dataset)
 
-    def _processed(self, processing: Processing, parsed: DataFrame) -> pa.Table:
+    def _process(self, processing: Processing, parsed: DataFrame) -> pa.Table:
         require_allowed(processing.function, self._settings.functions)
         floor = positions(self.table, self.feed)
-        return processing.collect(parsed, floor, self._buried(floor))
+        return processing.collect(parsed, floor, self._count_buried(floor))
 
     def _function(self) -> Processing | None:
         """What the feed's function needs, if it has one."""
@@ -246,13 +246,13 @@ class Ingestion:
         if not rows.num_rows:
             return
         floor = positions(self.table, self.feed)
-        letters = without(dead_letters(rows, self.dataset), self._buried(floor))
+        letters = without(dead_letters(rows, self.dataset), self._count_buried(floor))
         if letters.num_rows:
             self._dead_letters.append(letters, markers)
             for reason in pc.unique(letters["reason"]).to_pylist()[:_LOGGED]:
                 log.error("dead letters", feed=self.feed.name, reason=reason)
 
-    def _buried(self, floor: Sequence[int]) -> Counter[Letter]:
+    def _count_buried(self, floor: Sequence[int]) -> Counter[Letter]:
         """How many of which lines beyond these positions are dead letters already, as after a crash before the dataset
         had its commit: there they stay, also where a function would not fail on them this time."""
         if all(self._dead_letters.marker(marker(index)) <= position for index, position in enumerate(floor)):

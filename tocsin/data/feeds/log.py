@@ -29,7 +29,7 @@ from tocsin.data.feeds.source import (
     TASK_BYTES,
     FeedSource,
     TaskReader,
-    divided,
+    divide_ranges,
     ranges_between,
     read_ranges,
 )
@@ -167,7 +167,7 @@ class FeedLog:
 
         A little is read at once, in this process, and more by Spark's tasks.
         """
-        tasks = divided(ranges_between(starts, ends), spark.sparkContext.defaultParallelism)
+        tasks = divide_ranges(ranges_between(starts, ends), spark.sparkContext.defaultParallelism)
         if sum(ends) - sum(starts) < TASK_BYTES:
             return in_one_piece(spark, pa.Table.from_batches(read_ranges(self.path, tasks[0]), ARROW))
         return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(TaskReader(self.path, tasks), SCHEMA)
@@ -245,7 +245,7 @@ class FeedLog:
         if self._fence is None:
             self._held.callback(os.close, take_lock(self.path / "lock", "the feed log"))
         settle_slices(self.path, self._slices)
-        writers = [self._recover_slice(index, end) for index, end in enumerate(self._acknowledged())]
+        writers = [self._recover_slice(index, end) for index, end in enumerate(self._acknowledged_ends())]
         sync_directory(self.path)
         ends = tuple(writer.end for writer in writers)
         self._ends_file = EndsFile(self.path, ends, self._fence is not None)
@@ -253,7 +253,7 @@ class FeedLog:
         self._pool = self._held.enter_context(ThreadPoolExecutor(_SYNC_THREADS, "feed-sync"))
         self._ends, self._writers = ends, writers
 
-    def _acknowledged(self) -> list[int]:
+    def _acknowledged_ends(self) -> list[int]:
         known = read_ends(self.path) or []
         if len(known) != self._slices:
             return list(self._read)

@@ -39,7 +39,7 @@ def expressions(dataset: Dataset, whole_lines: bool = False) -> list[Column]:
     return [*(F.col(name).alias(f"__{name}") for name in ("slice", "position", "damage")), raw, row]
 
 
-def flattened(rows: pa.Table, dataset: Dataset) -> pa.Table:
+def flatten(rows: pa.Table, dataset: Dataset) -> pa.Table:
     """What was computed, with a column for each of the dataset's, and whether there is a row at all."""
     row = rows[ROW].combine_chunks()
     rows, fields = rows.append_column(STORED, row.is_valid()), row.flatten()

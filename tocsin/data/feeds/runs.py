@@ -49,7 +49,7 @@ class IdRun:
             at = at + undecided
 
 
-def listed(directory: Path) -> list[IdRun]:
+def open_runs(directory: Path) -> list[IdRun]:
     """The runs that follow each other from version 1 on; what a crash left beside them is removed."""
     for draft in directory.glob("*.part"):
         draft.unlink()
@@ -64,7 +64,7 @@ def listed(directory: Path) -> list[IdRun]:
     return runs
 
 
-def written(directory: Path, first: int, last: int, parts: Sequence[Hashes]) -> IdRun:
+def write_run(directory: Path, first: int, last: int, parts: Sequence[Hashes]) -> IdRun:
     """Merges sorted parts into one run, in little memory; on disk when this returns."""
     path = directory / f"{first}-{last}.run"
     draft = path.with_suffix(".part")

@@ -12,7 +12,7 @@ from tocsin.model.messages import Refusal, Share
 from tocsin.model.terms import Asker, admit
 from tocsin.schema.definitions import Feed
 from tocsin.schema.records import Batch, RecordDecoder, join_records
-from tocsin.schema.refusals import UNDECODABLE, malformed
+from tocsin.schema.refusals import UNDECODABLE, describe_undecodable
 
 _SHARES: Final = msgspec.json.Decoder(list[Share])
 
@@ -29,7 +29,7 @@ class DecodedShares(msgspec.Struct, frozen=True):
 def decode_shares(decoder: RecordDecoder, feed: Feed, body: bytes) -> DecodedShares:
     """The records of those who may publish to ``feed``, filled in. Raises InvalidError when the body cannot be read."""
     shares = _read(body)
-    denied = _denied(feed, shares)
+    denied = _find_denied(feed, shares)
     admitted = [share for number, share in enumerate(shares) if number not in denied and share.records]
     records = [record for share in admitted for record in share.records]
     flawless = decoder.decode_flawless(records, [share.subscriber for share in admitted for _ in share.records])
@@ -41,7 +41,7 @@ def _one_by_one(decoder: RecordDecoder, shares: list[Share], denied: dict[int, s
     whole, unlisted, first = Batch([], [], [], []), dict[int, int](), 0
     for number, share in enumerate(shares):
         if number not in denied and share.records:
-            batch = _decoded(decoder, share)
+            batch = _decode(decoder, share)
             for mine, all_ in zip(_columns(batch), _columns(whole), strict=True):
                 all_ += mine
             whole.refusals.extend(replace(refusal, index=first + refusal.index) for refusal in batch.refusals)
@@ -50,7 +50,7 @@ def _one_by_one(decoder: RecordDecoder, shares: list[Share], denied: dict[int, s
     return DecodedShares(whole, denied, unlisted)
 
 
-def _decoded(decoder: RecordDecoder, share: Share) -> Batch:
+def _decode(decoder: RecordDecoder, share: Share) -> Batch:
     try:
         return decoder.decode(join_records(share.records), "application/json", share.subscriber)
     except InvalidError as error:
@@ -67,10 +67,10 @@ def _read(body: bytes) -> list[Share]:
     except msgspec.ValidationError as error:
         raise InvalidError(f"these are no shares: {error}") from None
     except UNDECODABLE as error:
-        raise InvalidError(f"the body is {malformed(error)}") from None
+        raise InvalidError(f"the body is {describe_undecodable(error)}") from None
 
 
-def _denied(feed: Feed, shares: list[Share]) -> dict[int, str]:
+def _find_denied(feed: Feed, shares: list[Share]) -> dict[int, str]:
     denied: dict[int, str] = {}
     for number, share in enumerate(shares):
         try:

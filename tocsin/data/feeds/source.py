@@ -71,7 +71,7 @@ class FeedReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         ranges = ranges_between(_positions(start), _positions(end))
-        return [LogRanges(part) for part in divided(ranges, self._readers)]
+        return [LogRanges(part) for part in divide_ranges(ranges, self._readers)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LogRanges)
@@ -99,7 +99,7 @@ def ranges_between(starts: Sequence[int], ends: Sequence[int]) -> list[LogRange]
     return [(index, first, last) for index, (first, last) in pairs if last > first]
 
 
-def divided(ranges: Sequence[LogRange], readers: int) -> list[list[LogRange]]:
+def divide_ranges(ranges: Sequence[LogRange], readers: int) -> list[list[LogRange]]:
     """What each of some tasks reads, at least one and at most as many as there are readers."""
     share = sum(last - first for _, first, last in ranges) // TASK_BYTES + 1
     tasks = max(min(readers, len(ranges), share), 1)

@@ -98,9 +98,11 @@ class SlicedTopic:
         wanted = [TopicPartition(self.topic, index) for index in partitions]
         # All at once, each by itself: of several in one request, the client answers none.
         asked = {place.partition: self._offset(place, spec) for place in wanted}
-        return {place.partition: int(self.ask(partial(self._asked, asked, place, spec)).offset) for place in wanted}
+        return {
+            place.partition: int(self.ask(partial(self._take_or_ask, asked, place, spec)).offset) for place in wanted
+        }
 
-    def _asked(self, asked: dict[int, Future[Any]], place: TopicPartition, spec: OffsetSpec) -> Future[Any]:
+    def _take_or_ask(self, asked: dict[int, Future[Any]], place: TopicPartition, spec: OffsetSpec) -> Future[Any]:
         return asked.pop(place.partition, None) or self._offset(place, spec)
 
     def _offset(self, place: TopicPartition, spec: OffsetSpec) -> Future[Any]:

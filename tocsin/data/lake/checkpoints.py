@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from tocsin.data.lake.entries import LOG, checkpoints, numbered, read_entry
+from tocsin.data.lake.entries import LOG, checkpoints, find_entries, read_entry
 from tocsin.data.lake.folder import Folder
 
 POINTER: Final = "_last_checkpoint"
@@ -23,7 +23,7 @@ POINTER: Final = "_last_checkpoint"
 def entries_since_checkpoint(folder: Folder) -> int:
     """How many entries the log of a table has that no checkpoint has."""
     names = folder.below(LOG).files()
-    return max(numbered(names), default=0) - max(checkpoints(names), default=0)
+    return max(find_entries(names), default=0) - max(checkpoints(names), default=0)
 
 
 def write_checkpoint(folder: Folder) -> None:
@@ -33,7 +33,7 @@ def write_checkpoint(folder: Folder) -> None:
     with TemporaryDirectory(prefix="tocsin-checkpoint-") as staging:
         copy = Path(staging, LOG)
         copy.mkdir()
-        for name in _needed(log):
+        for name in _needed_files(log):
             (copy / name).write_bytes(log.read(name))
         DeltaTable(staging).create_checkpoint()
         made = checkpoints(path.name for path in copy.iterdir())
@@ -61,7 +61,7 @@ def read_markers(log: Folder) -> dict[str, int]:
     if newest >= 0:
         said = _read(log, checkpoints(names)[newest], ["txn"])["txn"].to_pylist()
         found = {action["appId"]: action["version"] for action in said if action and action["appId"] is not None}
-    for number, name in numbered(names).items():
+    for number, name in find_entries(names).items():
         entry = read_entry(log, name) if number > newest else None
         found.update(entry.markers if entry else {})
     return found
@@ -71,19 +71,19 @@ def _read(log: Folder, checkpoint: str, columns: list[str] | None = None) -> pa.
     return pq.read_table(pa.BufferReader(log.read(checkpoint)), columns=columns)
 
 
-def _needed(log: Folder) -> list[str]:
+def _needed_files(log: Folder) -> list[str]:
     """The newest checkpoint in a log and the entries after it, which say all that there is to say."""
     names = log.files()
     found = checkpoints(names)
     newest = max(found, default=-1)
-    after = [name for number, name in numbered(names).items() if number >= newest]
+    after = [name for number, name in find_entries(names).items() if number >= newest]
     return [found[newest], *after] if found else after
 
 
 def _clean_up(log: Folder, before: int) -> None:
     """Removes what is older than a checkpoint, which is not needed for it."""
     names = log.files()
-    for found in (numbered(names), checkpoints(names)):
+    for found in (find_entries(names), checkpoints(names)):
         for number, name in found.items():
             if number < before:
                 log.delete(name)

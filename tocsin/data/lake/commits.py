@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from tocsin.data.disk import FULL
 from tocsin.data.lake.checkpoints import read_markers
-from tocsin.data.lake.entries import FENCE, LOG, TERM_MARKER, TableChange, encoded, entry_name, is_kept
+from tocsin.data.lake.entries import FENCE, LOG, TERM_MARKER, TableChange, encode_entry, entry_name, is_kept
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.opening import open_table
 from tocsin.errors import SupersededError
@@ -38,7 +38,7 @@ class CommitLog:
         while True:
             delta = open_table(self._folder, schema)
             self.number, self.markers = delta.version(), read_markers(self._log)
-            if self._term in (0, self._seen):
+            if self._term in (0, self._seen_term):
                 return delta
             self._check_term()
             try:
@@ -55,11 +55,11 @@ class CommitLog:
     def put(self, change: TableChange) -> None:
         """Commits a change, which is durable when this returns."""
         self._check_term()
-        content = encoded(change, self._folder.syncs, self._term)
+        content = encode_entry(change, self._folder.syncs, self._term)
         try:
             self._folder.commit(self.number + 1, content, [file.name for file in change.added])
         except FileExistsError as error:
-            raise self._superseded(str(error)) from None
+            raise self._superseded_error(str(error)) from None
         self.number += 1
         self.markers.update({**change.markers, **({TERM_MARKER: self._term} if self._term else {})})
 
@@ -68,14 +68,16 @@ class CommitLog:
         return self._log.find(entry_name(self.number + 1)) is None and is_kept(self._log, self.number)
 
     @property
-    def _seen(self) -> int:
+    def _seen_term(self) -> int:
         return self.markers.get(TERM_MARKER, 0)
 
     def _check_term(self) -> None:
-        if self._seen > self._term:
-            raise self._superseded(f"it is written under term {self._seen}, that of this one is {self._term}")
+        if self._seen_term > self._term:
+            raise self._superseded_error(
+                f"it is written under term {self._seen_term}, that of this one is {self._term}"
+            )
 
-    def _superseded(self, why: str) -> SupersededError:
+    def _superseded_error(self, why: str) -> SupersededError:
         table = "/".join(self._folder.url.split("/")[-2:])
         return SupersededError(
             f"another data cluster has taken over the table {table}: {why}; nothing was committed, and this one must "

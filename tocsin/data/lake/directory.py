@@ -85,7 +85,7 @@ class DirectoryFolder:
             return {}
         with os.scandir(self.directory) as found:
             stats = {entry.name: entry.stat() for entry in found if entry.is_file()}
-        return {name: _found(status) for name, status in stats.items()}
+        return {name: _found_file(status) for name, status in stats.items()}
 
     def find(self, name: str) -> FoundFile | None:
         try:
@@ -93,7 +93,7 @@ class DirectoryFolder:
             status = (self.directory / name).lstat()
         except FileNotFoundError:
             return None
-        return _found(status) if stat.S_ISREG(status.st_mode) else None
+        return _found_file(status) if stat.S_ISREG(status.st_mode) else None
 
     def folders(self) -> list[str]:
         found = self.directory.glob("[!.]*") if self.directory.is_dir() else ()
@@ -169,8 +169,8 @@ class DirectoryFolder:
     def finish_removal(self) -> None:
         removal.finish(self.directory)
 
-    def unfinished(self) -> list[Folder]:
-        return [self._at(path) for path in removal.unfinished(self.directory)]
+    def unfinished_removals(self) -> list[Folder]:
+        return [self._at(path) for path in removal.find_unfinished(self.directory)]
 
     def close(self) -> None:
         pass
@@ -196,7 +196,7 @@ class DirectoryFolder:
         return DirectoryFolder(path, self._disk)
 
 
-def _found(status: os.stat_result) -> FoundFile:
+def _found_file(status: os.stat_result) -> FoundFile:
     return FoundFile(status.st_size, status.st_mtime, f"{status.st_ino}-{status.st_mtime_ns}")
 
 

@@ -89,7 +89,7 @@ def checkpoint_name(number: int) -> str:
     return f"{number:020d}.checkpoint.parquet"
 
 
-def numbered(log: Iterable[str]) -> dict[int, str]:
+def find_entries(log: Iterable[str]) -> dict[int, str]:
     """The entries among the files of a log."""
     return _matching(log, _NAME)
 
@@ -107,7 +107,7 @@ def is_kept(log: Folder, number: int) -> bool:
     return log.find(entry_name(number)) is not None or max(checkpoints(log.files()), default=-1) == number
 
 
-def encoded(change: TableChange, synced: bool, term: int = 0) -> bytes:
+def encode_entry(change: TableChange, synced: bool, term: int = 0) -> bytes:
     """An entry for a change, made under a term, if there is one; unlike any other entry.
 
     It says how many actions it has, so that one cut short is known as such.
@@ -143,13 +143,13 @@ def read_news(log: Folder, name: str) -> CommitNews:
     """What an entry that counts says; the paths of its files are names. Raises OSError or ValueError if it cannot."""
     actions = [json.loads(line) for line in log.read(name).splitlines()]
     return CommitNews(
-        tuple(_added(action["add"]) for action in actions if "add" in action),
+        tuple(_added_file(action["add"]) for action in actions if "add" in action),
         frozenset(action["remove"]["path"] for action in actions if "remove" in action),
         {action["txn"]["appId"]: int(action["txn"]["version"]) for action in actions if "txn" in action},
     )
 
 
-def _added(add: dict[str, Any]) -> File:
+def _added_file(add: dict[str, Any]) -> File:
     stats = json.loads(add["stats"])
     oldest, newest, empty = (int(stats[name][VERSION]) for name in ("minValues", "maxValues", "nullCount"))
     return File(add["path"], oldest, newest, int(add["size"]), int(stats["numRecords"]), not empty)

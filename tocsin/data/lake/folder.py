@@ -135,7 +135,7 @@ class Folder(Protocol):
         Raises StorageError if something is left where this folder was.
         """
 
-    def unfinished(self) -> list[Folder]:
+    def unfinished_removals(self) -> list[Folder]:
         """The folders in it of which a removal did not come to its end."""
 
     @property

@@ -124,7 +124,7 @@ class _Writer:
         sink: pa.NativeFile | None = None
         writer: pq.ParquetWriter | None = None
         for batch in batches:
-            rows = self._stamped(batch)
+            rows = self._stamp_rows(batch)
             if rows.num_rows == 0:
                 continue
             if sink is None or writer is None:
@@ -139,7 +139,7 @@ class _Writer:
             self._folder.keep(name)
             yield self._report(self._folder.path(name), size, pa.concat_tables(kept))
 
-    def _stamped(self, batch: pa.RecordBatch) -> pa.Table:
+    def _stamp_rows(self, batch: pa.RecordBatch) -> pa.Table:
         rows = with_constants(self._stamp, pa.Table.from_batches([batch]))
         return rows.select(self._schema.names).cast(self._schema)
 

@@ -2,14 +2,15 @@
 
 An entry of ours comes into the log after everything it names is on disk, so a power cut leaves it there as a whole or
 not at all. What is found otherwise was written by somebody who did not wait for the disk, or the disk did not keep its
-word. Such a tail of the log is set aside for a person to look at, with the files that only it names.
+word. Such a tail of the log is set aside for a person to look at, with the files that only it names. A table whose
+columns are others than its definition says is refused.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +20,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from tocsin.data.lake.checkpoints import POINTER, readable
-from tocsin.data.lake.entries import LOG, CommitEntry, checkpoints, entry_name, numbered, read_entry
+from tocsin.data.lake.entries import LOG, CommitEntry, checkpoints, entry_name, find_entries, read_entry
 from tocsin.data.lake.folder import DRAFT, Folder, FoundFile
 from tocsin.errors import StorageError
 from tocsin.log import get_logger
@@ -33,6 +34,8 @@ _CONFIGURATION: Final = {
     "delta.deletedFileRetentionDuration": "interval 1 seconds",
     "delta.dataSkippingStatsColumns": "_v",
 }
+# Differences between columns that do not matter: views, large variants, the name of a list's items.
+_SAME: Final = {"large_": "", "_view": "", "<element: ": "<item: "}
 
 
 def open_table(folder: Folder, schema: pa.Schema) -> DeltaTable:
@@ -43,11 +46,30 @@ def open_table(folder: Folder, schema: pa.Schema) -> DeltaTable:
     if doomed:
         _quarantine(folder, doomed)
     names = folder.below(LOG).files()
-    if not numbered(names) and not checkpoints(names):
+    if not find_entries(names) and not checkpoints(names):
         _create(folder, schema)
     delta = DeltaTable(**folder.delta)
     _keep(folder, delta)
     return delta
+
+
+def check_schema(place: str, found: pa.Schema, declared: pa.Schema) -> None:
+    """Refuses a table whose columns are others than those declared, and says which."""
+    stored, wanted = _plain(found), _plain(declared)
+    differing = [name for name in {**wanted, **stored} if stored.get(name) != wanted.get(name)]
+    if differing:
+        pairs = (f"{n} is {stored.get(n, 'missing')}, declared {wanted.get(n, 'as no column')}" for n in differing)
+        raise StorageError(
+            f"the table at {place} does not fit its definition ({'; '.join(pairs)}): "
+            "restore the one or the other from a backup, or move the table away to begin with none"
+        )
+
+
+def _plain(schema: pa.Schema) -> Mapping[str, str]:
+    columns = {field.name: str(field.type) for field in schema}
+    for old, new in _SAME.items():
+        columns = {name: text.replace(old, new) for name, text in columns.items()}
+    return columns
 
 
 def _remove_drafts(place: Folder) -> None:
@@ -94,7 +116,7 @@ def _unreadable(folder: Folder) -> list[str]:
             break
         damaged.append(checkpoint)
     _check_pointer(log, start)
-    return [*damaged, *_tail(folder, {n: name for n, name in numbered(names).items() if n > start}, start + 1)]
+    return [*damaged, *_tail(folder, {n: name for n, name in find_entries(names).items() if n > start}, start + 1)]
 
 
 def _tail(folder: Folder, found: dict[int, str], first: int) -> list[str]:

@@ -92,12 +92,12 @@ class S3Folder:
     def files(self) -> dict[str, FoundFile]:
         with _refusals():
             found = obstore.list_with_delimiter(self._bucket.store, self._key("") or None)["objects"]
-        return {meta["path"].rpartition("/")[2]: _found(meta) for meta in found}
+        return {meta["path"].rpartition("/")[2]: _found_file(meta) for meta in found}
 
     def find(self, name: str) -> FoundFile | None:
         try:
             with _refusals():
-                return _found(obstore.head(self._bucket.store, self._key(name)))
+                return _found_file(obstore.head(self._bucket.store, self._key(name)))
         except FileNotFoundError:
             return None
 
@@ -188,7 +188,7 @@ class S3Folder:
             # Last, so that the next start knows of what is left if this one does not come to its end.
             self._parent().delete(self._mark)
 
-    def unfinished(self) -> list[Folder]:
+    def unfinished_removals(self) -> list[Folder]:
         marks = [name for name in self.files() if name.startswith(_REMOVED)]
         return [self.below(mark.removeprefix(_REMOVED)) for mark in marks]
 
@@ -227,7 +227,7 @@ class S3Folder:
         return f"{self._prefix}/{name}".lstrip("/")
 
 
-def _found(meta: ObjectMeta) -> FoundFile:
+def _found_file(meta: ObjectMeta) -> FoundFile:
     return FoundFile(meta["size"], meta["last_modified"].timestamp(), meta["e_tag"] or "")
 
 

@@ -28,14 +28,13 @@ from tocsin.data.disk import Disk
 from tocsin.data.lake.checkpoints import entries_since_checkpoint, write_checkpoint
 from tocsin.data.lake.commits import CommitLog
 from tocsin.data.lake.directory import DirectoryFolder, as_folder
-from tocsin.data.lake.entries import FENCE, LOG, VERSION, VERSION_MARKER, File, TableChange, numbered, read_entry
+from tocsin.data.lake.entries import FENCE, LOG, VERSION, VERSION_MARKER, File, TableChange, find_entries, read_entry
 from tocsin.data.lake.folder import Folder, OutcomeUnknownError
-from tocsin.data.lake.opening import QUARANTINE, set_aside
+from tocsin.data.lake.opening import QUARANTINE, check_schema, set_aside
 from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
-from tocsin.data.lake.schema import check_schema
-from tocsin.data.lake.unclaimed import is_name, is_too_old, unclaimed
-from tocsin.data.lake.writer import FILE_BYTES, RowWriter, parts, source, touched
+from tocsin.data.lake.unclaimed import find_unclaimed, is_name, is_too_old
+from tocsin.data.lake.writer import FILE_BYTES, RowWriter, count_matching, parts, source
 from tocsin.errors import StorageError
 
 __all__ = ["VERSION", "File", "Snapshot", "Table"]
@@ -130,7 +129,7 @@ class Table:
         """When it was last committed to, in seconds since 1970, as far back as its log goes."""
         log = self.folder.below(LOG)
         found = log.files()
-        newest_first = [name for _, name in sorted(numbered(found).items(), reverse=True)]
+        newest_first = [name for _, name in sorted(find_entries(found).items(), reverse=True)]
         told = next((name for name in newest_first if not _is_fence(log, name)), (newest_first or [""])[-1])
         return found[told].changed_at if told else 0.0
 
@@ -146,7 +145,7 @@ class Table:
     def append(self, rows: pa.Table, markers: Mapping[str, int]) -> Snapshot:
         """Adds rows."""
         with self._lock, self._writing() as writer:
-            writer.write(self._stamped(rows, self.version + 1))
+            writer.write(self._stamp_rows(rows, self.version + 1))
             writer.end()
             self._commit(self._next("WRITE", markers, added=writer.files))
             self._recent.add(self.version, rows)
@@ -156,8 +155,8 @@ class Table:
         """Adds rows, each in the place of the one with the same key; the keys in ``rows`` must differ."""
         with self._rewriting, self._lock, self._writing() as writer:
             replaced = pc.field(key).isin(rows[key].combine_chunks().drop_null())
-            removed = self._written_anew(writer, replaced)
-            writer.write(self._stamped(rows, self.version + 1))
+            removed = self._rewrite(writer, replaced)
+            writer.write(self._stamp_rows(rows, self.version + 1))
             writer.end()
             self._commit(self._next("MERGE", markers, writer.files, removed))
         return self._snapshot
@@ -165,7 +164,7 @@ class Table:
     def overwrite(self, rows: pa.Table, markers: Mapping[str, int]) -> Snapshot:
         """Replaces all rows."""
         with self._rewriting, self._lock, self._writing() as writer:
-            writer.write(self._stamped(rows, self.version + 1))
+            writer.write(self._stamp_rows(rows, self.version + 1))
             writer.end()
             self._commit(self._next("WRITE", markers, writer.files, self._snapshot.files))
         return self._snapshot
@@ -210,7 +209,7 @@ class Table:
         """Removes the rows that match; how many."""
         with self._rewriting, self._lock, self._writing() as writer:
             self._recent.forget()
-            removed = self._written_anew(writer, predicate)
+            removed = self._rewrite(writer, predicate)
             writer.end()
             if removed:
                 self._commit(TableChange("DELETE", tuple(writer.files), tuple(removed)))
@@ -254,7 +253,7 @@ class Table:
             doomed = {path for since, path in self._retired if since <= before and path not in needed}
             self._retired = [(since, path) for since, path in self._retired if path not in doomed]
             # From here on nobody may commit one of them.
-            doomed |= unclaimed(self.folder, needed)
+            doomed |= find_unclaimed(self.folder, needed)
             self._doomed = frozenset(doomed)
         with storage_errors(self.folder):
             for path in doomed:
@@ -272,7 +271,7 @@ class Table:
 
         They are ``of`` the newest snapshot, unless another is given.
         """
-        return pa.Table.from_batches(self.batches(where, columns, since, of), self._selected(columns))
+        return pa.Table.from_batches(self.batches(where, columns, since, of), self._select_schema(columns))
 
     def batches(
         self,
@@ -287,7 +286,7 @@ class Table:
         with storage_errors(self.folder, "read"):
             yield from rows.to_batches(filter=where, columns=columns)
 
-    def _selected(self, columns: list[str] | None) -> pa.Schema:
+    def _select_schema(self, columns: list[str] | None) -> pa.Schema:
         return self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
 
     @contextmanager
@@ -295,9 +294,9 @@ class Table:
         with storage_errors(self.folder), RowWriter(self.folder, self.schema) as writer:
             yield writer
 
-    def _written_anew(self, writer: RowWriter, doomed: pc.Expression) -> dict[File, int]:
+    def _rewrite(self, writer: RowWriter, doomed: pc.Expression) -> dict[File, int]:
         """Writes the rows that stay of all files that have others; these files, with how many rows go."""
-        counts = {file: touched(self.folder, file, self.schema, doomed) for file in self._snapshot.files}
+        counts = {file: count_matching(self.folder, file, self.schema, doomed) for file in self._snapshot.files}
         removed = {file: count for file, count in counts.items() if count}
         # What is neither true nor false is not meant.
         for part in parts(self.folder, removed, self.schema, ~doomed | doomed.is_null()) if removed else ():
@@ -344,7 +343,7 @@ class Table:
         self._snapshot = Snapshot(version, tuple(files))
         self._held.add(self._snapshot)
 
-    def _stamped(self, rows: pa.Table, version: int) -> pa.Table:
+    def _stamp_rows(self, rows: pa.Table, version: int) -> pa.Table:
         versions = pa.repeat(pa.scalar(version, pa.int64()), rows.num_rows)
         return rows.append_column(self.schema.field(VERSION), versions).select(self.schema.names).cast(self.schema)
 

@@ -34,7 +34,7 @@ def is_too_old(file: FoundFile) -> bool:
     return _age(file) > LATEST_SECONDS
 
 
-def unclaimed(table: Folder, known: Container[str]) -> set[str]:
+def find_unclaimed(table: Folder, known: Container[str]) -> set[str]:
     """The paths of nodes' files in a table's folder that are in no commit, ``known`` being in one, and will be in none.
 
     Only whoever made the last commit is to ask.

@@ -111,7 +111,7 @@ def parts(
         yield pa.Table.from_batches([batch], schema)
 
 
-def touched(folder: Folder, file: File, schema: pa.Schema, where: pc.Expression) -> int:
+def count_matching(folder: Folder, file: File, schema: pa.Schema, where: pc.Expression) -> int:
     """How many rows of a file match."""
     return int(source(folder, [file], schema).count_rows(filter=where))
 
@@ -125,10 +125,10 @@ def source(folder: Folder, files: Iterable[File], schema: pa.Schema) -> dataset.
         schema=schema,
         format=dataset.ParquetFileFormat(),
         filesystem=filesystem,
-        partitions=[_known(file) for file in known],
+        partitions=[_known_condition(file) for file in known],
     )
 
 
-def _known(file: File) -> pc.Expression:
+def _known_condition(file: File) -> pc.Expression:
     """What holds for all rows of a file. Arrow fills in a column that the file lacks, if this says its value."""
     return pc.scalar(True) if file.stamped else pc.field(VERSION) == file.newest

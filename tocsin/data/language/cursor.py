@@ -49,17 +49,17 @@ class WordCursor:
         for keyword in keywords:
             if self.accept(keyword):
                 return keyword
-        raise self.unexpected(_alternatives(keywords), keywords)
+        raise self.unexpected_word(_alternatives(keywords), keywords)
 
     def end(self) -> None:
         """Nothing may be left."""
         if self.word:
-            raise self.unexpected("';'")
+            raise self.unexpected_word("';'")
 
     def rest(self) -> Word:
         """All that is left, as it stands in the file."""
         if self.word is None:
-            raise self.unexpected("a query")
+            raise self.unexpected_word("a query")
         start, end = self.word.start, self._words[-1].end
         self._next = len(self._words)
         return Word(self.source.text[start:end], start)
@@ -77,14 +77,14 @@ class WordCursor:
         """Takes a string literal, which must not be empty."""
         word = self.word
         if word is None or not word.string:
-            raise self.unexpected(f"{what} in quotes")
+            raise self.unexpected_word(f"{what} in quotes")
         self._next += 1
         return word.string
 
     def matching(self, pattern: re.Pattern[str], what: str) -> str:
         """Takes a word that is as a whole of this pattern."""
         if self.word is None or not pattern.fullmatch(self.word.text):
-            raise self.unexpected(what)
+            raise self.unexpected_word(what)
         return self._take(what).text
 
     def count(self, what: str, largest: int) -> int:
@@ -112,7 +112,7 @@ class WordCursor:
         """An error about ``word``, or about the place where the statement ends."""
         return self.source.error(reason, word.start if word else self._words[-1].end, self.text)
 
-    def unexpected(self, expected: str, keywords: tuple[str, ...] = ()) -> StatementError:
+    def unexpected_word(self, expected: str, keywords: tuple[str, ...] = ()) -> StatementError:
         """The error for a next word that is not what was expected."""
         hint = names.suggestion(self.word.text, keywords) if self.word else ""
         return self.error(f"expected {expected}, found {self._show(self.word)}{hint}", self.word)
@@ -120,7 +120,7 @@ class WordCursor:
     def _take(self, what: str) -> Word:
         word = self.word
         if word is None:
-            raise self.unexpected(what)
+            raise self.unexpected_word(what)
         self._next += 1
         return word
 

@@ -138,7 +138,7 @@ def _function(cursor: WordCursor) -> str:
 def _unexpected_clause(cursor: WordCursor, clauses: dict[str, object]) -> StatementError:
     """The error for a word after these clauses, which come in their order; those before the last taken one cannot."""
     open_ones = list(takewhile(lambda clause: not clauses[clause], reversed(clauses)))[::-1]
-    return cursor.unexpected(" or ".join(open_ones) or "';'", tuple(clause.split()[0] for clause in open_ones))
+    return cursor.unexpected_word(" or ".join(open_ones) or "';'", tuple(clause.split()[0] for clause in open_ones))
 
 
 def _bound_columns(cursor: WordCursor) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ def _dataset(cursor: WordCursor, kind: DatasetKind, or_replace: bool) -> CreateD
     definition = Dataset(name, kind, columns)
     if kind is DatasetKind.KEYED or cursor.word:
         if not cursor.accept("PRIMARY", "KEY"):
-            raise cursor.unexpected("PRIMARY KEY", ("PRIMARY",))
+            raise cursor.unexpected_word("PRIMARY KEY", ("PRIMARY",))
         definition = msgspec.structs.replace(definition, primary_key=_primary_key(cursor, definition))
     return CreateDataset(definition=definition, **existence, **_place(cursor))
 
@@ -227,7 +227,7 @@ def _amount(cursor: WordCursor) -> Decimal:
     for unit, seconds in _UNITS.items():
         if cursor.accept(unit) or cursor.accept(f"{unit}S"):
             return Decimal(number) * seconds
-    raise cursor.unexpected("MILLISECONDS, SECONDS, MINUTES or HOURS", tuple(f"{unit}S" for unit in _UNITS))
+    raise cursor.unexpected_word("MILLISECONDS, SECONDS, MINUTES or HOURS", tuple(f"{unit}S" for unit in _UNITS))
 
 
 def _duration(cursor: WordCursor) -> Decimal:

@@ -71,7 +71,7 @@ class Source:
         try:
             tokens = tokenizer.tokenize(self.text)
         except TokenError:
-            raise self._unclosed(tokenizer.tokens) from None
+            raise self._unclosed_text(tokenizer.tokens) from None
         # A suffixed number (10L) comes as three tokens with one place; one stands for them.
         return list({token.start: token for token in tokens}.values())
 
@@ -84,7 +84,7 @@ class Source:
             return [Word(text, token.start)]
         return [Word(found[0], token.start + found.start()) for found in _WORDS.finditer(text)]
 
-    def _unclosed(self, before: list[Token]) -> StatementError:
+    def _unclosed_text(self, before: list[Token]) -> StatementError:
         """The error for a string, quoted name or comment that never ends, somewhere after the tokens ``before``."""
         opening = _OPENING.search(self.text, before[-1].end + 1 if before else 0)
         if opening is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.data.language.cursor import WordCursor
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.model.terms import MOST_GROUPS, GroupName, Groups
 
 
@@ -40,7 +40,7 @@ def _group(cursor: WordCursor) -> str:
         return msgspec.convert(text, GroupName)
     except msgspec.ValidationError:
         rule = "1 to 128 letters, digits and . _ : @ -, first a letter or digit"
-        raise cursor.error(f"{shown(text)} is not the name of a group: {rule}", place) from None
+        raise cursor.error(f"{quote_value(text)} is not the name of a group: {rule}", place) from None
 
 
 def render_users(groups: Groups | None, default: Groups | None) -> str:

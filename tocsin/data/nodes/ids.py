@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from tocsin.data.feeds.identity import Hashes, SeenIds, hashed, joined
+from tocsin.data.feeds.identity import Hashes, SeenIds, hash_ids, join_halves
 from tocsin.data.feeds.ingest import marker
 from tocsin.data.feeds.teaching import teach
 from tocsin.data.lake.entries import VERSION
@@ -109,7 +109,7 @@ class KnownIds:
         if (newest.history, newest.version) != (view.history, view.version):
             since = view.settled
             ids = view.read(pc.field(VERSION) > since, [self._key], since).column(0)
-            hashes = hashed(ids.to_pylist())
+            hashes = hash_ids(ids.to_pylist())
             self._newest = _Newest(view.history, view.version, hashes, frozenset(split(hashes)))
 
     def begin(self, starts: Mapping[int, int]) -> None:
@@ -154,5 +154,5 @@ class _Newest:
 
 def split(hashes: Hashes) -> list[bytes]:
     """Each hash by itself."""
-    keys = joined(hashes)
+    keys = join_halves(hashes)
     return [keys[i : i + 16] for i in range(0, len(keys), 16)]

@@ -196,7 +196,7 @@ class NodeMatching:
 
     def _found(self, channel: NodeChannel, rows: str) -> DataFrame:
         views = self._relations.views(channel) | {fresh(self._shared.dataset.name): rows}
-        return self._spark.sql(query.bound(channel.compiled.statement, views))
+        return self._spark.sql(query.bind_views(channel.compiled.statement, views))
 
     def _try(self, channel: NodeChannel) -> None:
         """Runs it on nothing, so that the first batch need not wait for what Spark has to make for it."""

@@ -14,7 +14,7 @@ from tocsin.data.feeds.access import OPEN, KafkaAccess
 from tocsin.data.feeds.batch import bounded_ends
 from tocsin.data.feeds.places import DirectoryLog, LogPlace
 from tocsin.data.feeds.reader import durable_ends
-from tocsin.data.feeds.source import SCHEMA, LogRange, divided, read_ranges
+from tocsin.data.feeds.source import SCHEMA, LogRange, divide_ranges, read_ranges
 from tocsin.errors import SettingsError, UnavailableError
 
 __all__ = ["SliceLog", "open_slices"]
@@ -78,7 +78,7 @@ class DirectorySlices:
 
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there, each slice by one task."""
-        tasks = divided(ranges, spark.sparkContext.defaultParallelism)
+        tasks = divide_ranges(ranges, spark.sparkContext.defaultParallelism)
         # A row for each task: Spark makes as many partitions of them.
         frame = spark.createDataFrame(pa.table({"ranges": [json.dumps(task) for task in tasks]}), "ranges string")
         return frame.mapInArrow(_Reading(self._path), SCHEMA)

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tocsin.data.feeds.identity import Hashes, halves, hashed, joined
-from tocsin.data.feeds.parsing import SLICE, STORED, dead_letters, flattened, is_whole
+from tocsin.data.feeds.identity import Hashes, halves, hash_ids, join_halves
+from tocsin.data.feeds.parsing import SLICE, STORED, dead_letters, flatten, is_whole
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.unclaimed import new_name
 from tocsin.data.lake.writer import COMPRESSION
@@ -63,7 +63,7 @@ class RowSorter:
 
         Before it writes, ``arriving`` is told the records that are new.
         """
-        flat = flattened(rows, self._dataset)
+        flat = flatten(rows, self._dataset)
         whole = is_whole(flat)
         # Where a function has left nothing of a slice, a row says only how far it has come.
         there = pc.or_(pc.invert(whole), flat[STORED])
@@ -71,9 +71,9 @@ class RowSorter:
         written = WrittenRows([], _counts(flat))
         good = flat.filter(whole).select(self._schema.names).cast(self._schema)
         if self._dataset.primary_key is not None:
-            hashes = hashed(good[self._dataset.primary_key].to_pylist())
+            hashes = hash_ids(good[self._dataset.primary_key].to_pylist())
             new = unseen(hashes)
-            good, written.digests = good.filter(pa.array(new)), joined(hashes[:, new])
+            good, written.digests = good.filter(pa.array(new)), join_halves(hashes[:, new])
         arriving(good)
         self._add(written, FileKind.RECORDS, self._shared.table, good)
         letters = dead_letters(flat.filter(pc.invert(whole)), self._dataset)

@@ -149,7 +149,7 @@ class Rates:
     def _channel_times(self, now: float) -> tuple[Floats, Floats]:
         """By channel number: when it was last executed, and by how much the next execution is late."""
         last = np.array([channel.last for channel in self._numbered])
-        return last, np.array([_overdue(channel, now) for channel in self._numbered])
+        return last, np.array([_overdue_seconds(channel, now) for channel in self._numbered])
 
     def _weight_of(self, seconds: Floats) -> Floats:
         """The sum of the weights of that much time, of the one that all time has."""
@@ -165,5 +165,5 @@ def _due(channel: _Channel, now: float) -> float:
     return max(0.0, channel.last + channel.span - now)
 
 
-def _overdue(channel: _Channel, now: float) -> float:
+def _overdue_seconds(channel: _Channel, now: float) -> float:
     return max(0.0, now - channel.last - channel.span)

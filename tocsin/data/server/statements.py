@@ -53,14 +53,14 @@ async def apply(call: Call) -> Response:
 async def check(call: Call) -> Response:
     """Says what the statements of an application file would do."""
     text = await _text(call)
-    await _parsed_loads(text)
+    await _parse_loads(text)
     return answer(messages.Applied(await call.cluster.check(text)))
 
 
 def create(thing: Thing) -> Handler:
     """The call that carries out one CREATE statement for a ``thing``."""
 
-    async def created(call: Call) -> Response:
+    async def carry_out(call: Call) -> Response:
         text = await _text(call)
         _check_creates(thing, await _parse(text))
         [outcome] = await call.cluster.apply(text, None)
@@ -72,13 +72,13 @@ def create(thing: Thing) -> Handler:
         _report(call, outcome)
         return answer(outcome, 201 if outcome.action == "created" else 200)
 
-    return created
+    return carry_out
 
 
 def drop(thing: Thing) -> Handler:
     """The call that drops a ``thing`` by its name."""
 
-    async def dropped(call: Call) -> Response:
+    async def carry_out(call: Call) -> Response:
         name = _name(call, thing)
         [outcome] = await call.cluster.apply(f"DROP {thing.upper()} IF EXISTS {name}", None)
         if outcome.action != "dropped":
@@ -86,7 +86,7 @@ def drop(thing: Thing) -> Handler:
         _report(call, outcome)
         return answer(outcome)
 
-    return dropped
+    return carry_out
 
 
 async def load(call: Call) -> Response:
@@ -113,7 +113,7 @@ async def _text(call: Call) -> str:
 
 async def _parse(text: str) -> list[Statement]:
     """The statements, none of which may read files of the machine the server runs on."""
-    statements = await _parsed_loads(text)
+    statements = await _parse_loads(text)
     for statement in statements:
         if isinstance(statement, LoadDataset):
             raise statement.error(
@@ -123,7 +123,7 @@ async def _parse(text: str) -> list[Statement]:
     return statements
 
 
-async def _parsed_loads(text: str) -> list[Statement]:
+async def _parse_loads(text: str) -> list[Statement]:
     """The statements, LOAD among them."""
     statements = await asyncio.to_thread(parse, text)
     if not statements:

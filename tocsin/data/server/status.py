@@ -12,7 +12,7 @@ from tocsin.data.server.call import Call, Handler, Query
 from tocsin.errors import InvalidError
 from tocsin.http.answers import answer
 from tocsin.model import messages
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.model.slices import Draining
 
 LIMIT: Final = Query(
@@ -24,11 +24,11 @@ _POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'uns
 def listing(what: Listing) -> Handler:
     """The call that lists things of one kind."""
 
-    async def listed(call: Call) -> Response:
+    async def list_things(call: Call) -> Response:
         limit = _limit(call.request.query_params.get("limit", "1000"))
         return answer(await call.cluster.show(what.value, limit))
 
-    return listed
+    return list_things
 
 
 async def health(call: Call) -> Response:
@@ -68,5 +68,5 @@ async def home(_: Call) -> Response:
 
 def _limit(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise InvalidError(f"limit is {shown(text)}: it must be a whole number from 0")
+        raise InvalidError(f"limit is {quote_value(text)}: it must be a whole number from 0")
     return int(text)

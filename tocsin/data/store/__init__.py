@@ -80,7 +80,7 @@ class Store:
         Args:
             silent: another that has given no sign of life for too long, and is superseded unless it has since.
         """
-        if silent is not None and self.head.seen() != silent:
+        if silent is not None and self.head.last_seen() != silent:
             raise ConflictError("the data cluster has given a sign of life, or another has taken over: stand by")
         self._database.claim(seize=silent is not None)
         self.term = self.head.begin()

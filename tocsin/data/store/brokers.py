@@ -8,9 +8,9 @@ from datetime import datetime
 import msgspec
 
 from tocsin.data.store.database import Connection, Database
-from tocsin.data.store.labels import checked
+from tocsin.data.store.labels import check_label
 from tocsin.errors import ConflictError, NotFoundError
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 
 
 class Broker(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Brokers:
             connection.execute(
                 "INSERT INTO brokers (name, url, registered_at) VALUES (?, ?, ?) "
                 "ON CONFLICT (name) DO UPDATE SET url = excluded.url",
-                (checked(name), url, self._clock().isoformat()),
+                (check_label(name), url, self._clock().isoformat()),
             )
             row = connection.execute("SELECT name, url, registered_at FROM brokers WHERE name = ?", (name,)).fetchone()
         return _broker(*row)
@@ -59,7 +59,7 @@ def broker_id(connection: Connection, name: str) -> int:
     """The number that stands for a broker within the store; refused when nobody registered by that name."""
     row = connection.execute("SELECT id FROM brokers WHERE name = ?", (name,)).fetchone()
     if row is None:
-        raise NotFoundError(f"there is no broker {shown(name)}: register it first")
+        raise NotFoundError(f"there is no broker {quote_value(name)}: register it first")
     return int(row[0])
 
 

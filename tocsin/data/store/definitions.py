@@ -12,7 +12,7 @@ from tocsin.data.store.database import Connection, Database
 from tocsin.data.store.histories import create_incarnation
 from tocsin.data.store.topics import remove_topic
 from tocsin.errors import ConflictError, NotFoundError
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
 
 _KINDS: Final[dict[str, type[Definition]]] = {"dataset": Dataset, "feed": Feed, "channel": Channel}
@@ -88,7 +88,7 @@ def defined_channel(connection: Connection, channel: Channel) -> int:
     """The number that stands for a channel within the store; refused unless it is defined with these parameters."""
     row = _row(connection, Channel, channel.name)
     if row is None:
-        raise NotFoundError(f"there is no channel {shown(channel.name)}: create it first")
+        raise NotFoundError(f"there is no channel {quote_value(channel.name)}: create it first")
     if not msgspec.json.decode(row[1], type=Channel).same_subscriptions(channel):
         raise ConflictError(f"channel {channel.name} has been created anew with other parameters: subscribe anew")
     return row[0]

@@ -34,26 +34,26 @@ class HeadRecord:
         with self._database.changing() as connection:
             raised = max(term, seen) + 1
             if not connection.execute("UPDATE head SET term = ? WHERE term = ?", (raised, term)).rowcount:
-                raise _superseded(term)
+                raise _superseded_error(term)
         return raised
 
     def beat(self, term: int) -> None:
         """A sign of life, which waits for no other change; SupersededError if another has taken over."""
         with self._database.aside() as connection:
             if not connection.execute("UPDATE head SET beats = beats + 1 WHERE term = ?", (term,)).rowcount:
-                raise _superseded(term)
+                raise _superseded_error(term)
 
     def end(self, term: int) -> None:
         """Whoever has this term has ended in order: the next one need not wait."""
         with self._database.changing() as connection:
             connection.execute("UPDATE head SET ended = 1 WHERE term = ?", (term,))
 
-    def seen(self) -> SeenHead:
+    def last_seen(self) -> SeenHead:
         """Whoever began last."""
         with self._database.looking() as connection:
             term, beats, ended = connection.execute("SELECT term, beats, ended FROM head").fetchone()
         return SeenHead(int(term), int(beats), bool(ended))
 
 
-def _superseded(term: int) -> SupersededError:
+def _superseded_error(term: int) -> SupersededError:
     return SupersededError(f"another data cluster has taken over since term {term}: this one must end")

@@ -98,7 +98,7 @@ class PostgresqlDatabase:
 
     def _found(self) -> None:
         # The tables of a connection are put before those of the schema in its path, and need none of these.
-        self._writer.found(VERSION, lambda version: [(each, ()) for each in migrations(version, POSTGRESQL)])
+        self._writer.migrate(VERSION, lambda version: [(each, ()) for each in migrations(version, POSTGRESQL)])
 
     def _was_committed(self, number: int) -> bool:
         """Asks on another connection; while the server has not yet noticed that the one is gone, again."""

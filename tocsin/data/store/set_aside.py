@@ -37,7 +37,7 @@ class SetAside:
                 "INSERT INTO set_aside SELECT channel, key, CAST(? AS TEXT), CAST(? AS DOUBLE PRECISION) "
                 f"FROM subscriptions WHERE id = ? AND channel = {_CHANNEL} "
                 "ON CONFLICT (channel, key) DO UPDATE SET reason = excluded.reason, until = excluded.until",
-                ((_kept(reason), until, be, channel.casefold()) for be, reason in reasons.items()),
+                ((_storable(reason), until, be, channel.casefold()) for be, reason in reasons.items()),
             )
 
     def of(self, channel: str, now: float) -> list[Aside]:
@@ -61,6 +61,6 @@ class SetAside:
             connection.execute(f"DELETE FROM set_aside WHERE channel = {_CHANNEL}", (channel.casefold(),))
 
 
-def _kept(reason: str) -> str:
+def _storable(reason: str) -> str:
     """A reason as databases take it: it may quote what somebody sent."""
     return reason.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -49,7 +49,7 @@ class SubscriptionTable:
             target, holder = defined_channel(connection, channel), broker_id(connection, broker)
             ids: list[int] = []
             for start in range(0, len(keys), _CHUNK):
-                ids += self._made(connection, target, keys[start : start + _CHUNK])
+                ids += self._ensure_ids(connection, target, keys[start : start + _CHUNK])
             self._choose(connection, ids)
             # In the order of the table, which is what makes a million of them quick.
             connection.execute(
@@ -68,7 +68,7 @@ class SubscriptionTable:
             holder = broker_id(connection, broker)
             rows: list[tuple[int, int]] = []
             for start in range(0, len(bes), _CHUNK):
-                rows += self._released(connection, holder, bes[start : start + _CHUNK])
+                rows += self._release(connection, holder, bes[start : start + _CHUNK])
             names = dict(connection.execute("SELECT id, name FROM definitions").fetchall())
         removed: dict[str, list[int]] = {}
         for channel, be in rows:
@@ -118,7 +118,7 @@ class SubscriptionTable:
         with self._database.looking() as connection:
             return connection.execute(query, arguments).fetchall()
 
-    def _made(self, connection: Connection, channel: int, keys: Sequence[str]) -> list[int]:
+    def _ensure_ids(self, connection: Connection, channel: int, keys: Sequence[str]) -> list[int]:
         """The ids of the subscriptions of these keys, made where missing."""
         self._database.fill(connection, "wanted", list(enumerate(keys)))
         connection.execute(
@@ -134,7 +134,7 @@ class SubscriptionTable:
         ).fetchall()
         return [be for (be,) in rows]
 
-    def _released(self, connection: Connection, holder: int, bes: Sequence[int]) -> list[tuple[int, int]]:
+    def _release(self, connection: Connection, holder: int, bes: Sequence[int]) -> list[tuple[int, int]]:
         """Channel and id of those that are removed, as nobody holds them after this broker let go of them."""
         self._choose(connection, bes)
         connection.execute("DELETE FROM holders WHERE broker = ? AND be IN (SELECT id FROM chosen)", (holder,))

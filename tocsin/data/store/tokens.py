@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from tocsin.data.store.database import Database
-from tocsin.data.store.labels import checked
+from tocsin.data.store.labels import check_label
 from tocsin.errors import ConflictError, InvalidError, StorageError
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 
 _RENEW_SECONDS: Final = 0.5
 
@@ -46,7 +46,7 @@ class TokenTable:
 
     def add(self, name: str, role: str) -> str:
         """Make a token and return its text, which cannot be had again; refused when the name is taken."""
-        row = (checked(name), _role(role).value, self._clock().isoformat())
+        row = (check_label(name), _role(role).value, self._clock().isoformat())
         token = f"tcs_{secrets.token_urlsafe(32)}"
         with self._database.changing() as connection:
             made = connection.execute(
@@ -105,7 +105,7 @@ def _role(text: str) -> Role:
     try:
         return Role(text)
     except ValueError:
-        raise InvalidError(f"unknown role {shown(text)}; roles are {', '.join(Role)}") from None
+        raise InvalidError(f"unknown role {quote_value(text)}; roles are {', '.join(Role)}") from None
 
 
 def _hash(token: str) -> str:

@@ -22,7 +22,7 @@ from tocsin.data.subscriptions.segments import Segments
 from tocsin.errors import NotFoundError, StorageError
 from tocsin.log import get_logger
 from tocsin.model.bounds import PARAMETER_BYTES
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.schema.definitions import Channel
 from tocsin.schema.parameters import from_key, key
 
@@ -127,12 +127,12 @@ class SubscriptionRegistry:
     def segments(self, channel: str) -> Segments:
         """The channel's subscriptions at this moment; costs what changed since the last base, not what is in it."""
         with self._state:
-            return self._known(channel).snapshot()
+            return self._require_live(channel).snapshot()
 
     def count(self, channel: str) -> int:
         """How many subscriptions the channel has."""
         with self._state:
-            return self._known(channel).rows
+            return self._require_live(channel).rows
 
     def holders(self, bes: Iterable[int]) -> dict[str, IdArray]:
         """Which of these each broker holds, ascending; brokers that hold none are left out."""
@@ -158,7 +158,7 @@ class SubscriptionRegistry:
         if found is None:
             raise NotFoundError(f"there is no subscription {be}: it may have been detached by all brokers")
         with self._state:
-            channel = self._known(found[0]).channel
+            channel = self._require_live(found[0]).channel
         values = from_key(channel.parameters, found[1])
         return channel.name, {column.name: value for column, value in zip(channel.parameters, values, strict=True)}
 
@@ -174,7 +174,7 @@ class SubscriptionRegistry:
         """Write the channel's base anew if anything changed since; subscriptions can change meanwhile."""
         with self._rebasing:
             with self._state:
-                live = self._known(channel)
+                live = self._require_live(channel)
                 segments = live.snapshot()
             if not segments.changes:
                 return False
@@ -210,14 +210,14 @@ class SubscriptionRegistry:
         live.channel = channel
         return live
 
-    def _known(self, channel: str) -> Live:
+    def _require_live(self, channel: str) -> Live:
         live = self._channels.get(channel.casefold())
         if live is not None and live.rows:
             return live
         # Without subscriptions it may have been dropped or created anew, which nobody need tell us.
         definition = self._store.definitions.find(Channel, channel)
         if definition is None:
-            raise NotFoundError(f"there is no channel {shown(channel)}: create it first")
+            raise NotFoundError(f"there is no channel {quote_value(channel)}: create it first")
         return self._live(definition)
 
     def _look_after(self, live: Live) -> None:

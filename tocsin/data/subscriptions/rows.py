@@ -10,7 +10,7 @@ import pyarrow as pa
 from tocsin.data.subscriptions.ids import IdArray
 from tocsin.errors import InvalidError
 from tocsin.model.bounds import check_parameters
-from tocsin.model.quoting import shown
+from tocsin.model.quoting import quote_value
 from tocsin.schema.arrow import parameter_schema
 from tocsin.schema.definitions import Channel, Column
 from tocsin.schema.parameters import canonical
@@ -33,7 +33,7 @@ def canonical_rows(channel: Channel, values: Sequence[Mapping[str, object]], mos
     try:
         for value in values:
             if not isinstance(value, Mapping):
-                raise InvalidError(f"expected an object with the parameters, got {shown(value)}")
+                raise InvalidError(f"expected an object with the parameters, got {quote_value(value)}")
             row = canonical(channel.parameters, value)
             check_parameters(row, most)
             rows.append(row)

@@ -71,7 +71,9 @@ class OverlayCourse:
         spans = [difference(rows, value) for rows in self.between(since, until)]
         return sum(spans) / len(spans) if spans else 0.0
 
-    def converged(self, since: float, until: float, trigger: float, metrics: Iterable[str] = METRICS) -> float | None:
+    def converged_at(
+        self, since: float, until: float, trigger: float, metrics: Iterable[str] = METRICS
+    ) -> float | None:
         """From when on until the end of a span all edges are within the trigger of each other; None if not at its end.
 
         A moment in passing does not count: it is averaged over the minute around it.

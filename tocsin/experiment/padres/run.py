@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -17,11 +17,12 @@ from tocsin.experiment.padres.scenario import (
     QuoteScenario,
     QuoteSubscriber,
 )
-from tocsin.experiment.padres.subscribers import CountingSubscriber
 from tocsin.experiment.study import Tell
 from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.subscriber import Give, SubscriberAction
 from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.network import Conditions
+from tocsin.simulate.overlay.clients import SubscriberHost
 from tocsin.simulate.overlay.service import ServiceTimes
 from tocsin.simulate.overlay.system import OverlaySystem
 
@@ -54,6 +55,32 @@ def matching_seconds(scenario: QuoteScenario) -> float:
 def service_times(machine: BrokerMachine, matching: float) -> ServiceTimes:
     """What a broker's machine takes for what it does, if matching takes so long on one of 1 MHz."""
     return ServiceTimes(matching / machine.megahertz, machine.bandwidth, machine.memory_bytes)
+
+
+class CountingSubscriber(SubscriberHost):
+    """A subscriber's program for long runs: it keeps of what it was given only the number, and leaves no trace."""
+
+    given = 0
+
+    def tell(self, event: Any, data: bytes | str = b"") -> None:  # noqa: ARG002
+        """Has the core handle an event."""
+        if not self.alive:
+            return
+        actions = self.core.handle(self.world.clock.now, event)
+        if len(actions) == 1 and type(actions[0]) is Give:
+            # Nobody wants to be woken for what it has been given.
+            self.given += 1
+            return
+        for action in actions:
+            self.carry_out(action)
+        self._arm()
+
+    def carry_out(self, action: SubscriberAction) -> None:
+        """Does what the core wants done."""
+        if isinstance(action, Give):
+            self.given += 1
+        else:
+            super().carry_out(action)
 
 
 class QuoteRun:

@@ -19,7 +19,7 @@ class Spread(NamedTuple):
         """Of at least one value."""
         return cls(median(values), min(values), max(values))
 
-    def said(self, form: str = ".2f") -> str:
+    def in_words(self, form: str = ".2f") -> str:
         """In words: the median, and in brackets the others if they differ from it."""
         middle, lowest, highest = (f"{value:{form}}" for value in self)
         return middle if lowest == middle == highest else f"{middle} ({lowest}–{highest})"
@@ -27,4 +27,4 @@ class Spread(NamedTuple):
 
 def spread(values: Sequence[float], form: str = ".2f") -> str:
     """Values in words; of none, nothing."""
-    return Spread.of(values).said(form) if values else ""
+    return Spread.of(values).in_words(form) if values else ""

@@ -69,10 +69,10 @@ def _caption(number: str, what: str) -> str:
 def _moves(courses: Courses) -> ReportSection:
     text = "How many moves each placement needed."
     what = _caption("Figure 12", "All moves of a run, by placement.")
-    return ReportSection("Moves by placement", text, [Drawing("testbed-moves", what, lambda: _moves_drawn(courses))])
+    return ReportSection("Moves by placement", text, [Drawing("testbed-moves", what, lambda: _draw_moves(courses))])
 
 
-def _moves_drawn(courses: Courses) -> Figure:
+def _draw_moves(courses: Courses) -> Figure:
     least = min(key.seed for key in courses)
     first = {key: course for key, course in courses.items() if key.seed == least}
     schemes = [name for name in dict.fromkeys(key.scheme for key in first) if name != "no balancing"]

@@ -12,6 +12,7 @@ import httpx
 import msgspec
 
 from tocsin.broker.backoff import Backoff
+from tocsin.client.operator import http_url
 from tocsin.errors import SettingsError
 from tocsin.http import listening as sockets
 from tocsin.http.doorway import Doorways
@@ -95,11 +96,6 @@ def public_url(section: OverlaySettings, listener: socket.socket) -> str:
     if section.host in ("0.0.0.0", "::"):
         log.warning("overlay.url is not set, so others are sent to this machine's loopback address")
     return address(listener, "wss" if section.tls_certificate else "ws")
-
-
-def http_url(url: str) -> str:
-    """A broker's URL, as calls are made."""
-    return url.rstrip("/").replace("ws", "http", 1) if url.startswith("ws") else url.rstrip("/")
 
 
 def _head_name(section: OverlaySettings, content: bytes) -> str:

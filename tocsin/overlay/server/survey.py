@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, NamedTuple
 
-import httpx
 import msgspec
 
+from tocsin.client.operator import ServerCalls
 from tocsin.errors import TocsinError, UnauthorizedError, UnavailableError
-from tocsin.overlay.server.serve import http_url
 from tocsin.overlay.server.status import OverlayFigures
-from tocsin.trust import trust
 
 _SECONDS: Final = 5.0
+_HINT: Final = "is 'tocsin overlay head' or 'tocsin overlay edge' running there? --url names another"
 
 
 class Survey(NamedTuple):
@@ -25,22 +24,19 @@ class Survey(NamedTuple):
 
 def survey(url: str, token: str = "", *, ca: str = "") -> Survey:
     """All that can be reached. If the first broker cannot, that is an UnavailableError, or an UnauthorizedError."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    verify = trust(ca) if http_url(url).startswith("https:") else False
-    with httpx.Client(headers=headers, timeout=_SECONDS, verify=verify, trust_env=False) as client:
-        first = _ask(client, url)
-        known, problems, waiting = {first.broker: first}, list(_problems(first)), deque([first])
-        while waiting:
-            for link in waiting.popleft().links:
-                if link.name in known:
-                    continue
-                try:
-                    found = known[link.name] = _ask(client, link.url)
-                except TocsinError as error:
-                    problems.append(f"{link.name}: {error}")
-                    continue
-                problems += _problems(found)
-                waiting.append(found)
+    first = _ask(url, token, ca)
+    known, problems, waiting = {first.broker: first}, list(_problems(first)), deque([first])
+    while waiting:
+        for link in waiting.popleft().links:
+            if link.name in known:
+                continue
+            try:
+                found = known[link.name] = _ask(link.url, token, ca)
+            except TocsinError as error:
+                problems.append(f"{link.name}: {error}")
+                continue
+            problems += _problems(found)
+            waiting.append(found)
     return Survey(list(known.values()), problems)
 
 
@@ -48,14 +44,9 @@ def _problems(figures: OverlayFigures) -> list[str]:
     return [f"{figures.broker}: {problem}" for problem in figures.problems]
 
 
-def _ask(client: httpx.Client, url: str) -> OverlayFigures:
-    try:
-        answer = client.get(f"{http_url(url)}/status")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise UnavailableError(
-            f"no answer from {url} ({str(error) or type(error).__name__}); is 'tocsin overlay head' or 'tocsin overlay "
-            "edge' running there? --url names another"
-        ) from None
+def _ask(url: str, token: str, ca: str) -> OverlayFigures:
+    with ServerCalls(url, token or None, seconds=_SECONDS, ca=ca, hint=_HINT) as calls:
+        answer = calls.request("GET", "/status")
     if answer.status_code == UnauthorizedError.status:
         raise UnauthorizedError(f"{url} needs the overlay's clients' token: give it with --token or TOCSIN_TOKEN")
     try:

@@ -47,7 +47,7 @@ def astray(system: System, name: str) -> list[str]:
 def unkept(system: System, name: str) -> list[str]:
     """What somebody holds who is away is kept on one broker, as the coordinator knows it."""
     core = system.coordinator.core
-    place, stored = core.view.assignment(name), {each.subscription for each in core.view.held(name)}
+    place, stored = core.view.assignment(name), {each.subscription for each in core.view.subscriptions_of(name)}
     stays = [(host, stay) for host in system.brokers if (stay := system.brokers[host].core.holdings.stays.get(name))]
     kept = [(host, stay.number, set(stay.subscriptions)) for host, stay in stays]
     if kept == ([(place.broker, place.stay, stored)] if place.broker else []):
@@ -74,7 +74,7 @@ def misheld(system: System, name: str, held: set[int]) -> list[str]:
     """A subscriber has what it wants, by its own word, its broker's and the coordinator's."""
     diary = system.diaries[name]
     wanted = {system.cluster.be(wish.channel, wish.parameters) for wish in system.wishes[name].values()}
-    stored = {each.subscription for each in system.coordinator.core.view.held(name)}
+    stored = {each.subscription for each in system.coordinator.core.view.subscriptions_of(name)}
     undecided = {system.cluster.present(be) for be in diary.undecided} - wanted
     if held == stored and wanted == held - undecided == set(diary.open) - undecided:
         return []

@@ -13,7 +13,7 @@ from tocsin.simulate.overlay.disks import HeadDisk
 from tocsin.simulate.overlay.system import OverlaySystem
 
 
-def broken(system: OverlaySystem) -> list[str]:
+def violations(system: OverlaySystem) -> list[str]:
     """What does not hold, as sentences; everybody must have had the time to catch up."""
     wrong = [text for name in system.publishers for text in _published(system, name)]
     wrong += [text for album in system.albums.values() for text in _notes(system, album)]

@@ -14,7 +14,7 @@ from tocsin.simulate.faults.weather import CALM
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.overlay.brokers import Power
 from tocsin.simulate.overlay.clients import SubscriberHost
-from tocsin.simulate.overlay.invariants import broken
+from tocsin.simulate.overlay.invariants import violations
 from tocsin.simulate.overlay.system import POWERFUL, OverlaySystem
 
 TREES: list[tuple[dict[str, str | None], dict[str, str]]] = [
@@ -80,7 +80,7 @@ class OverlaySchedule:
         notes = sum(len(album.notes) for album in system.albums.values())
         trace = system.trace
         return ScheduleOutcome(
-            self._seed, trace.fingerprint, trace.events, notes, self.moves, self._faults, broken(system)
+            self._seed, trace.fingerprint, trace.events, notes, self.moves, self._faults, violations(system)
         )
 
     def _doubled(self) -> float | None:

@@ -9,7 +9,7 @@ from tocsin.simulate.slices.system import SliceSystem
 from tocsin.slices.messages import SliceState
 
 
-def broken(system: SliceSystem) -> list[str]:
+def violations(system: SliceSystem) -> list[str]:
     """What does not hold, as sentences; everybody must have had the time to catch up."""
     assert isinstance(system.log, RecordedLog)
     return [*_records(system, system.log), *system.dataset.overtaken, *_owners(system), *_sessions(system)]

@@ -10,7 +10,7 @@ from tocsin.simulate.faults.schedule import ScheduleOutcome
 from tocsin.simulate.faults.weather import CALM
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.slices.hosts import Circumstances, NodeHost, NodePower, SliceHeadHost
-from tocsin.simulate.slices.invariants import broken
+from tocsin.simulate.slices.invariants import violations
 from tocsin.simulate.slices.lake import RecordedLog
 from tocsin.simulate.slices.system import SliceSystem
 from tocsin.slices import events
@@ -61,7 +61,7 @@ class SliceSchedule:
             len(system.dataset.rows),
             sum(host.core.sessions.moves for host in system.heads),
             self._faults,
-            broken(system) + self._unused,
+            violations(system) + self._unused,
         )
 
     def _begin(self) -> None:

@@ -44,7 +44,7 @@ def converges(course: OverlayCourse) -> ClaimVerdict:
     claim = "Balancing converges by 1,800 s: all metrics of all edges are within 0.1 of each other (6a to 6c)"
     if not course:
         return not_measured(claim)
-    return _converged(claim, course.converged(JOINING_UNTIL, DOUBLED, TRIGGER), CONVERGED)
+    return _judge_convergence(claim, course.converged_at(JOINING_UNTIL, DOUBLED, TRIGGER), CONVERGED)
 
 
 def converges_again(course: OverlayCourse) -> ClaimVerdict:
@@ -52,10 +52,10 @@ def converges_again(course: OverlayCourse) -> ClaimVerdict:
     claim = "The imbalance at 3,000 s, when half of the publishers publish twice as much, is gone by 3,400 s"
     if not course or course.end <= CONVERGED_AGAIN:
         return not_measured(claim)
-    return _converged(claim, course.converged(DOUBLED, course.end, TRIGGER), CONVERGED_AGAIN)
+    return _judge_convergence(claim, course.converged_at(DOUBLED, course.end, TRIGGER), CONVERGED_AGAIN)
 
 
-def _converged(claim: str, at: float | None, by: float) -> ClaimVerdict:
+def _judge_convergence(claim: str, at: float | None, by: float) -> ClaimVerdict:
     said = "not by then" if at is None else f"from {at:,.0f} s on"
     why = "a difference is left of which nothing can be done without making another larger"
     return judge(claim, said, at is not None and at <= by, why)
@@ -160,7 +160,7 @@ def estimated(rows: Sequence[EstimateRow]) -> ClaimVerdict:
     least = 1 - abs(found.error) - found.deviation
     said = (
         f"{least:.1%} with the standard deviation, {found.accuracy:.1%} without, over {found.estimates} brokers of "
-        f"sessions ({_said(found)})"
+        f"sessions ({_describe(found)})"
     )
     return judge(claim, said, least >= 0.91)
 
@@ -198,5 +198,5 @@ def settled_span(course: OverlayCourse) -> tuple[float, float]:
     return max(until - 600.0, (until + JOINING_UNTIL) / 2) if until > JOINING_UNTIL else until / 2, until
 
 
-def _said(found: Accuracy) -> str:
+def _describe(found: Accuracy) -> str:
     return f"mean error {found.error:+.1%}, deviation {found.deviation:.1%}"

@@ -69,17 +69,17 @@ def no_gain(rows: Sequence[EdgeRow]) -> ClaimVerdict:
     further = [delays[number] for number in delays if number > HOPS + 1]
     if HOPS + 1 not in delays or not further:
         return not_measured(claim)
-    return judge(claim, _said(delays), all(delay >= (1 - NO_GAIN) * delays[HOPS + 1] for delay in further))
+    return judge(claim, _describe(delays), all(delay >= (1 - NO_GAIN) * delays[HOPS + 1] for delay in further))
 
 
 def _shorter(claim: str, delays: dict[int, float]) -> ClaimVerdict:
     if len(delays) < 2:
         return not_measured(claim)
     ordered = list(delays.values())
-    return judge_cases(claim, _said(delays), [one > other for one, other in pairwise(ordered)])
+    return judge_cases(claim, _describe(delays), [one > other for one, other in pairwise(ordered)])
 
 
-def _said(delays: dict[int, float]) -> str:
+def _describe(delays: dict[int, float]) -> str:
     return ", ".join(f"{number}: {1000 * delay:,.0f} ms" for number, delay in delays.items())
 
 
