@@ -21,7 +21,7 @@ _KINDS = 10
 
 
 @dataclass(frozen=True)
-class Traffic:
+class ProbedFeed:
     """What is published: a feed and a channel with the parameter ``event``, and so many records in each request.
 
     Args:
@@ -44,7 +44,7 @@ CREATE DATASET Alarms (id STRING, etype STRING, message STRING) PRIMARY KEY id;
 CREATE FEED alarms INTO Alarms SLICED BY id INTO 16 SLICES;
 CREATE CONTINUOUS CHANNEL AlarmsOfType(event STRING) AS SELECT a.* FROM Alarms a WHERE a.etype = event AND is_new(a);
 """
-ALARMS = Traffic(APPLICATION, "alarms", "AlarmsOfType", 10, lambda request, i: f"{request}-{i}")
+ALARMS = ProbedFeed(APPLICATION, "alarms", "AlarmsOfType", 10, lambda request, i: f"{request}-{i}")
 """100 records a second."""
 _GROUP = "publish → result ready, continuous, 100 records/s"
 _PRICE = "the same, what syncing adds (in turns with one that does not)"
@@ -56,18 +56,18 @@ WARM_SECONDS = 60
 def latency(server: BenchServer, seconds: float, say: Callable[[str], None]) -> list[Figure]:
     """100 records a second, ten requests a second, each record wanted by one subscription."""
     say(f"publishing 100 records/s for {WARM_SECONDS + seconds:.0f} s to a continuous channel")
-    traffic = LatencyProbe(server)
-    traffic.publish(WARM_SECONDS)
-    ids = traffic.publish(seconds)
-    delays, missing = traffic.delays(ids)
-    since = quantile(traffic.since_acknowledged(ids), 0.5)
+    probe = LatencyProbe(server)
+    probe.publish(WARM_SECONDS)
+    ids = probe.publish(seconds)
+    delays, missing = probe.delays(ids)
+    since = quantile(probe.since_acknowledged(ids), 0.5)
     p50, p99 = quantile(delays, 0.5), quantile(delays, 0.99)
     unit = _unit(server)
     return [
         Figure(_GROUP, "p50", p50, "s", p50 / unit, "a bare HTTP round trip", "≤ 0.5 s", p50 <= 0.5),
         Figure(_GROUP, "p99", p99, "s", p99 / unit, "a bare HTTP round trip", "≤ 1.5 s", p99 <= 1.5),
         Figure(_GROUP, "p50, from the acknowledgement", since, "s"),
-        Figure(_GROUP, "the publisher itself late, p99", quantile(traffic.late, 0.99), "s"),
+        Figure(_GROUP, "the publisher itself late, p99", quantile(probe.late, 0.99), "s"),
         Figure(_GROUP, "records that never came", missing, "", target="0", met=missing == 0),
     ]
 
@@ -80,12 +80,12 @@ def price_of_syncing(directory: Path, seconds: float, say: Callable[[str], None]
         BenchServer(directory / "unsynced", ["lake.sync=false"]) as unsynced,
     ):
         both = [LatencyProbe(server) for server in (synced, unsynced)]
-        for traffic in both:
-            traffic.publish(WARM_SECONDS)
+        for probe in both:
+            probe.publish(WARM_SECONDS)
         ids: list[list[str | int]] = [[], []]
         for _ in range(_TURNS):
-            for traffic, published in zip(both, ids, strict=True):
-                published += traffic.publish(seconds / _TURNS)
+            for probe, published in zip(both, ids, strict=True):
+                published += probe.publish(seconds / _TURNS)
         p50, bare = (quantile(t.delays(p)[0], 0.5) for t, p in zip(both, ids, strict=True))
     return [
         Figure(_PRICE, "p50 with lake.sync = false", bare, "s"),
@@ -96,8 +96,8 @@ def price_of_syncing(directory: Path, seconds: float, say: Callable[[str], None]
 class LatencyProbe:
     """Publications to a server, ten requests a second, and when their results were told of."""
 
-    def __init__(self, server: BenchServer, traffic: Traffic = ALARMS) -> None:
-        self._server, self._traffic = server, traffic
+    def __init__(self, server: BenchServer, probed: ProbedFeed = ALARMS) -> None:
+        self._server, self._probed = server, probed
         self._requests = itertools.count()
         self._published: dict[str | int, float] = {}
         self._acknowledged: dict[str | int, float] = {}
@@ -105,9 +105,9 @@ class LatencyProbe:
         self.late: list[float] = []
         """By how much requests were sent later than they were due."""
         self._finishing = threading.Event()
-        server.apply(traffic.application)
+        server.apply(probed.application)
         parameters = [{"event": f"e{i}"} for i in range(_KINDS)]
-        wanted = {"broker": "bench", "channel": traffic.channel, "parameters": parameters}
+        wanted = {"broker": "bench", "channel": probed.channel, "parameters": parameters}
         with server.calls() as calls:
             calls.call("POST", "/brokers", json={"name": "bench", "url": "http://127.0.0.1:1"})
             calls.call("POST", "/subscriptions", json=wanted)
@@ -139,10 +139,10 @@ class LatencyProbe:
         return [max(self._arrived[i] - self._acknowledged[i], 0.0) for i in ids if i in self._arrived]
 
     def _request(self, calls: ServerCalls) -> list[str | int]:
-        records = self._traffic.records(next(self._requests))
+        records = self._probed.records(next(self._requests))
         now, ids = time.time(), [record["id"] for record in records]
         self._published.update(dict.fromkeys(ids, now))
-        calls.call("POST", f"/feeds/{self._traffic.feed}", json=records)
+        calls.call("POST", f"/feeds/{self._probed.feed}", json=records)
         self._acknowledged.update(dict.fromkeys(ids, time.time()))
         return ids
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.bench.data.latency import WARM_SECONDS, LatencyProbe, Traffic
+from tocsin.bench.data.latency import WARM_SECONDS, LatencyProbe, ProbedFeed
 from tocsin.bench.data.server import BenchServer
 from tocsin.bench.data.ways import LATENCY
 from tocsin.bench.report import Figure, quantile
@@ -27,7 +27,7 @@ CREATE DATASET Ticks (id BIGINT, etype STRING, message STRING) PRIMARY KEY id;
 CREATE FEED ticks INTO Ticks SLICED BY id USING modulo INTO {_SLICES} SLICES;
 CREATE CONTINUOUS CHANNEL TicksOfType(event STRING) AS SELECT t.* FROM Ticks t WHERE t.etype = event AND is_new(t);
 """
-_TICKS: Final = Traffic(_APPLICATION, "ticks", "TicksOfType", _SLICES, lambda request, i: request * _SLICES + i)
+_TICKS: Final = ProbedFeed(_APPLICATION, "ticks", "TicksOfType", _SLICES, lambda request, i: request * _SLICES + i)
 """With every request something comes for every slice, so that a slice that is not committed pauses."""
 _JOIN_SECONDS: Final = 180.0
 _LOOK_SECONDS: Final = 0.1
