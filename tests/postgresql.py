@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+import psutil
 import psycopg
+
+from tests.waiting import until
 
 START_SECONDS: Final = 60.0
 # PostgreSQL refuses to run as root; Debian's package makes this user.
@@ -50,12 +53,15 @@ class PostgresqlServer:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **_as_user())
         self._wait_ready()
 
-    def stop(self) -> None:
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Ends it, with all connections to it."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGINT)
+            helpers = psutil.Process(self._process.pid).children(recursive=True)
+            self._process.send_signal(how)
             self._process.wait(START_SECONDS)
             self._process = None
+            # When it is killed, they notice by themselves; it does not start again before they have.
+            until(lambda: not any(map(_is_alive, helpers)))
 
     def database(self) -> str:
         """The URL of a new and empty database."""
@@ -110,6 +116,13 @@ def _programs() -> Path:
 
 def _as_user() -> dict[str, Any]:
     return {"user": USER, "group": USER, "extra_groups": [], "cwd": "/"} if os.getuid() == 0 else {}
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _free_port() -> int:

@@ -17,7 +17,7 @@ def shared(cluster: MemoryCluster) -> FeedSlices:
     """A feed of eight slices and two nodes, one of which has a long name and much to do."""
     owners = ["data", "data", "a-node-with-a-name", None, "data", "data", "data", "data"]
     slices = [
-        SliceFigures(number, owner, 1_234_567, 345_678, 10**9, 12_345_678, "data" if number == 2 else None)
+        SliceFigures(number, owner, 1_234_567, 345_678, 10**9, 12_345_678, "data" if number == 2 else None, 0.321)
         for number, owner in enumerate(owners)
     ]
     nodes = [
@@ -48,7 +48,7 @@ def test_who_has_what_is_shown_within_80_columns(tocsin: Program, shared: FeedSl
 def test_each_slice_can_be_shown(tocsin: Program, shared: FeedSlices) -> None:
     shown = tocsin("slices", "--each", "--feed", "reports").out.splitlines()
     assert max(map(len, shown)) <= 80
-    assert "3 nobody 1.23 MB/s 346 kB 12,345,678 1,000,000,000" in [" ".join(line.split()) for line in shown]
+    assert "3 nobody 1.23 MB/s 346 kB 12,345,678 1,000,000,000 0.32 s" in [" ".join(line.split()) for line in shown]
     assert not any("people" in line for line in shown)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from tocsin.bench.data.bench import DataBench, locations, reports
 from tocsin.bench.data.executions import executions, near
 from tocsin.bench.data.ingestion import bodies
+from tocsin.bench.data.moves import intervals
 from tocsin.bench.data.nodes import nodes
 from tocsin.bench.report import Figure, quantile, show
 
@@ -86,3 +88,12 @@ def test_the_grid_and_the_nested_loop_find_the_same_users(bench: DataBench) -> N
         for x, y in zip(users["x"].to_pylist(), users["y"].to_pylist(), strict=True)
     )
     assert len(bench.execute("NearMe").bes) == expected
+
+
+def test_the_time_between_commits_is_that_of_each_slice(tmp_path: Path) -> None:
+    commits = [(1.0, "slice-0"), (10.0, "slice-0 slice-1"), (10.5, "slice-1"), (12.0, "slice-0")]
+    for number, (at, markers) in enumerate(commits):
+        actions: list[dict[str, object]] = [{"commitInfo": {"timestamp": at * 1000}}]
+        actions += [{"txn": {"appId": name, "version": number}} for name in markers.split()]
+        (tmp_path / f"{number:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+    assert intervals(tmp_path, since=5.0) == [0.5, 2.0]

@@ -33,9 +33,24 @@ def test_what_begins_at_the_marker_counts_once_it_is_stored() -> None:
     assert store
     assert (store.markers, store.term) == ({0: 15}, 1)
     assert desk.queue.markers == [10, 20]
-    assert len(desk.queue.stored(store.number)) == 1
+    assert len(desk.queue.stored(store.number, 0.0)) == 1
     assert desk.queue.markers == [15, 20]
     assert desk.queue.records == [5, 0]
+
+
+def test_a_slice_pauses_from_the_last_commit_of_its_old_owner_to_the_first_of_the_new_one() -> None:
+    desk = Desk()
+    stored = [("a", 10, 1.0), ("a", 15, 1.5), ("b", 20, 2.25), ("b", 25, 5.0)]
+    pauses = []
+    for node, begin, now in stored:
+        if desk.ownership[0].owner != node:
+            desk.ownership.give(0, node, desk.ownership.next_epoch())
+        assert desk.offer(node, desk.part(0, begin, begin + 5))
+        store = desk.queue.next()
+        assert store
+        desk.queue.stored(store.number, now)
+        pauses.append(desk.ownership[0].pause)
+    assert pauses == [None, None, 0.75, 0.75]
 
 
 @pytest.mark.parametrize(("begin", "end"), [(9, 15), (11, 15), (0, 5), (10, 10), (10, 9)])
@@ -87,7 +102,7 @@ def test_a_commit_that_comes_again_does_not_count_again() -> None:
     assert not desk.offer("a", desk.part(0, 10, 15))
     store = desk.queue.next()
     assert store
-    desk.queue.stored(store.number)
+    desk.queue.stored(store.number, 0.0)
     assert not desk.offer("a", desk.part(0, 10, 15))
 
 
@@ -101,11 +116,11 @@ def test_what_waits_is_stored_together_and_in_order() -> None:
     assert desk.queue.is_busy(0)
     assert desk.queue.is_busy(1)
     assert first
-    desk.queue.stored(first.number)
+    desk.queue.stored(first.number, 0.0)
     second = desk.queue.next()
     assert second
     assert second.markers == {0: 18, 1: 30}
-    desk.queue.stored(second.number)
+    desk.queue.stored(second.number, 0.0)
     assert not desk.queue.is_busy(0)
 
 
@@ -116,6 +131,6 @@ def test_when_the_disk_refuses_nothing_that_waits_counts() -> None:
     desk.offer("a", desk.part(0, 15, 18))
     assert store
     assert len(desk.queue.failed(store.number)) == 2
-    assert desk.queue.stored(store.number) == []
+    assert desk.queue.stored(store.number, 0.0) == []
     assert desk.queue.markers == [10, 20]
     assert desk.offer("a", desk.part(0, 10, 12))

@@ -226,6 +226,6 @@ def test_a_slice_that_kills_its_owners_does_so_more_and_more_rarely() -> None:
         waits.append(owned.free_at - now)
     assert waits == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0]
     ownership.give(0, "a", ownership.next_epoch())
-    ownership.progress(0)
+    ownership.progress(0, "a", 0.0)
     ownership.take_away(0, now)
     assert ownership[0].free_at == now

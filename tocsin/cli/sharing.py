@@ -148,10 +148,11 @@ def _each(slices: list[SliceFigures]) -> RenderableType:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("slice", justify="right")
     table.add_column("node")
-    for heading in ("comes", "waits", "records", "position"):
+    for heading in ("comes", "waits", "records", "position", "pause"):
         table.add_column(heading, justify="right")
     for one in slices:
         owner = Text(one.owner or "nobody", style="" if one.owner else "bold red")
-        values = (rate(one.rate), size(one.backlog), f"{one.records:,}", f"{one.position:,}")
+        pause = "" if one.pause is None else f"{one.pause:.2f} s"
+        values = (rate(one.rate), size(one.backlog), f"{one.records:,}", f"{one.position:,}", pause)
         table.add_row(f"{one.slice}", owner, *values)
     return table

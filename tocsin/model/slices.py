@@ -12,7 +12,8 @@ NodeState = Literal["serving", "joining", "draining", "leaving", "lost", "stuck"
 class SliceFigures(msgspec.Struct, frozen=True):
     """A slice: whose it is, what comes for it and waits in the log in bytes, and how far the dataset has it.
 
-    ``records`` are those stored since the head's start; ``taker`` is whom it moves to.
+    ``records`` are those stored since the head's start; ``taker`` is whom it moves to. ``pause`` is the time from
+    the last commit of who had it before to the first of its owner, in seconds; None if nobody had since the start.
     """
 
     slice: int
@@ -22,6 +23,7 @@ class SliceFigures(msgspec.Struct, frozen=True):
     position: int
     records: int
     taker: str | None = None
+    pause: float | None = None
 
 
 class NodeFigures(msgspec.Struct, frozen=True):

@@ -73,7 +73,7 @@ class CommitQueue:
         markers = {part.slice: part.end for offered in self._storing for part in offered.commit.parts}
         return StoreCommits(self._number, self._term, [offered.commit for offered in self._storing], markers)
 
-    def stored(self, number: int) -> list[OfferedCommit]:
+    def stored(self, number: int, now: float) -> list[OfferedCommit]:
         """What was stored; those whose commits count now."""
         if number != self._number or not self._storing:
             return []
@@ -82,7 +82,7 @@ class CommitQueue:
             for part in offered.commit.parts:
                 self.markers[part.slice] = part.end
                 self.records[part.slice] += part.records
-                self._ownership.progress(part.slice)
+                self._ownership.progress(part.slice, offered.node, now)
         self._settle(done)
         return done
 

@@ -101,7 +101,7 @@ class HeadCore:
                 if member := self.registry.on(connection):
                     self._lose(now, member)
             case events.Stored(number):
-                for offered in self.commits.stored(number):
+                for offered in self.commits.stored(number, now):
                     self._answer(offered, Accepted(offered.commit.batch))
                     if member := self.registry.get(offered.node):
                         member.stuck = False

@@ -21,6 +21,8 @@ class OwnedSlice:
         free_at: when it may be given to somebody, if it has no owner.
         since: when its owner last got on with it, or had nothing to get on with.
         avoid: a node that could not process it; another one has it, if there is any.
+        stored: whose commit of it was the last, and when; None: there was none since the head's start.
+        pause: when it last changed hands, the seconds between the last commit of its old owner and the new one's first.
     """
 
     number: int
@@ -31,6 +33,8 @@ class OwnedSlice:
     free_at: float = 0.0
     since: float = inf
     avoid: str | None = None
+    stored: tuple[str, float] | None = None
+    pause: float | None = None
 
 
 class Ownership:
@@ -93,9 +97,12 @@ class Ownership:
         owned.owner, owned.epoch = None, self.next_epoch()
         owned.free_at = now if owned.progressed else now + self._relapse(owned)
 
-    def progress(self, slice_: int) -> None:
-        """Something of it was committed."""
+    def progress(self, slice_: int, node: str, now: float) -> None:
+        """Something of it that a node has offered was committed."""
         owned = self.slices[slice_]
+        if owned.stored is not None and owned.stored[0] != node:
+            owned.pause = now - owned.stored[1]
+        owned.stored = node, now
         owned.progressed, owned.relapses, owned.since, owned.avoid = True, 0, inf, None
 
     def watch(self, slice_: int, now: float, backlog: int) -> bool:

@@ -19,11 +19,14 @@ from tocsin.balance.control.controller import Controller, Decision
 from tocsin.balance.control.observation import Observation
 from tocsin.data.nodes.sharing import FunctionLimits, SharedFeed
 from tocsin.data.sharing.heads import Heads, patient_limits
+from tocsin.data.sharing.local import LocalNode
 from tocsin.data.sharing.node import SliceWork
+from tocsin.data.sharing.wire import ForNode, ToNode
 from tocsin.errors import InvalidError, NotFoundError, StorageError
 from tocsin.settings import NodesSettings, Settings, WorkerSettings
 from tocsin.slices.balancing import SlicePlanners, slice_thresholds
 from tocsin.slices.limits import SliceLimits
+from tocsin.slices.messages import MayLeave
 from tocsin.worker.worker import Worker
 
 NODES = NodesSettings(share=True, settling_seconds=0.2, grace_seconds=0.3, silent_seconds=20.0, round_seconds=0.3)
@@ -331,6 +334,27 @@ async def test_the_data_cluster_can_be_drained_and_come_back(site: Site) -> None
         site.feed.publish(50)
         await site.until_owned("n1")
         site.heads.drain("data", False)
+        await site.until_owned("data", "n1")
+        await site.until_stored()
+
+
+async def test_a_data_cluster_that_is_wanted_again_just_when_it_may_leave_comes_back(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[ToNode] = []
+
+    def send(local: LocalNode, message: ForNode) -> None:
+        sent(local, message)
+        if isinstance(message, ToNode) and isinstance(message.message, MayLeave):
+            said.append(message)
+            site.heads.drain("data", False)
+
+    async with working(site, "n1"):
+        await site.until_owned("data", "n1")
+        sent = LocalNode.send
+        monkeypatch.setattr(LocalNode, "send", send)
+        site.heads.drain("data", True)
+        await until_async(lambda: said)
         await site.until_owned("data", "n1")
         await site.until_stored()
 

@@ -15,6 +15,7 @@ BEFORE: Final = "streaming queries, matched when stored"
 WAYS: Final = {
     BEFORE: ["feeds.streaming=true", "channels.arriving_bytes=0", "feeds.append_commit_ms=200"],
     "read when published, matched when stored": ["channels.arriving_bytes=0"],
+    "a node that owns all slices": ["nodes.share=true"],
     "read when published, matched on arrival": [],
 }
 """How a server can go about it, by settings; the last one is the default."""
@@ -30,6 +31,7 @@ def arrival(directory: Path, seconds: float, say: Callable[[str], None]) -> list
         }
         delays = compare_delays(servers, seconds, f"{LATENCY}, in turns", say)
         rates = compare_rates(servers, seconds, say)
+        memory = {way: server.memory() / 2**20 for way, server in servers.items()}
     default, before = list(WAYS)[-1], rates[BEFORE]
     return [
         *delays,
@@ -45,4 +47,5 @@ def arrival(directory: Path, seconds: float, say: Callable[[str], None]) -> list
             )
             for way, rate in rates.items()
         ),
+        *(Figure("memory of the process tree, after that", way, mib, "MiB") for way, mib in memory.items()),
     ]

@@ -22,7 +22,7 @@ def compare_delays(servers: Servers, seconds: float, group: str, say: Callable[[
     """How long results take at 100 records a second."""
     say(f"publishing 100 records/s to {len(servers)} servers in turns")
     probes = {way: LatencyProbe(server) for way, server in servers.items()}
-    published: dict[str, list[str]] = {way: [] for way in probes}
+    published: dict[str, list[str | int]] = {way: [] for way in probes}
     for probe in probes.values():
         probe.publish(WARM_SECONDS)
     for _ in range(_TURNS):

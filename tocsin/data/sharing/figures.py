@@ -23,6 +23,7 @@ def feed_slices(feed: str, dataset: str, term: int, core: HeadCore, declined: Ma
             core.commits.markers[number],
             core.commits.records[number],
             takers.get(number),
+            owned.pause,
         )
         for number, owned in enumerate(core.ownership.slices)
     ]

@@ -37,6 +37,10 @@ class NodeConnection(Protocol):
 class Switchboard(Protocol):
     """Where connections are known by numbers."""
 
+    @property
+    def drained(self) -> list[str]:
+        """Whom an operator wants to be empty."""
+
     def register(self, connection: NodeConnection, /) -> int:
         """Gives a connection its number."""
 
@@ -47,8 +51,8 @@ class Switchboard(Protocol):
 class LocalNode:
     """A node in the head's own process. A message comes a turn of the loop after it was sent.
 
-    What can go wrong: it is drained, and stops (:meth:`come_back` begins it anew); the head gives it up, since it has
-    said nothing for too long (it says hello again).
+    What can go wrong: it is drained, and stops (:meth:`come_back` begins it anew, and it does so by itself if it was
+    wanted again while it stopped); the head gives it up, since it has said nothing for too long (it says hello again).
     """
 
     node = LOCAL
@@ -130,3 +134,5 @@ class LocalNode:
         number, self._number = self._number, 0
         self._loop.call_soon(self._switchboard.disconnect, number)
         self._stopping = asyncio.create_task(self._driver.stop())
+        if LOCAL not in self._switchboard.drained:
+            self._loop.call_soon(self.come_back)
