@@ -26,6 +26,9 @@ MOST_EXACT: Final = 3
 """Values that are looked up together; with more, a publication could meet too many shapes. Others become bounds."""
 
 _MOST_ROUTES: Final = 1000
+# So few filters are compared sooner than looked up; and so many, to find one that covers, before all are looked up.
+_FEW: Final = 4
+_MANY: Final = 16
 
 Form = tuple[str | type, ...]
 """What publications are alike in: the names of their attributes, then the types of their values."""
@@ -109,18 +112,39 @@ class Engine:
     def covering(self, filter: Filter) -> Int64s:
         """The numbers of all filters that cover this one, itself included if it is there, rising.
 
-        A box that lies within another one is right of all its bounds, as a publication in it is. Of several boxes
-        one is looked up: few filters are around it, and each of those is asked about the others.
+        A box that lies within another one is right of all its bounds, as a publication in it is. Of several boxes each
+        must lie within one of the same filter; few filters are around all of the first ones, and are asked themselves.
         """
         boxes = filter.boxes()
-        found = np.unique(self._around(next(boxes)))
-        if next(boxes, None) is None:
-            return found
-        covers: Int64s = found[np.array([self._filters[number].covers(filter) for number in found.tolist()], bool)]
-        return covers
+        found = self._around(next(boxes))
+        for box in boxes:
+            if len(found) <= _FEW:
+                covers = [self._filters[number].covers(filter) for number in found.tolist()]
+                return np.sort(found[np.array(covers, bool)])
+            found = found[np.isin(found, self._around(box))]
+        return np.sort(found)
+
+    def coverer(self, filter: Filter, but: int) -> int | None:
+        """The number of any filter that covers this one, other than a certain number; None if there is none."""
+        boxes = filter.boxes()
+        first, several = next(boxes), next(boxes, None) is not None
+        compared = 0
+        for part in self._parts_around(first):
+            for number in part[: _MANY if several else 2].tolist():
+                if number != but and (not several or self._filters[number].covers(filter)):
+                    return int(number)
+            compared += len(part)
+            if several and compared > _MANY:
+                return next((number for number in self.covering(filter).tolist() if number != but), None)
+        return None
 
     def _around(self, box: Box) -> Int64s:
-        """The filters of which one box contains this one."""
+        """The filters of which one box contains this one. It is one box at most, as those of a filter do not meet."""
+        found = list(self._parts_around(box))
+        return np.concatenate(found) if found else NOTHING
+
+    def _parts_around(self, box: Box) -> Iterator[Int64s]:
+        """These, table by table."""
         points: dict[Slot, Value] = {}
         corners: dict[Side, float] = {}
         for name, kind, piece in box:
@@ -129,12 +153,10 @@ class Engine:
                 if piece.is_point:
                     points[name, kind] = piece.low[1]
                 corners[(name, kind), 1.0], corners[(name, kind), -1.0] = self._ends(name, kind, piece)
-        found: list[Int64s] = []
         for table in self._within(points.keys() | {slot for slot, _ in corners}):
             if all(slot in points for slot in table.shape.exact):
                 exact = tuple([points[slot] for slot in table.shape.asked])
-                found += table.match(exact, [corners[side] for side in table.shape.sides])
-        return np.concatenate(found) if found else NOTHING
+                yield from table.match(exact, [corners[side] for side in table.shape.sides])
 
     def _within(self, have: Set[Slot]) -> Iterator[BoxTable]:
         """The tables that need no other slots than these."""
