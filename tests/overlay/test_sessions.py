@@ -36,6 +36,7 @@ from tocsin.simulate.overlay.system import POWERFUL, OverlaySystem
 
 BUSY_EDGE = Metrics(0.6, 0.6, 0.06)
 IDLE_EDGE = Metrics(0.1, 0.1, 0.01)
+FOUR = ["m7", "m8", "m9", "m10"]
 
 
 def local(
@@ -278,7 +279,7 @@ def test_an_acceptor_says_its_load_and_its_covering_set_and_takes_no_second_sess
 
 def test_an_acceptor_says_done_when_everybody_is_served() -> None:
     bench = accepting()
-    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 2)))
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", ["m7", "m8"])))
     for number in (7, 8):
         bench.tell(events.ClientSaid(number, Subscribe(f"m{number}", "n > 5", {}, "x", 2)))
         held = bench.core.subscriptions.get(f"m{number}") if isinstance(bench.core, Edge) else None
@@ -292,9 +293,9 @@ def test_an_acceptor_says_done_when_everybody_is_served() -> None:
 def test_an_acceptor_says_done_when_the_time_is_up() -> None:
     bench = accepting()
     bench.tell(events.ClientSaid(7, Subscribe("m7", "n > 5", {}, "x", 4)))
-    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 4)))
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", FOUR)))
     bench.wait(1.0)
-    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 4)))
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", FOUR)))
     bench.wait(0.9)
     assert not bench.bodies(SessionDone)
     bench.wait(0.2)
@@ -309,29 +310,60 @@ def come(bench: Bench, number: int) -> None:
     bench.hear("h", Control({"to": "e"}, "h", Found(held.fetch, "h", "h.1", {}, 1, 0, 0, [])))
 
 
-def test_subscribers_may_come_before_it_is_said_how_many_do() -> None:
+def test_subscribers_may_come_before_it_is_said_who_does() -> None:
     bench = accepting()
     come(bench, 7)
     come(bench, 8)
     assert not bench.bodies(SessionDone)
-    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 2)))
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", ["m7", "m8"])))
     assert bench.bodies(SessionDone) == [SessionDone("x")]
 
 
-def test_only_the_offloader_says_how_many_migrate_and_a_subscriber_makes_no_session_longer() -> None:
+def test_whoever_knows_the_session_but_was_not_sent_does_not_count_as_arrived() -> None:
+    bench = accepting()
+    # Before it is said who migrates, and after.
+    come(bench, 1)
+    come(bench, 2)
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", ["m7", "m8"])))
+    come(bench, 3)
+    come(bench, 7)
+    # The same again, on another connection.
+    come(bench, 7)
+    assert not bench.bodies(SessionDone)
+    come(bench, 8)
+    assert bench.bodies(SessionDone) == [SessionDone("x")]
+
+
+def test_only_the_two_brokers_of_a_session_say_what_becomes_of_it() -> None:
+    bench = accepting()
+    bench.hear("h", Control({"to": "e"}, "g", SessionEnd("x")))
+    assert isinstance(bench.core, Edge)
+    assert bench.core.mediation.stage == "accepting"
+    bench, id = offloading()
+    publish(bench, 50, 3.0)
+    bench.hear("h", Control({"to": "e"}, "g", SessionDone(id)))
+    assert isinstance(bench.core, Edge)
+    assert bench.core.mediation.stage == "migrating"
+    bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
+    assert bench.core.mediation.stage == ""
+
+
+def test_only_the_offloader_says_who_migrates_and_a_subscriber_makes_no_session_longer() -> None:
     bench = accepting()
     bench.tell(events.ClientSaid(7, Subscribe("liar", "n > 5", {}, "x", 2000)))
-    bench.hear("h", Control({"to": "e"}, "g", SessionMigrating("x", 2000)))
+    bench.hear("h", Control({"to": "e"}, "g", SessionMigrating("x", [f"m{number}" for number in range(2000)])))
     bench.wait(41.0)
     assert isinstance(bench.core, Edge)
     assert bench.core.surroundings.state() is not Availability.BUSY
 
 
-def test_the_acceptor_is_told_how_many_are_sent() -> None:
+def test_the_acceptor_is_told_who_is_sent() -> None:
     bench, id = offloading()
     publish(bench, 50, 3.0)
     moves = [each for each in bench.clients if isinstance(each.message, Move)]
-    assert bench.bodies(SessionMigrating) == [SessionMigrating(id, len(moves))]
+    assert isinstance(bench.core, Edge)
+    names = {held.session: held.subscriber for held in bench.core.subscriptions.all}
+    assert bench.bodies(SessionMigrating) == [SessionMigrating(id, [names[each.session] for each in moves])]
 
 
 def test_an_answer_that_comes_twice_changes_nothing() -> None:

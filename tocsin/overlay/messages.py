@@ -153,10 +153,10 @@ class SessionReject(msgspec.Struct, frozen=True, tag=True):
 
 
 class SessionMigrating(msgspec.Struct, frozen=True, tag=True):
-    """The offloader says how many it sends to the acceptor, which waits for so many: subscribers are not asked."""
+    """The offloader says whom it sends to the acceptor, which waits for these: subscribers are not asked."""
 
     id: str
-    subscribers: int
+    subscribers: list[str]
 
 
 class SessionDone(msgspec.Struct, frozen=True, tag=True):
