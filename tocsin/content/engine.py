@@ -9,7 +9,7 @@ costs it nothing. Which tables these are is kept for publications with the same 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -63,6 +63,10 @@ class Engine:
         self._by_slot: dict[Slot | None, dict[BoxTable, None]] = {}
         self._kept: dict[Shape, Slot | None] = {}
         self._uses: Counter[Slot] = Counter()
+        # A bit for each slot that a table has, so that tables can be told by what they need.
+        self._bits: dict[Slot, int] = {}
+        self._free: list[int] = []
+        self._needs: dict[BoxTable, int] = {}
         self._lines: dict[str, StringLine] = {}
         self._routes: dict[Form, _Route] = {}
 
@@ -153,16 +157,18 @@ class Engine:
                 if piece.is_point:
                     points[name, kind] = piece.low[1]
                 corners[(name, kind), 1.0], corners[(name, kind), -1.0] = self._ends(name, kind, piece)
-        for table in self._within(points.keys() | {slot for slot, _ in corners}):
+        # In an order that is the same in every process, as what is found first may be all that is looked for.
+        for table in self._within(dict.fromkeys([*points, *(slot for slot, _ in corners)]).keys()):
             if all(slot in points for slot in table.shape.exact):
                 exact = tuple([points[slot] for slot in table.shape.asked])
                 yield from table.match(exact, [corners[side] for side in table.shape.sides])
 
     def _within(self, have: Set[Slot]) -> Iterator[BoxTable]:
         """The tables that need no other slots than these."""
+        lacking, needs = ~self._mask(have), self._needs
         for slot in (None, *have):
             for table in self._by_slot.get(slot, ()):
-                if table.slots <= have:
+                if not needs[table] & lacking:
                     yield table
 
     def _find(self, publication: Publication) -> Iterator[list[Int64s]]:
@@ -191,15 +197,31 @@ class Engine:
             table = self._tables[shape] = BoxTable(shape)
             rarest = self._kept[shape] = min(shape.slots, key=lambda slot: self._uses[slot], default=None)
             self._by_slot.setdefault(rarest, {})[table] = None
+            for slot in shape.slots:
+                if slot not in self._bits:
+                    self._bits[slot] = self._free.pop() if self._free else 1 << len(self._bits)
+            self._needs[table] = self._mask(shape.slots)
             self._uses.update(shape.slots)
             self._routes.clear()
         return self._tables[shape]
 
     def _drop(self, shape: Shape) -> None:
-        slot = self._kept.pop(shape)
-        del self._by_slot[slot][self._tables.pop(shape)]
+        rarest, table = self._kept.pop(shape), self._tables.pop(shape)
+        del self._by_slot[rarest][table], self._needs[table]
+        if not self._by_slot[rarest]:
+            del self._by_slot[rarest]
         self._uses.subtract(shape.slots)
+        for slot in shape.slots:
+            if not self._uses[slot]:
+                del self._uses[slot]
+                self._free.append(self._bits.pop(slot))
         self._routes.clear()
+
+    def _mask(self, slots: Iterable[Slot]) -> int:
+        mask = 0
+        for slot in slots:
+            mask |= self._bits.get(slot, 0)
+        return mask
 
     def _bounds(self, bounded: Box) -> tuple[tuple[Side, ...], list[float]]:
         """A box without its exact values, as half-spaces. One that bounds nothing stands for the kind of the value."""
