@@ -12,9 +12,10 @@ from tocsin.overlay.detection import Availability
 from tocsin.overlay.dialogue import Began, Introduce, Known, Move, Publish, Refused, Settle, Stored, Subscribe
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
-from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.limits import FORGET_SECONDS, OverlayLimits
 from tocsin.overlay.load import BrokerLoad, Metrics
 from tocsin.overlay.messages import (
+    HEADS,
     ClusterAccept,
     ClusterAlive,
     ClusterLoad,
@@ -87,7 +88,7 @@ def edge(subscribers: int = 4) -> Bench:
     """An edge e of the cluster h, loaded by its subscribers; f is another edge, in its control interests."""
     bench = Bench(Edge("e", "h", "e.1"))
     bench.tell(events.LinkOpened("h", is_head=True))
-    bench.hear("h", Sync([], ["to = 'heads'", "load = 'h'", "to = 'f'", "to = 'g'"]))
+    bench.hear("h", Sync([], [f"to = '{HEADS}'", "load = 'h'", "to = 'f'", "to = 'g'"]))
     for number in range(subscribers):
         bench.tell(events.ClientSaid(number, Subscribe(f"s{number}", f"n >= {number}")))
     fetch = bench.links[-1].message
@@ -115,6 +116,17 @@ def test_an_edge_says_its_load_to_its_cluster_with_priority() -> None:
     assert load.metrics.input == pytest.approx(10 * 0.03, rel=0.2)
     assert load.match_rate == pytest.approx(1 / 0.03)
     assert all(action.urgent for action in bench.links if isinstance(action.message, Control))
+
+
+def test_who_has_not_been_heard_of_for_long_is_forgotten() -> None:
+    bench, load = edge(), LocalLoad("f-1", "h", IDLE_EDGE, "OK", [], url="ws://f-1")
+    bench.hear("h", Control({"load": "h"}, "f-1", load))
+    publish(bench, 10, 1.0)
+    assert isinstance(bench.core, Edge)
+    bench.wait(60.0)
+    assert bench.core.surroundings.address("f-1") == "ws://f-1"
+    bench.wait(2 * FORGET_SECONDS)
+    assert bench.core.surroundings.address("f-1") == "f-1"
 
 
 def test_an_edge_that_is_loaded_asks_the_least_loaded_first_and_then_the_next() -> None:
@@ -422,7 +434,7 @@ def head(edges: list[str], others: list[str]) -> Bench:
         bench.tell(events.LinkOpened(name, is_head=False))
     for name in others:
         bench.tell(events.LinkOpened(name, is_head=True))
-        bench.hear(name, Sync([], ["to = 'heads'", f"to = '{name}'"]))
+        bench.hear(name, Sync([], [f"to = '{HEADS}'", f"to = '{name}'"]))
     return bench
 
 

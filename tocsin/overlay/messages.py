@@ -10,8 +10,8 @@ import msgspec
 from tocsin.content.values import Value
 from tocsin.overlay.load import BrokerLoad, Metrics, Resource
 
-HEADS = "heads"
-"""The address of all cluster-heads."""
+HEADS = "*"
+"""The address of all cluster-heads, which is no name that a broker could have."""
 
 
 class LinkMessage(msgspec.Struct, frozen=True, tag=True):
