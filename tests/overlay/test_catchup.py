@@ -11,7 +11,7 @@ from tocsin.overlay.actions import Action, AwaitDrain, SendClient, SendLink, Sen
 from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Passed, Subscribe
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.messages import Control, Fetch, Found, FromLink, Interrupted, Routed, Sync
+from tocsin.overlay.messages import HEADS, Control, Fetch, Found, FromLink, Interrupted, Routed, Sync
 
 LIMITS = OverlayLimits(fetch_publications=10, gather_seconds=0.5, refetch_seconds=20.0)
 PRESENT = 2**63 - 1
@@ -24,7 +24,7 @@ class Bench:
         self.core, self.now = Edge("e", "h", "e.1", LIMITS), 0.0
         self.actions: list[Action] = []
         self.tell(events.LinkOpened("h", is_head=True))
-        self.hear(Sync([], ["to = 'heads'", "to = 'h'"]))
+        self.hear(Sync([], [f"to = '{HEADS}'", "to = 'h'"]))
 
     def tell(self, event: events.Event) -> None:
         self.actions += self.core.handle(self.now, event)
@@ -145,7 +145,7 @@ def test_a_piece_that_does_not_come_is_asked_for_again(bench: Bench) -> None:
     bench.now = 30.0
     bench.tell(events.Tick())
     ((to, fetch),) = bench.fetches()
-    assert (to, fetch.cursors) == ("heads", {"h": {"h.1": 90}})
+    assert (to, fetch.cursors) == (HEADS, {"h": {"h.1": 90}})
     bench.answer(lost, 100)
     assert bench.had(1)[-1] == 90
     bench.answer(fetch, 100)

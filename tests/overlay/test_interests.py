@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.content.strategies import FILTERS, PUBLICATIONS
 from tests.examples import examples
+from tocsin.content.covering import CoveringSet
 from tocsin.content.filter import Filter
 from tocsin.content.language import parse
-from tocsin.content.poset import Poset
 from tocsin.content.values import Value
 from tocsin.overlay.interests import OWN, Difference, Interests
 
@@ -81,10 +81,21 @@ def test_whoever_comes_or_goes_does_not_have_the_whole_covering_set_looked_at(mo
     filters = [parse(f"symbol = 'S{number}'") for number in range(50)]
     interests.want(OWN, filters[:-1], [])
     # Else joining N people would take N times N.
-    monkeypatch.setattr(Poset, "covering_set", None)
+    monkeypatch.setattr(CoveringSet, "covering_set", None)
+    monkeypatch.setattr(Filter, "covers", None)
     assert interests.want(OWN, filters[-1:], []) == {"up": Difference(filters[-1:], [])}
     assert interests.want(OWN, [], filters[:1]) == {"up": Difference([], filters[:1])}
-    assert interests.asked("up") == filters[1:]
+
+
+def test_nothing_is_asked_of_who_has_nothing_to_give() -> None:
+    interests, wide, narrow = Interests(), parse("high > 3"), parse("high > 5")
+    interests.want(OWN, [wide], [])
+    assert interests.open("edge", gives=False) == []
+    assert interests.open("head") == [wide]
+    assert interests.want("head", [parse("high > 1")], []) == {}
+    assert interests.want("edge", [narrow, parse("low > 1")], []) == {"head": Difference([parse("low > 1")], [])}
+    assert interests.asked("edge") == []
+    assert interests.close("edge") == {"head": Difference([], [parse("low > 1")])}
 
 
 def test_what_comes_and_goes_in_one_change_is_not_told() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tocsin.content.filter import Filter
 from tocsin.overlay import (
     alliance,
     catchup,
@@ -42,10 +43,8 @@ def sends_whatever_comes(self: subscriptions.Subscriptions, held: Any, publicati
     return bool(publication.offset > held.sent.get(publication.head, 0))
 
 
-def keeps_asking(self: interests._Ask) -> interests.Difference:
-    change = _settle(self)
-    self.asked.update(dict.fromkeys(change.drop))
-    return interests.Difference(change.add, [])
+def keeps_asking(self: interests._Ask, more: list[Filter], less: list[Filter]) -> interests.Difference:
+    return interests.Difference(_change(self, more, []).add, [])
 
 
 def believes_it_is_stored(self: replay.ReplayLog, publisher: str) -> int:
@@ -108,7 +107,7 @@ def joins_for_ever(self: surroundings.Surroundings, clusters: list[str]) -> None
 
 _begin, _found, _advance = catchup.PieceFetcher._begin, catchup.PieceFetcher.found, catchup.PieceFetcher._advance
 _accepted = mediation.Mediation._accepted
-_settle = interests._Ask.settle
+_change = interests._Ask.change
 _said = publisher.OverlayPublisher._said
 _join = surroundings.Surroundings._join
 
@@ -144,7 +143,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         lambda self, head, id: False,
     ),
     "a session between clusters has no end": (alliance.Alliance, "_is_over", lambda self, session, now: False),
-    "a broker never asks for less": (interests._Ask, "settle", keeps_asking),
+    "a broker never asks for less": (interests._Ask, "change", keeps_asking),
     "a broker forgets what a lost neighbour wanted, but not to ask for it": (interests.Interests, "close", nothing),
     "a head tells nobody of a lost neighbour": (head.Head, "_lost", lambda self, link: self._links.lost(link)),
     "a head says that it has what is not stored yet": (replay.ReplayLog, "sequence", believes_it_is_stored),

@@ -12,9 +12,10 @@ from tocsin.overlay.detection import Availability
 from tocsin.overlay.dialogue import Began, Introduce, Known, Move, Publish, Refused, Settle, Stored, Subscribe
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
-from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.limits import FORGET_SECONDS, OverlayLimits
 from tocsin.overlay.load import BrokerLoad, Metrics
 from tocsin.overlay.messages import (
+    HEADS,
     ClusterAccept,
     ClusterAlive,
     ClusterLoad,
@@ -36,6 +37,7 @@ from tocsin.simulate.overlay.system import POWERFUL, OverlaySystem
 
 BUSY_EDGE = Metrics(0.6, 0.6, 0.06)
 IDLE_EDGE = Metrics(0.1, 0.1, 0.01)
+FOUR = ["m7", "m8", "m9", "m10"]
 
 
 def local(
@@ -86,7 +88,7 @@ def edge(subscribers: int = 4) -> Bench:
     """An edge e of the cluster h, loaded by its subscribers; f is another edge, in its control interests."""
     bench = Bench(Edge("e", "h", "e.1"))
     bench.tell(events.LinkOpened("h", is_head=True))
-    bench.hear("h", Sync([], ["to = 'heads'", "load = 'h'", "to = 'f'", "to = 'g'"]))
+    bench.hear("h", Sync([], [f"to = '{HEADS}'", "load = 'h'", "to = 'f'", "to = 'g'"]))
     for number in range(subscribers):
         bench.tell(events.ClientSaid(number, Subscribe(f"s{number}", f"n >= {number}")))
     fetch = bench.links[-1].message
@@ -114,6 +116,17 @@ def test_an_edge_says_its_load_to_its_cluster_with_priority() -> None:
     assert load.metrics.input == pytest.approx(10 * 0.03, rel=0.2)
     assert load.match_rate == pytest.approx(1 / 0.03)
     assert all(action.urgent for action in bench.links if isinstance(action.message, Control))
+
+
+def test_who_has_not_been_heard_of_for_long_is_forgotten() -> None:
+    bench, load = edge(), LocalLoad("f-1", "h", IDLE_EDGE, "OK", [], url="ws://f-1")
+    bench.hear("h", Control({"load": "h"}, "f-1", load))
+    publish(bench, 10, 1.0)
+    assert isinstance(bench.core, Edge)
+    bench.wait(60.0)
+    assert bench.core.surroundings.address("f-1") == "ws://f-1"
+    bench.wait(2 * FORGET_SECONDS)
+    assert bench.core.surroundings.address("f-1") == "f-1"
 
 
 def test_an_edge_that_is_loaded_asks_the_least_loaded_first_and_then_the_next() -> None:
@@ -278,7 +291,7 @@ def test_an_acceptor_says_its_load_and_its_covering_set_and_takes_no_second_sess
 
 def test_an_acceptor_says_done_when_everybody_is_served() -> None:
     bench = accepting()
-    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 2)))
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", ["m7", "m8"])))
     for number in (7, 8):
         bench.tell(events.ClientSaid(number, Subscribe(f"m{number}", "n > 5", {}, "x", 2)))
         held = bench.core.subscriptions.get(f"m{number}") if isinstance(bench.core, Edge) else None
@@ -292,9 +305,9 @@ def test_an_acceptor_says_done_when_everybody_is_served() -> None:
 def test_an_acceptor_says_done_when_the_time_is_up() -> None:
     bench = accepting()
     bench.tell(events.ClientSaid(7, Subscribe("m7", "n > 5", {}, "x", 4)))
-    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 4)))
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", FOUR)))
     bench.wait(1.0)
-    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 4)))
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", FOUR)))
     bench.wait(0.9)
     assert not bench.bodies(SessionDone)
     bench.wait(0.2)
@@ -309,29 +322,60 @@ def come(bench: Bench, number: int) -> None:
     bench.hear("h", Control({"to": "e"}, "h", Found(held.fetch, "h", "h.1", {}, 1, 0, 0, [])))
 
 
-def test_subscribers_may_come_before_it_is_said_how_many_do() -> None:
+def test_subscribers_may_come_before_it_is_said_who_does() -> None:
     bench = accepting()
     come(bench, 7)
     come(bench, 8)
     assert not bench.bodies(SessionDone)
-    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", 2)))
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", ["m7", "m8"])))
     assert bench.bodies(SessionDone) == [SessionDone("x")]
 
 
-def test_only_the_offloader_says_how_many_migrate_and_a_subscriber_makes_no_session_longer() -> None:
+def test_whoever_knows_the_session_but_was_not_sent_does_not_count_as_arrived() -> None:
+    bench = accepting()
+    # Before it is said who migrates, and after.
+    come(bench, 1)
+    come(bench, 2)
+    bench.hear("h", Control({"to": "e"}, "f", SessionMigrating("x", ["m7", "m8"])))
+    come(bench, 3)
+    come(bench, 7)
+    # The same again, on another connection.
+    come(bench, 7)
+    assert not bench.bodies(SessionDone)
+    come(bench, 8)
+    assert bench.bodies(SessionDone) == [SessionDone("x")]
+
+
+def test_only_the_two_brokers_of_a_session_say_what_becomes_of_it() -> None:
+    bench = accepting()
+    bench.hear("h", Control({"to": "e"}, "g", SessionEnd("x")))
+    assert isinstance(bench.core, Edge)
+    assert bench.core.mediation.stage == "accepting"
+    bench, id = offloading()
+    publish(bench, 50, 3.0)
+    bench.hear("h", Control({"to": "e"}, "g", SessionDone(id)))
+    assert isinstance(bench.core, Edge)
+    assert bench.core.mediation.stage == "migrating"
+    bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
+    assert bench.core.mediation.stage == ""
+
+
+def test_only_the_offloader_says_who_migrates_and_a_subscriber_makes_no_session_longer() -> None:
     bench = accepting()
     bench.tell(events.ClientSaid(7, Subscribe("liar", "n > 5", {}, "x", 2000)))
-    bench.hear("h", Control({"to": "e"}, "g", SessionMigrating("x", 2000)))
+    bench.hear("h", Control({"to": "e"}, "g", SessionMigrating("x", [f"m{number}" for number in range(2000)])))
     bench.wait(41.0)
     assert isinstance(bench.core, Edge)
     assert bench.core.surroundings.state() is not Availability.BUSY
 
 
-def test_the_acceptor_is_told_how_many_are_sent() -> None:
+def test_the_acceptor_is_told_who_is_sent() -> None:
     bench, id = offloading()
     publish(bench, 50, 3.0)
     moves = [each for each in bench.clients if isinstance(each.message, Move)]
-    assert bench.bodies(SessionMigrating) == [SessionMigrating(id, len(moves))]
+    assert isinstance(bench.core, Edge)
+    names = {held.session: held.subscriber for held in bench.core.subscriptions.all}
+    assert bench.bodies(SessionMigrating) == [SessionMigrating(id, [names[each.session] for each in moves])]
 
 
 def test_an_answer_that_comes_twice_changes_nothing() -> None:
@@ -390,7 +434,7 @@ def head(edges: list[str], others: list[str]) -> Bench:
         bench.tell(events.LinkOpened(name, is_head=False))
     for name in others:
         bench.tell(events.LinkOpened(name, is_head=True))
-        bench.hear(name, Sync([], ["to = 'heads'", f"to = '{name}'"]))
+        bench.hear(name, Sync([], [f"to = '{HEADS}'", f"to = '{name}'"]))
     return bench
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
 from tocsin.errors import SettingsError
 from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.messages import HEADS
 from tocsin.overlay.tuning import Band, Trigger, Tuning
-from tocsin.settings.overlay import OverlaySettings
+from tocsin.settings.overlay import NAME, OverlaySettings
 
 
 def test_what_is_not_set_is_as_in_the_paper() -> None:
@@ -58,3 +61,7 @@ def test_the_times_of_moves_and_of_sessions_between_clusters_can_be_set() -> Non
 def test_an_edge_that_would_shed_what_it_still_takes_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"overlay\.overload_higher = 0\.7 is below overlay\.overload_lower = 0\.8"):
         _ = OverlaySettings(overload_lower=0.8, overload_higher=0.7).tuning
+
+
+def test_no_broker_can_be_called_what_all_heads_are_addressed_by() -> None:
+    assert not re.fullmatch(NAME, HEADS)

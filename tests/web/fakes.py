@@ -1,4 +1,4 @@
-"""An edge that says what a test tells it to, for what a real one would do only by chance."""
+"""A broker that says what a test tells it to, for what a real one would do only by chance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from tests.waiting import SECONDS
 
 
-class FakeEdge:
+class FakeBroker:
     """Serves one connection at a time, the last one that came."""
 
     def __init__(self) -> None:
@@ -22,11 +22,11 @@ class FakeEdge:
         self.url = ""
 
     async def __aenter__(self) -> Self:
-        async def came(socket: ServerConnection) -> None:
+        async def serve_one(socket: ServerConnection) -> None:
             await self._connections.put(socket)
             await socket.wait_closed()
 
-        self._server = await serve(came, "127.0.0.1", 0, compression=None)
+        self._server = await serve(serve_one, "127.0.0.1", 0, compression=None)
         self.url = f"ws://127.0.0.1:{next(iter(self._server.sockets)).getsockname()[1]}"
         return self
 
@@ -37,14 +37,11 @@ class FakeEdge:
         self._server.close()
         await self._server.wait_closed()
 
-    async def subscribed(self, cursors: dict[str, list[Any]]) -> dict[str, Any]:
-        """Somebody comes with these cursors, or says them again; what it says."""
+    async def came(self) -> None:
+        """Waits until somebody is connected."""
         async with asyncio.timeout(SECONDS):
             if self._socket is None:
                 self._socket = await self._connections.get()
-        message = await self.heard()
-        assert (message["type"], message["cursors"]) == ("Subscribe", cursors)
-        return message
 
     async def heard(self) -> dict[str, Any]:
         """The next message."""
@@ -63,13 +60,45 @@ class FakeEdge:
         assert self._socket
         await self._socket.send("nonsense")
 
-    async def note(self, offset: int) -> None:
-        """A publication."""
-        await self.say("Note", head="h", offset=offset, publisher="p", sequence=offset, content={"high": offset})
-
     async def gone(self) -> None:
         """Waits until whoever was here has left."""
         assert self._socket
         async with asyncio.timeout(SECONDS):
             await self._socket.wait_closed()
         self._socket = None
+
+    async def end(self) -> None:
+        """Loses who is there, without a word."""
+        assert self._socket
+        self._socket.transport.abort()
+        await self.gone()
+
+
+class FakeEdge(FakeBroker):
+    """Serves subscribers."""
+
+    async def subscribed(self, cursors: dict[str, list[Any]]) -> dict[str, Any]:
+        """Somebody comes with these cursors, or says them again; what it says."""
+        await self.came()
+        message = await self.heard()
+        assert (message["type"], message["cursors"]) == ("Subscribe", cursors)
+        return message
+
+    async def note(self, offset: int) -> None:
+        """A publication."""
+        await self.say("Note", head="h", offset=offset, publisher="p", sequence=offset, content={"high": offset})
+
+
+class FakeHead(FakeBroker):
+    """Serves a publisher called page, of what has the attribute high."""
+
+    async def introduced(self, incarnation: str) -> None:
+        """It comes, and knows this incarnation."""
+        await self.came()
+        assert await self.heard() == {"type": "Introduce", "publisher": "page", "incarnation": incarnation}
+
+    async def published(self, count: int) -> list[tuple[int, float]]:
+        """Numbers and highs of the next ones."""
+        messages = [await self.heard() for _ in range(count)]
+        assert {message["type"] for message in messages} == {"Publish"}
+        return [(message["sequence"], message["content"]["high"]) for message in messages]

@@ -11,8 +11,8 @@ import tocsin
 from tests.overlay.server.running import edge, head, talk
 from tests.pages import ROOT, blocks
 from tests.web.conftest import Open
-from tests.web.fakes import FakeEdge
-from tocsin.overlay.dialogue import Introduce, Publish
+from tests.web.fakes import FakeEdge, FakeHead
+from tocsin.overlay.dialogue import HeadCursor, Introduce, Publish
 
 pytestmark = pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium: scripts/ensure-chromium installs it")
 
@@ -235,13 +235,122 @@ async def test_a_page_that_is_slow_leaves_and_comes_back_for_the_rest(browse: Op
         assert await browser.report() == [1, 2, 3, 4]
 
 
-async def test_the_example_of_the_page_runs(tmp_path: Path, browse: Open) -> None:
-    (text,) = blocks(ROOT / "docs" / "content.md", "javascript")
-    script = text.replace('import {connect} from "./tocsin.js";', "const {connect} = tocsin;")
+async def test_a_page_publishes_to_a_head(tmp_path: Path, browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {name: "page", rules});
+        await Promise.all([1, 2, 3].map((high) => me.publish({symbol: "YHOO", high, halted: false, volume: null})));
+        await report("stored");
+        await asked();
+        await me.publish({high: 1e20, text: "\\u00fc\\ud834\\udd1e"});
+        me.close();
+        await report(await me.publish({high: 5}).catch((error) => error.code));
+    """
+    async with (
+        head(tmp_path) as root,
+        edge(root) as url,
+        browse(script, url=root) as browser,
+        tocsin.connect(url) as reader,
+    ):
+        notes = await reader.subscribe("high > 0", cursors={"h": HeadCursor(0)})
+        assert await browser.report() == "stored"
+        browser.ask()
+        for number in (1, 2, 3):
+            note = await anext(notes)
+            assert (note.publisher, note.sequence) == ("page", number)
+            assert note.content == {"symbol": "YHOO", "high": number, "halted": False}
+        note = await anext(notes)
+        assert (note.sequence, note.content) == (4, {"high": 1e20, "text": "ü𝄞"})
+        assert await browser.report() == "unavailable"
+
+
+async def test_what_is_not_stored_when_a_head_dies_is_sent_again_once(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {name: "page", rules});
+        await report(await Promise.all([1, 2, 3].map((high) => me.publish({high}).then(() => high))));
+        await me.publish({high: 4});
+        await report("stored");
+    """
+    async with FakeHead() as peer, browse(script, url=peer.url) as browser:
+        await peer.introduced("")
+        await peer.say("Known", sequence=7, incarnation="i", continued=False)
+        assert await peer.published(3) == [(8, 1), (9, 2), (10, 3)]
+        await peer.say("Stored", sequence=8)
+        await peer.end()
+        # It has stored one more than it said: the rest goes on from there, under the same numbers.
+        await peer.introduced("i")
+        await peer.say("Known", sequence=9, incarnation="j", continued=True)
+        assert await peer.published(1) == [(10, 3)]
+        await peer.say("Stored", sequence=10)
+        assert await browser.report() == [1, 2, 3]
+        assert await peer.published(1) == [(11, 4)]
+        # Its disk is lost: what waits is numbered anew, whatever numbers it knows of others.
+        await peer.end()
+        await peer.introduced("j")
+        await peer.say("Known", sequence=20, incarnation="k", continued=False)
+        assert await peer.published(1) == [(21, 4)]
+        await peer.say("Stored", sequence=21)
+        assert await browser.report() == "stored"
+
+
+async def test_a_page_goes_on_when_its_head_is_back(tmp_path: Path, browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {name: "page", rules});
+        await me.publish({high: 1});
+        await report("stored");
+        await asked();
+        const stored = me.publish({high: 2});
+        await report("published");
+        await report(await stored.then(() => "stored"));
+    """
+    async with head(tmp_path) as root:
+        port = int(root.rpartition(":")[2])
+        browser = browse(script, url=root)
+        await browser.__aenter__()
+        assert await browser.report() == "stored"
+    browser.ask()
+    assert await browser.report() == "published"
+    async with head(tmp_path, port=port) as root, edge(root) as url, tocsin.connect(url) as reader:
+        notes = await reader.subscribe("high > 0", cursors={"h": HeadCursor(0)})
+        assert await browser.report() == "stored"
+        assert [((note := await anext(notes)).sequence, note.content) for _ in range(2)] == [
+            (1, {"high": 1}),
+            (2, {"high": 2}),
+        ]
+    await browser.__aexit__(None, None, None)
+
+
+async def test_what_cannot_be_a_publication_is_told_and_ends_nothing(tmp_path: Path, browse: Open) -> None:
+    script = """
+        const told = (promise) => promise.then(() => "stored", (error) => error.code + ": " + error.message);
+        const me = await tocsin.connect(url, {rules});
+        const many = Object.fromEntries(Array.from({length: 65}, (_, at) => [`a${at}`, 1]));
+        const wrong = [[1], null, 7, many, {high: NaN}, {high: [1]}, {high: 1n}, {"a`b": 1}, {"": 1}, {"a\\u0000": 1},
+          {["x".repeat(129)]: 1}, {text: "x".repeat(1025)}, {text: "\\ud800"}];
+        for (const content of wrong) await report(await told(me.publish(content)));
+        await report(await told(me.publish({high: 1})));
+        const large = Object.fromEntries(Array.from({length: 64}, (_, at) => [`a${at}`, "x".repeat(1024)]));
+        await report(await told(me.publish(large)));
+        for (const url of [edge, "ws://127.0.0.1:1"]) {
+          await report(await told((await tocsin.connect(url, {rules})).publish({high: 1})));
+        }
+    """
+    async with head(tmp_path) as root, edge(root) as other, browse(script, url=root, edge=other) as browser:
+        for _ in range(13):
+            assert (await browser.report()).startswith("invalid: ")
+        assert await browser.report() == "stored"
+        assert (await browser.report()).startswith("too-large: ")
+        assert (await browser.report()).startswith("invalid: e is an edge, which serves subscribers")
+        assert (await browser.report()).startswith("unavailable: ")
+
+
+async def test_the_examples_of_the_page_run(tmp_path: Path, browse: Open) -> None:
+    subscribe, publish = (
+        text.replace('import {connect} from "./tocsin.js";', "const {connect} = tocsin;")
+        for text in blocks(ROOT / "docs" / "content.md", "javascript")
+    )
     async with head(tmp_path) as root, edge(root, "a") as first, edge(root, "b") as second:
-        script = script.replace("ws://127.0.0.1:8711", first).replace("ws://127.0.0.1:8712", second)
-        script = script.replace("for await", "await report(null); for await")
+        script = subscribe.replace("ws://127.0.0.1:8711", first).replace("ws://127.0.0.1:8712", second)
+        script = script.replace("for await", f"{{{publish.replace('ws://127.0.0.1:8710', root)}}} for await")
         async with browse(f"console.log = (...words) => report(words);\n{script}") as browser:
-            assert await browser.report() is None
-            await publish(root, 41.5)
-            assert await browser.report() == ["ticker", 1, {"symbol": "YHOO", "high": 41.5}]
+            expected = {"symbol": "YHOO", "high": 41.5, "halted": False}
+            assert await browser.report() == ["ticker", 1, expected]

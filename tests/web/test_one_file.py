@@ -18,6 +18,13 @@ def test_a_page_gets_one_file_that_imports_nothing_and_has_what_pages_use() -> N
     assert exported == classes | {"RULES", "connect", "register", "unregister"}
 
 
+def test_what_is_loaded_for_an_overlay_is_one_file_too_and_shares_the_errors() -> None:
+    text = web.client(web.CONTENT).decode()
+    assert re.findall(r"^import .*", text, re.MULTILINE) == ['import {TocsinError} from "./tocsin.js";']
+    exported = set(re.findall(r"^export (?:async )?(?:class|const|function) (\w+)", text, re.MULTILINE))
+    assert exported == {"CONTENT_RULES", "ContentSubscription", "OverlayConnection"}
+
+
 def test_no_module_is_forgotten() -> None:
     sources = {path.name for path in files(web).iterdir() if path.name.endswith(".js")}
-    assert sources == {web.CLIENT, web.CONTENT, *web._PARTS}
+    assert sources == {web.CLIENT, web.CONTENT, *web._PARTS, *web._CONTENT_PARTS}

@@ -9,7 +9,7 @@ costs it nothing. Which tables these are is kept for publications with the same 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +26,9 @@ MOST_EXACT: Final = 3
 """Values that are looked up together; with more, a publication could meet too many shapes. Others become bounds."""
 
 _MOST_ROUTES: Final = 1000
+# So few filters are compared sooner than looked up; and so many, to find one that covers, before all are looked up.
+_FEW: Final = 4
+_MANY: Final = 16
 
 Form = tuple[str | type, ...]
 """What publications are alike in: the names of their attributes, then the types of their values."""
@@ -60,6 +63,10 @@ class Engine:
         self._by_slot: dict[Slot | None, dict[BoxTable, None]] = {}
         self._kept: dict[Shape, Slot | None] = {}
         self._uses: Counter[Slot] = Counter()
+        # A bit for each slot that a table has, so that tables can be told by what they need.
+        self._bits: dict[Slot, int] = {}
+        self._free: list[int] = []
+        self._needs: dict[BoxTable, int] = {}
         self._lines: dict[str, StringLine] = {}
         self._routes: dict[Form, _Route] = {}
 
@@ -109,18 +116,39 @@ class Engine:
     def covering(self, filter: Filter) -> Int64s:
         """The numbers of all filters that cover this one, itself included if it is there, rising.
 
-        A box that lies within another one is right of all its bounds, as a publication in it is. Of several boxes
-        one is looked up: few filters are around it, and each of those is asked about the others.
+        A box that lies within another one is right of all its bounds, as a publication in it is. Of several boxes each
+        must lie within one of the same filter; few filters are around all of the first ones, and are asked themselves.
         """
         boxes = filter.boxes()
-        found = np.unique(self._around(next(boxes)))
-        if next(boxes, None) is None:
-            return found
-        covers: Int64s = found[np.array([self._filters[number].covers(filter) for number in found.tolist()], bool)]
-        return covers
+        found = self._around(next(boxes))
+        for box in boxes:
+            if len(found) <= _FEW:
+                covers = [self._filters[number].covers(filter) for number in found.tolist()]
+                return np.sort(found[np.array(covers, bool)])
+            found = found[np.isin(found, self._around(box))]
+        return np.sort(found)
+
+    def coverer(self, filter: Filter, but: int) -> int | None:
+        """The number of any filter that covers this one, other than a certain number; None if there is none."""
+        boxes = filter.boxes()
+        first, several = next(boxes), next(boxes, None) is not None
+        compared = 0
+        for part in self._parts_around(first):
+            for number in part[: _MANY if several else 2].tolist():
+                if number != but and (not several or self._filters[number].covers(filter)):
+                    return int(number)
+            compared += len(part)
+            if several and compared > _MANY:
+                return next((number for number in self.covering(filter).tolist() if number != but), None)
+        return None
 
     def _around(self, box: Box) -> Int64s:
-        """The filters of which one box contains this one."""
+        """The filters of which one box contains this one. It is one box at most, as those of a filter do not meet."""
+        found = list(self._parts_around(box))
+        return np.concatenate(found) if found else NOTHING
+
+    def _parts_around(self, box: Box) -> Iterator[Int64s]:
+        """These, table by table."""
         points: dict[Slot, Value] = {}
         corners: dict[Side, float] = {}
         for name, kind, piece in box:
@@ -129,18 +157,18 @@ class Engine:
                 if piece.is_point:
                     points[name, kind] = piece.low[1]
                 corners[(name, kind), 1.0], corners[(name, kind), -1.0] = self._ends(name, kind, piece)
-        found: list[Int64s] = []
-        for table in self._within(points.keys() | {slot for slot, _ in corners}):
+        # In an order that is the same in every process, as what is found first may be all that is looked for.
+        for table in self._within(dict.fromkeys([*points, *(slot for slot, _ in corners)]).keys()):
             if all(slot in points for slot in table.shape.exact):
                 exact = tuple([points[slot] for slot in table.shape.asked])
-                found += table.match(exact, [corners[side] for side in table.shape.sides])
-        return np.concatenate(found) if found else NOTHING
+                yield from table.match(exact, [corners[side] for side in table.shape.sides])
 
     def _within(self, have: Set[Slot]) -> Iterator[BoxTable]:
         """The tables that need no other slots than these."""
+        lacking, needs = ~self._mask(have), self._needs
         for slot in (None, *have):
             for table in self._by_slot.get(slot, ()):
-                if table.slots <= have:
+                if not needs[table] & lacking:
                     yield table
 
     def _find(self, publication: Publication) -> Iterator[list[Int64s]]:
@@ -169,15 +197,31 @@ class Engine:
             table = self._tables[shape] = BoxTable(shape)
             rarest = self._kept[shape] = min(shape.slots, key=lambda slot: self._uses[slot], default=None)
             self._by_slot.setdefault(rarest, {})[table] = None
+            for slot in shape.slots:
+                if slot not in self._bits:
+                    self._bits[slot] = self._free.pop() if self._free else 1 << len(self._bits)
+            self._needs[table] = self._mask(shape.slots)
             self._uses.update(shape.slots)
             self._routes.clear()
         return self._tables[shape]
 
     def _drop(self, shape: Shape) -> None:
-        slot = self._kept.pop(shape)
-        del self._by_slot[slot][self._tables.pop(shape)]
+        rarest, table = self._kept.pop(shape), self._tables.pop(shape)
+        del self._by_slot[rarest][table], self._needs[table]
+        if not self._by_slot[rarest]:
+            del self._by_slot[rarest]
         self._uses.subtract(shape.slots)
+        for slot in shape.slots:
+            if not self._uses[slot]:
+                del self._uses[slot]
+                self._free.append(self._bits.pop(slot))
         self._routes.clear()
+
+    def _mask(self, slots: Iterable[Slot]) -> int:
+        mask = 0
+        for slot in slots:
+            mask |= self._bits.get(slot, 0)
+        return mask
 
     def _bounds(self, bounded: Box) -> tuple[tuple[Side, ...], list[float]]:
         """A box without its exact values, as half-spaces. One that bounds nothing stands for the kind of the value."""

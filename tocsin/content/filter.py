@@ -20,6 +20,9 @@ MOST_BOXES: Final = 64
 Box = tuple[tuple[str, ValueKind | None, Piece | None], ...]
 """One alternative: at most one piece for each attribute. Where there is none, the attribute must only be there."""
 
+Trait = tuple[str, type | None, Value | None]
+"""An attribute that is asked for, or the one value that is asked of it; with its type, since ``True == 1``."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Filter:
@@ -65,6 +68,13 @@ class Filter:
         for name, wanted in self.constraints:
             if len(wanted.pieces) == 1 and wanted.pieces[0].is_point:
                 yield name, wanted.pieces[0].low[1]
+
+    def traits(self) -> Iterator[Trait]:
+        """What every filter that it covers has as well: the attributes, and those that must have one certain value."""
+        for name, _ in self.constraints:
+            yield name, None, None
+        for name, value in self.points():
+            yield name, type(value), value
 
     def boxes(self) -> Iterator[Box]:
         """The alternatives; a publication is in one of them at most."""

@@ -10,12 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tocsin.content.engine import Engine
-from tocsin.content.filter import Filter
-from tocsin.content.values import Publication, Value
+from tocsin.content.filter import Filter, Trait
+from tocsin.content.values import Publication
 from tocsin.errors import NotFoundError
-
-Point = tuple[str, type, Value]
-"""An attribute and the one value that is asked of it; with its type, since ``True == 1``."""
 
 
 class CoveringChange(NamedTuple):
@@ -28,11 +25,11 @@ class CoveringChange(NamedTuple):
 class _Node:
     """A filter, with those right above and right below it. Dictionaries serve as sets that keep their order."""
 
-    __slots__ = ("children", "filter", "number", "parents", "points")
+    __slots__ = ("children", "filter", "number", "parents", "traits")
 
     def __init__(self, filter: Filter, number: int) -> None:
         self.filter, self.number = filter, number
-        self.points: list[Point] = [(name, type(value), value) for name, value in filter.points()]
+        self.traits: list[Trait] = list(filter.traits())
         self.parents: dict[_Node, None] = {}
         self.children: dict[_Node, None] = {}
 
@@ -48,7 +45,7 @@ class Poset:
         self._engine, self._last = Engine(), 0
         self._nodes: dict[Filter, _Node] = {}
         self._numbered: dict[int, _Node] = {}
-        self._by_point: dict[Point, dict[_Node, None]] = {}
+        self._by_trait: dict[Trait, dict[_Node, None]] = {}
 
     def __contains__(self, filter: Filter) -> bool:
         return filter in self._nodes
@@ -129,17 +126,17 @@ class Poset:
         self._last += 1
         node = self._nodes[filter] = self._numbered[self._last] = _Node(filter, self._last)
         self._engine.add(node.number, filter)
-        for point in node.points:
-            self._by_point.setdefault(point, {})[node] = None
+        for trait in node.traits:
+            self._by_trait.setdefault(trait, {})[node] = None
         return node
 
     def _leave(self, node: _Node) -> None:
         del self._nodes[node.filter], self._numbered[node.number]
         self._engine.remove(node.number)
-        for point in node.points:
-            del self._by_point[point][node]
-            if not self._by_point[point]:
-                del self._by_point[point]
+        for trait in node.traits:
+            del self._by_trait[trait][node]
+            if not self._by_trait[trait]:
+                del self._by_trait[trait]
 
     def _least_covering(self, node: _Node) -> list[_Node]:
         """Its parents to be: of all that cover it, those that are above no other."""
@@ -154,9 +151,9 @@ class Poset:
         return [each for each in covered if not any(node.filter.covers(parent.filter) for parent in each.parents)]
 
     def _perhaps_covered(self, node: _Node, parents: list[_Node]) -> Iterable[_Node]:
-        """The children to be, and some more. What it covers lies below each of its parents, and asks for its points."""
+        """The children to be, and some more. What it covers lies below each of its parents, and has all its traits."""
         below = min(parents, key=lambda parent: len(parent.children))
-        same: dict[_Node, None] | None = min((self._by_point[point] for point in node.points), key=len, default=None)
+        same: dict[_Node, None] | None = min((self._by_trait[trait] for trait in node.traits), key=len, default=None)
         if same is not None and len(same) <= len(below.children):
             return [each for each in same if each is not node]
         return _meeting(node.filter, below)

@@ -109,7 +109,7 @@ class BoxTable:
     came since the last publication waits unsorted."""
 
     def __init__(self, shape: Shape) -> None:
-        self.shape, self.slots = shape, frozenset(shape.slots)
+        self.shape = shape
         self._large, self._small = _Rows(len(shape.sides)), _Rows(len(shape.sides))
         self._waiting: dict[int, list[tuple[int, list[float]]]] = {}
         self._keys: dict[Exact, tuple[int, int]] = {}

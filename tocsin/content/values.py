@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Final
 
 from tocsin.errors import InvalidError
@@ -19,8 +19,10 @@ MOST_NAME_CHARACTERS: Final = 128
 MOST_ATTRIBUTES: Final = 64
 
 
-class ValueKind(Enum):
+class ValueKind(StrEnum):
     """Values of different kinds are never equal, and neither is less than the other."""
+
+    # As a string it is hashed much sooner than as a plain Enum, which matters where filters are looked up.
 
     BOOLEAN = "boolean"
     NUMBER = "number"

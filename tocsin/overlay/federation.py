@@ -13,7 +13,7 @@ from tocsin.overlay.detection import (
     availability,
     detect,
 )
-from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.limits import FORGET_SECONDS, OverlayLimits
 from tocsin.overlay.links import Links, address_filter
 from tocsin.overlay.load import Metrics, Resource, average
 from tocsin.overlay.messages import ClusterLoad, LocalLoad
@@ -94,6 +94,9 @@ class Federation:
         return min(self._report, self._detect)
 
     def _publish(self) -> None:
+        since = self._post.now - FORGET_SECONDS
+        self._edges = {name: each for name, each in self._edges.items() if each[0] > since}
+        self._clusters = {name: each for name, each in self._clusters.items() if each[0] > since}
         metrics = self.metrics()
         if metrics is None:
             return

@@ -75,6 +75,8 @@ class Head:
         self._via: dict[str, str] = {}
         self._publishers: dict[int, str] = {}
         self._sessions: dict[str, int] = {}
+        # Those that have not been told what is stored, with the incarnation that they know.
+        self._unanswered: dict[str, str] = {}
         self._marked = self._log.last
         self._next_mark = inf
 
@@ -135,19 +137,28 @@ class Head:
 
     def _introduced(self, session: int, introduce: Introduce) -> None:
         self._forget_publisher(session)
-        log, publisher = self._log, introduce.publisher
+        publisher = introduce.publisher
         if (before := self._sessions.get(publisher)) is not None:
             # Whoever has the name now is told what is stored: the other one would wait for ever.
             self._forget_publisher(before)
             self._post.add(CloseClient(before, "the publisher has come again"))
         self._publishers[session], self._sessions[publisher] = publisher, session
-        known = Known(log.sequence(publisher), log.incarnation, log.continues(introduce.incarnation))
-        self._post.reply(session, known)
+        self._unanswered[publisher] = introduce.incarnation
+        self._answer(publisher)
+
+    def _answer(self, publisher: str) -> None:
+        """Tells a publisher what is stored, once all is that was taken. Else a program that takes the place of one that
+        has died would give a number to a publication of its own that one of the other has already."""
+        log, session = self._log, self._sessions[publisher]
+        if log.taken(publisher) == log.sequence(publisher):
+            continued = log.continues(self._unanswered.pop(publisher))
+            self._post.reply(session, Known(log.sequence(publisher), log.incarnation, continued))
 
     def _forget_publisher(self, session: int) -> None:
         publisher = self._publishers.pop(session, "")
         if self._sessions.get(publisher) == session:
             del self._sessions[publisher]
+            self._unanswered.pop(publisher, None)
 
     def _heard(self, link: str, message: FromLink) -> None:
         match message:
@@ -243,7 +254,9 @@ class Head:
     def _stored(self, offset: int) -> None:
         for publication in self._log.stored(offset):
             self._route(publication, OWN)
-            if publication.publisher in self._sessions:
+            if publication.publisher in self._unanswered:
+                self._answer(publication.publisher)
+            elif publication.publisher in self._sessions:
                 self._post.reply(self._sessions[publication.publisher], Stored(publication.sequence))
         if self._log.last > self._marked:
             self._next_mark = min(self._next_mark, self._post.now + self._limits.mark_seconds)

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from tocsin.content.covering import CoveringSet
 from tocsin.content.filter import Filter
-from tocsin.content.poset import CoveringChange, Poset
+from tocsin.content.filterset import FilterSet
+from tocsin.content.poset import Poset
 from tocsin.content.values import Publication
 
 OWN: Final = ""
@@ -22,88 +24,63 @@ class Difference(NamedTuple):
 
 
 class _Ask:
-    """What is asked of one neighbour: the covering set, kept as it changes, and what has changed since it was told."""
+    """What is asked of one neighbour: the covering set of what all others want, kept as it changes."""
 
     def __init__(self) -> None:
-        self._order = Poset()
+        self._covering = CoveringSet()
         self._uses: Counter[Filter] = Counter()
-        self.asked: dict[Filter, None] = {}
-        self._added: dict[Filter, None] = {}
-        self._dropped: dict[Filter, None] = {}
 
-    def add(self, filters: Iterable[Filter]) -> None:
-        for filter in filters:
-            self._uses[filter] += 1
-            self._note(self._order.insert(filter))
+    @property
+    def asked(self) -> list[Filter]:
+        """What is asked at present."""
+        return list(self._covering.covering_set())
 
-    def remove(self, filters: Iterable[Filter]) -> None:
-        for filter in filters:
-            self._uses[filter] -= 1
-            if not self._uses[filter]:
-                del self._uses[filter]
-                self._note(self._order.remove(filter))
-
-    def settle(self) -> Difference:
-        """What has changed since the last time."""
-        change = Difference(list(self._added), list(self._dropped))
-        self._added, self._dropped = {}, {}
-        return change
-
-    def _note(self, change: CoveringChange) -> None:
-        for filter in change.left:
-            del self.asked[filter]
-            _move(filter, self._added, self._dropped)
-        for filter in change.entered:
-            self.asked[filter] = None
-            _move(filter, self._dropped, self._added)
-
-
-def _move(filter: Filter, undone: dict[Filter, None], done: dict[Filter, None]) -> None:
-    """Takes back what was done to a filter, or does the opposite if nothing was."""
-    if filter in undone:
-        del undone[filter]
-    else:
-        done[filter] = None
+    def change(self, more: list[Filter], less: list[Filter]) -> Difference:
+        """Somebody wants these as well, and those no more."""
+        self._uses.update(more)
+        self._uses.subtract(less)
+        over = [filter for filter in less if not self._uses[filter]]
+        for filter in over:
+            del self._uses[filter]
+        return Difference(*self._covering.change(more, over))
 
 
 class Interests:
     """Filters by link, and what follows from them for every neighbour.
 
     A filter that is wanted twice, dropped without having been wanted, or of a link that is not there, changes nothing.
+    ``own`` is what the broker wants itself; only to be looked at.
     """
 
     def __init__(self) -> None:
-        self._wanted: dict[str, Poset] = {OWN: Poset()}
+        self.own = Poset()
+        self._wanted: dict[str, Poset | FilterSet] = {OWN: self.own}
         self._asks: dict[str, _Ask] = {}
 
-    @property
-    def own(self) -> Poset:
-        """What the broker wants itself; only to be looked at."""
-        return self._wanted[OWN]
-
-    def wanted(self, link: str) -> Poset:
+    def wanted(self, link: str) -> Poset | FilterSet:
         """What a link wants; only to be looked at."""
         return self._wanted[link]
 
     def asked(self, link: str) -> list[Filter]:
         """What is asked of a neighbour at present."""
-        return list(self._asks[link].asked)
+        return self._asks[link].asked if link in self._asks else []
 
-    def open(self, link: str) -> list[Filter]:
-        """There is one more neighbour; what is to be asked of it. It wants nothing yet."""
+    def open(self, link: str, gives: bool = True) -> list[Filter]:
+        """There is one more neighbour, of which something is to be had if it ``gives``; what is to be asked of it. It
+        wants nothing yet."""
+        wanted, self._wanted[link] = list(self._wanted.values()), FilterSet()
+        if not gives:
+            return []
         ask = self._asks[link] = _Ask()
-        for wanted in self._wanted.values():
-            ask.add(wanted)
-        self._wanted[link] = Poset()
-        return ask.settle().add
+        return ask.change([filter for each in wanted for filter in each], []).add
 
     def close(self, link: str) -> dict[str, Difference]:
         """A neighbour is gone; what is to be asked of the others."""
         if link not in self._wanted:
             return {}
-        changes = self.want(link, [], list(self._wanted[link]))
-        del self._wanted[link], self._asks[link]
-        return changes
+        wanted = list(self._wanted.pop(link))
+        self._asks.pop(link, None)
+        return self._change([], wanted, link)
 
     def want(self, link: str, add: Iterable[Filter], drop: Iterable[Filter]) -> dict[str, Difference]:
         """Somebody wants something else; what is to be asked of neighbours, where that changes."""
@@ -116,20 +93,12 @@ class Interests:
             wanted.insert(filter)
         for filter in less:
             wanted.remove(filter)
-        return self._settle(link, more, less)
+        return self._change(more, less, link)
 
     def route(self, content: Publication, sender: str) -> list[str]:
         """The links, and perhaps OWN, that want a publication, but for the one it came from."""
         return [link for link, wanted in self._wanted.items() if link != sender and wanted.matches_any(content)]
 
-    def _settle(self, link: str, more: list[Filter], less: list[Filter]) -> dict[str, Difference]:
-        changes = {}
-        for neighbour, ask in self._asks.items():
-            if neighbour == link:
-                continue
-            ask.add(more)
-            ask.remove(less)
-            change = ask.settle()
-            if change.add or change.drop:
-                changes[neighbour] = change
-        return changes
+    def _change(self, more: list[Filter], less: list[Filter], link: str) -> dict[str, Difference]:
+        changes = {neighbour: ask.change(more, less) for neighbour, ask in self._asks.items() if neighbour != link}
+        return {neighbour: change for neighbour, change in changes.items() if change.add or change.drop}

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+FORGET_SECONDS: Final = 600.0
+"""After which time without a word a broker is forgotten: they come and go, perhaps under another name each time."""
 
 
 class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from weakref import WeakValueDictionary
 
 from tocsin.content.filter import Filter, quote
@@ -9,6 +10,9 @@ from tocsin.content.language import MOST_CANONICAL_TEXT, parse
 from tocsin.overlay.interests import OWN, Difference, Interests
 from tocsin.overlay.messages import Change, Control, Sync
 from tocsin.overlay.post import Post
+
+MOST_FILTERS: Final = 500
+"""Filters that are asked for in one message, so that a neighbour has time for others in between."""
 
 # Those that somebody holds: what nobody wants any more takes no memory, whatever was asked for before.
 _known: WeakValueDictionary[str, Filter] = WeakValueDictionary()
@@ -53,8 +57,12 @@ class Links:
     def opened(self, link: str, is_head: bool) -> None:
         """A link stands."""
         self._is_head[link] = is_head
-        publications, control = self.publications.open(link), self.control.open(link)
-        self._post.send(link, Sync(list(map(str, publications)), list(map(str, control))))
+        # Publications come from heads only: nothing is asked of an edge.
+        publications, control = self.publications.open(link, is_head), self.control.open(link)
+        first, *others = _pieces(publications) or [[]]
+        self._post.send(link, Sync(list(map(str, first)), list(map(str, control))))
+        for each in others:
+            self._post.send(link, Change(False, list(map(str, each)), []))
 
     def lost(self, link: str) -> None:
         """It does not any more."""
@@ -99,4 +107,12 @@ class Links:
     def _ask(self, control: bool, changes: dict[str, Difference]) -> None:
         for link, (add, drop) in changes.items():
             if link in self._is_head:
-                self._post.send(link, Change(control, list(map(str, add)), list(map(str, drop))))
+                # In one message, if it is small: what takes the place of something dropped must not come later.
+                first, *others = _pieces(add) or [[]]
+                for each in others:
+                    self._post.send(link, Change(control, list(map(str, each)), []))
+                self._post.send(link, Change(control, list(map(str, first)), list(map(str, drop))))
+
+
+def _pieces(filters: list[Filter]) -> list[list[Filter]]:
+    return [filters[at : at + MOST_FILTERS] for at in range(0, len(filters), MOST_FILTERS)]

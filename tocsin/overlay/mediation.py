@@ -53,6 +53,10 @@ class _Asking:
     actions: list[OffloadAction]
     ends: float
 
+    def is_asked(self, broker: str, id: str) -> bool:
+        """Whether an answer is from whom it was asked of."""
+        return (self.actions[0].acceptor, self.id) == (broker, id)
+
 
 @dataclass
 class _Sampling:
@@ -78,12 +82,13 @@ class _Migrating:
 
 @dataclass
 class _Accepting:
-    """Takes subscribers. Of ``migrating`` in all, which the offloader says, these have ``arrived``."""
+    """Takes subscribers. These are served here of who said that they come in this session; who ``migrates`` the
+    offloader says."""
 
     id: str
     offloader: str
     ends: float
-    migrating: int = 0
+    migrates: frozenset[str] | None = None
     arrived: set[str] = field(default_factory=set)
 
 
@@ -96,7 +101,8 @@ class Mediation:
     What can go wrong: any message is lost, or the other broker dies. Every step has a time after which the session
     goes on without what it waited for, so nobody is BUSY for ever; who has been sent to the acceptor is told to settle
     in any case, and leaves only if it is served there. An answer that comes too late is answered with an end, and one
-    that comes twice changes nothing. What a subscriber says never makes a session longer.
+    that comes twice changes nothing. Who migrates the offloader tells the acceptor: what a subscriber says makes a
+    session neither longer nor shorter.
 
     ``estimate`` is of the last session in which this one has sent subscribers away.
     """
@@ -146,17 +152,19 @@ class Mediation:
             case SessionAccept():
                 self._accepted(sender, message)
             case SessionReject(id):
-                if isinstance(self._session, _Asking) and self._session.id == id:
+                if isinstance(self._session, _Asking) and self._session.is_asked(sender, id):
                     self._ask_next(self._session)
             case SessionMigrating(id, subscribers):
                 session = self._session
                 if isinstance(session, _Accepting) and (session.id, session.offloader) == (id, sender):
                     self._expect(session, subscribers)
             case SessionDone(id):
-                if isinstance(self._session, _Migrating) and self._session.id == id:
-                    self._settle(self._session)
+                session = self._session
+                if isinstance(session, _Migrating) and (session.id, session.acceptor) == (id, sender):
+                    self._settle(session)
             case SessionEnd(id, vain):
-                if isinstance(self._session, _Accepting) and self._session.id == id:
+                session = self._session
+                if isinstance(session, _Accepting) and (session.id, session.offloader) == (id, sender):
                     if vain:
                         self._surroundings.get_nobody(sender)
                     self._finish()
@@ -231,22 +239,24 @@ class Mediation:
         covering = [str(filter) for filter in self._links.publications.own.covering_set()]
         self._tell(sender, SessionAccept(id, load, covering))
 
-    def _expect(self, session: _Accepting, subscribers: int) -> None:
+    def _expect(self, session: _Accepting, subscribers: list[str]) -> None:
         """The time is for so many; some of them may have come before this was heard."""
-        if not session.migrating:
-            session.migrating = min(max(subscribers, 1), self._limits.migrating)
-            session.ends = self._post.now + session.migrating * self._limits.migration_seconds
+        if session.migrates is None:
+            session.migrates = frozenset(subscribers)
+            count = min(max(len(session.migrates), 1), self._limits.migrating)
+            session.ends = self._post.now + count * self._limits.migration_seconds
             self._end_if_all_came(session)
 
     def _end_if_all_came(self, session: _Accepting) -> None:
-        if session.migrating and len(session.arrived) >= session.migrating:
+        """Whoever else says that it comes in this session does not count: its id is no secret."""
+        if session.migrates is not None and session.arrived >= session.migrates:
             self._done(session)
 
     def _accepted(self, sender: str, message: SessionAccept) -> None:
         session = self._session
         if isinstance(session, _Sampling | _Migrating) and (session.id, session.acceptor) == (message.id, sender):
             return
-        if not isinstance(session, _Asking) or session.id != message.id:
+        if not isinstance(session, _Asking) or not session.is_asked(sender, message.id):
             self._tell(sender, SessionEnd(message.id))
             return
         profile = Profile(self._post.now, map(read, message.covering), self._tuning)
@@ -293,7 +303,7 @@ class Mediation:
     def _migrate(self, session: _Sampling, subscribers: list[str]) -> None:
         seconds = len(subscribers) * self._limits.migration_seconds + 2 * self._limits.grace_seconds
         self._session = _Migrating(session.id, session.acceptor, subscribers, self._post.now + seconds)
-        self._tell(session.acceptor, SessionMigrating(session.id, len(subscribers)))
+        self._tell(session.acceptor, SessionMigrating(session.id, subscribers))
         address = self._surroundings.address(session.acceptor)
         for subscriber in subscribers:
             if held := self._subscriptions.get(subscriber):

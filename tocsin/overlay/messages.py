@@ -10,8 +10,8 @@ import msgspec
 from tocsin.content.values import Value
 from tocsin.overlay.load import BrokerLoad, Metrics, Resource
 
-HEADS = "heads"
-"""The address of all cluster-heads."""
+HEADS = "*"
+"""The address of all cluster-heads, which is no name that a broker could have."""
 
 
 class LinkMessage(msgspec.Struct, frozen=True, tag=True):
@@ -153,10 +153,10 @@ class SessionReject(msgspec.Struct, frozen=True, tag=True):
 
 
 class SessionMigrating(msgspec.Struct, frozen=True, tag=True):
-    """The offloader says how many it sends to the acceptor, which waits for so many: subscribers are not asked."""
+    """The offloader says whom it sends to the acceptor, which waits for these: subscribers are not asked."""
 
     id: str
-    subscribers: int
+    subscribers: list[str]
 
 
 class SessionDone(msgspec.Struct, frozen=True, tag=True):

@@ -10,7 +10,7 @@ from functools import lru_cache
 import msgspec
 
 from tocsin.content.filter import Filter
-from tocsin.content.poset import Poset
+from tocsin.content.filterset import FilterSet
 from tocsin.content.values import Publication, Value
 from tocsin.model.histories import DROPPED, NEWEST, Era, common_execution, incarnation, knows
 from tocsin.overlay.messages import Routed
@@ -147,7 +147,7 @@ def _matcher(filters: tuple[Filter, ...]) -> Callable[[Publication], bool]:
     """Whether any of them matches; who fetches piece after piece has the same again."""
     if len(filters) == 1:
         return filters[0].matches
-    wanted = Poset()
+    wanted = FilterSet()
     for filter in filters:
         wanted.insert(filter)
     return wanted.matches_any

@@ -15,7 +15,7 @@ from tocsin.overlay.detection import (
     detect,
 )
 from tocsin.overlay.gauges import Gauges
-from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.limits import FORGET_SECONDS, OverlayLimits
 from tocsin.overlay.links import Links, address_filter
 from tocsin.overlay.load import BrokerLoad, Resource
 from tocsin.overlay.messages import ClusterView, Control, LocalLoad
@@ -142,6 +142,8 @@ class Surroundings:
         return next((each for each in self._neighbours() if each.name == edge), None)
 
     def _publish(self) -> None:
+        since = self._post.now - FORGET_SECONDS
+        self._heard = {name: each for name, each in self._heard.items() if each[0] > since}
         load = self.load()
         if load is None:
             return

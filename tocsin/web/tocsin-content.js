@@ -1,28 +1,32 @@
 /**
- * Content-based subscriptions for browsers and Node 22 or newer, at the edges of an overlay.
+ * Content-based subscriptions for browsers and Node 22 or newer, at the edges of an overlay, and publications to a head.
  *
  *     import {connect} from "./tocsin.js";
  *     const me = await connect(["ws://localhost:8711", "ws://localhost:8712"]);
  *     const quotes = await me.subscribe("symbol = 'YHOO' and high > 40");
  *     for await (const note of quotes) console.log(note.publisher, note.sequence, note.content);
  *
+ *     const ticker = await connect("ws://localhost:8710", {name: "ticker"});
+ *     await ticker.publish({symbol: "YHOO", high: 41.5, halted: false});
+ *
  * Lost connections, moves between edges and repetitions are dealt with in here, by docs/overlay-protocol.md.
  */
 
+import {ContentPublisher} from "./publisher.js";
 import {TocsinError} from "./tocsin.js";
 
-/** How patient and how large a subscription is: seconds, and publications that wait for the application. */
-export const CONTENT_RULES = {firstWait: 0.2, longestWait: 5, backlog: 1000};
+/** How patient and how large an application is: seconds, and publications that wait for it. */
+export const CONTENT_RULES = {firstWait: 0.2, longestWait: 5, backlog: 1000, retry: 1};
 
 /** How long whoever may leave an edge waits to hear from the other one: they are not heard on the same connection. */
 const SERVED_SECONDS = 5;
 
-/** A program at some edges, of which any will do. */
+/** A program at some edges, of which any will do, or at a head. */
 export class OverlayConnection {
-  #edges; #name; #token; #rules; #subscriptions = [];
+  #edges; #name; #token; #rules; #subscriptions = []; #publisher = null;
 
   /**
-   * @param {string[]} edges their URLs
+   * @param {string[]} edges their URLs, or that of a head
    * @param {{name?: string, token?: string, rules?: Partial<typeof CONTENT_RULES>}} options `name` is one that no other
    *   program has at the same time, and `token` the overlay's clients'
    */
@@ -46,9 +50,22 @@ export class OverlayConnection {
     return subscription;
   }
 
-  /** Leaves all edges. */
+  /**
+   * Publishes to the head that this is connected to; resolves when it is stored, rejects with what is wrong. Until then
+   * it is sent again whenever the head comes back, as long as the page is there.
+   * @param {Record<string, string|number|boolean|null>} content attributes and their values; null is left out
+   * @returns {Promise<void>}
+   */
+  async publish(content) {
+    const [head] = this.#edges;
+    this.#publisher ??= new ContentPublisher(this.#name, head, clientUrl(head), protocols(this.#token), this.#rules);
+    await this.#publisher.publish(content);
+  }
+
+  /** Leaves all edges, and the head. */
   close() {
     for (const subscription of this.#subscriptions) subscription.close();
+    this.#publisher?.close();
   }
 }
 
@@ -114,8 +131,8 @@ export class ContentSubscription {
   }
 
   #open(edge, session = "", migrating = 0) {
-    const url = `${edge.replace(/\/$/, "").replace(/^http/, "ws")}/client`;
-    const link = {edge, session, migrating, since: new Map(), socket: new WebSocket(url, protocols(this.#token))};
+    const socket = new WebSocket(clientUrl(edge), protocols(this.#token));
+    const link = {edge, session, migrating, since: new Map(), socket};
     link.socket.onopen = () => this.#subscribe(link);
     link.socket.onmessage = ({data}) => this.#received(link, data);
     link.socket.onclose = ({reason}) => this.#lost(link, reason);
@@ -295,6 +312,8 @@ export class ContentSubscription {
     this.#reader = null;
   }
 }
+
+const clientUrl = (broker) => `${broker.replace(/\/$/, "").replace(/^http/, "ws")}/client`;
 
 /** Pages cannot set headers of a WebSocket: the token is among the protocols they offer. */
 function protocols(token) {

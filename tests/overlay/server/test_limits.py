@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.websockets import WebSocket
+from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as dial
 from websockets.exceptions import InvalidStatus
 
@@ -150,6 +153,30 @@ async def test_one_client_too_many_is_refused_until_another_leaves(tmp_path: Pat
                 return False
 
         assert await until_async(served)
+
+
+async def test_whoever_is_still_being_let_in_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_in, accept = asyncio.Event(), WebSocket.accept
+
+    async def accept_slowly(self: WebSocket, *arguments: Any, **options: Any) -> None:
+        await let_in.wait()
+        await accept(self, *arguments, **options)
+
+    monkeypatch.setattr(WebSocket, "accept", accept_slowly)
+    async with head(tmp_path, connections=2) as root:
+
+        async def connecting() -> ClientConnection:
+            return await dial(f"{root}/client", proxy=None)
+
+        done, waiting = set[asyncio.Task[ClientConnection]](), {asyncio.create_task(connecting()) for _ in range(5)}
+        while len(done) < 3:
+            ended, waiting = await asyncio.wait(waiting, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            assert ended
+            done |= ended
+        assert {each.exception().response.status_code for each in done} == {503}  # type: ignore[union-attr]
+        let_in.set()
+        for each in waiting:
+            await (await each).close()
 
 
 async def test_who_says_too_much_is_cut_off(tmp_path: Path) -> None:

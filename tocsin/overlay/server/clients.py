@@ -54,7 +54,8 @@ class OverlayClients:
         self, driver: OverlayDriver, access: OverlayAccess, settings: OverlaySettings, writer: LogWriter | None
     ) -> None:
         self._driver, self._access, self._settings, self._writer = driver, access, settings, writer
-        # How many connections each bearer of a signed token has.
+        # How many connections there are, and how many each bearer of a signed token has.
+        self._connections = 0
         self._of_name: Counter[str] = Counter()
 
     async def endpoint(self, socket: WebSocket) -> None:
@@ -67,6 +68,7 @@ class OverlayClients:
             return
         outgoing = Outgoing(self._settings.waiting_bytes)
         # From before the handshake is answered, in which others may come.
+        self._connections += 1
         self._of_name[identity.name] += 1
         try:
             with suppress(WebSocketDisconnect):
@@ -74,11 +76,14 @@ class OverlayClients:
                 await self._hold(socket, identity, outgoing)
                 await finish(socket, outgoing)
         finally:
-            self._of_name -= Counter([identity.name])
+            self._connections -= 1
+            self._of_name[identity.name] -= 1
+            if not self._of_name[identity.name]:
+                del self._of_name[identity.name]
 
     def _check_room(self, identity: ClientIdentity) -> None:
         settings = self._settings
-        if self._driver.clients >= settings.connections:
+        if self._connections >= settings.connections:
             raise UnavailableError(
                 f"overlay.connections = {settings.connections} clients are connected, and no more are taken"
             )

@@ -97,11 +97,12 @@ def _seats(system: OverlaySystem) -> list[str]:
 
 
 def _interests(system: OverlaySystem) -> list[str]:
-    """What is asked of every neighbour is the covering set of what is behind the one that asks."""
+    """What is asked of every neighbour is the covering set of what is behind the one that asks; of an edge, nothing."""
     wrong = []
     for host in [*system.heads.values(), *system.edges.values()]:
         for other in host.core.links.open:
-            needed = {parse(each.where) for each in _behind(system, host.host, other)}
+            behind = _behind(system, host.host, other) if other in system.heads else []
+            needed = {parse(each.where) for each in behind}
             minimal = {one for one in needed if not any(two.covers(one) for two in needed if two != one)}
             asked = set(host.core.links.publications.asked(other))
             heard = set(_core(system, other).links.publications.wanted(host.host))
