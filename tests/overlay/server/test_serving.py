@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
 from tests.overlay.server.running import Talk, edge, head, talk
 from tocsin.errors import SettingsError
@@ -24,7 +26,7 @@ from tocsin.overlay.dialogue import (
     Stored,
     Subscribe,
 )
-from tocsin.overlay.messages import Sync
+from tocsin.overlay.messages import FromLink, Sync
 from tocsin.overlay.server.serve import run_edge, run_head
 from tocsin.overlay.server.status import OverlayFigures, OverlayHealth
 from tocsin.settings.overlay import OverlaySettings
@@ -238,3 +240,32 @@ async def test_an_edge_must_name_a_head(tmp_path: Path) -> None:
 async def test_without_a_token_only_this_machine_is_listened_to(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="can be reached from other machines"):
         await run_head(OverlaySettings(host="0.0.0.0", port=0, directory=tmp_path))
+
+
+@pytest.mark.parametrize("host", ["head.example.org:8710", "10.0.0.5"])
+async def test_without_a_clients_token_other_machines_may_come_by_whatever_name_it_has_there(
+    tmp_path: Path, host: str
+) -> None:
+    async with head(tmp_path, token="of-brokers") as root, edge(root, token="of-brokers") as url:
+        async with httpx.AsyncClient(trust_env=False, headers={"Host": host}) as client:
+            for broker in (root, url):
+                assert (await client.get(f"{broker.replace('ws', 'http', 1)}/health")).status_code == 200
+        there = {"host": "127.0.0.1", "proxy": None}
+        its = {"Authorization": "Bearer of-brokers"}
+        at_head, at_edge = ({"port": urlsplit(each).port, **there} for each in (root, url))
+        async with connect(f"ws://{host}/link?broker=x&role=edge", additional_headers=its, **at_head) as link:
+            assert isinstance(msgspec.json.decode(await link.recv(), type=FromLink), Sync)
+        async with connect(f"ws://{host}/client", **at_edge) as socket:
+            me = Talk(socket)
+            await me.say(Subscribe("me", "a = 1"))
+            assert (await begun(me)).head == "h"
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(f"ws://{host}/client", origin=Origin(f"http://{host}"), **at_edge)
+        assert refused.value.response.status_code == 403
+        assert b"where no token is asked for" in (refused.value.response.body or b"")
+
+
+async def test_an_edge_says_why_what_it_names_does_not_answer_as_a_head(tmp_path: Path) -> None:
+    async with head(tmp_path) as root:
+        with pytest.raises(SettingsError, match="not as a head does: there is no call GET /elsewhere/health"):
+            await run_edge(OverlaySettings(name="f", port=0, head=f"{root}/elsewhere"))
