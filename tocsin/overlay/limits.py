@@ -21,7 +21,11 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     gather_seconds: float = 0.02
     """How long whoever is ready for the next piece waits for others who are about as far."""
     refetch_seconds: float = 20.0
-    """When heads are asked again that are known, and have not answered."""
+    """When heads are asked again that have not answered."""
+    refetches: int = 5
+    """How often, before it is waited for a way to them."""
+    ask_bytes: int = 262_144
+    """How many bytes of filters and cursors heads are asked with at once, if they are more than one subscriber's."""
     rate_seconds: float = 30.0
     """The span of the moving averages of incoming publications and outgoing bytes."""
     report_seconds: float = 5.0

@@ -97,6 +97,7 @@ class Subscriptions:
 
     def mark(self, head: str, offset: int) -> None:
         """All of a head's publications up to an offset have come."""
+        self.catch_up.exists(head)
         for held in self._sessions.values():
             if head in held.live and held.sent[head] < offset:
                 held.sent[head] = offset
@@ -111,7 +112,9 @@ class Subscriptions:
         self.fetch_all()
 
     def fetch_all(self) -> None:
-        """Fetches what anybody has missed."""
+        """Fetches what anybody has missed, as there may be a way to other heads than before."""
+        for held in self._sessions.values():
+            held.asked_again = 0
         self.catch_up.fetch(list(self._sessions.values()))
 
     def _takes(self, held: HeldSubscription, publication: Routed) -> bool:

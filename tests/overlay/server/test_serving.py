@@ -156,6 +156,10 @@ async def test_brokers_say_how_they_are(tmp_path: Path) -> None:
             '{"type": "Subscribe", "subscriber": "me", "where": "a = 1", "cursors": {"h": [1, "%s"]}}' % ("x" * 65),
             "no incarnation of a log has more than 64 letters",
         ),
+        (
+            '{"type": "Subscribe", "subscriber": "me", "where": "a = 1", "cursors": {"%s": [1]}}' % ("x" * 129),
+            "cursors are by the names of heads",
+        ),
         ('{"type": "Subscribe", "subscriber": "me", "where": "a ="}', "a value is expected"),
         ('{"type": "Introduce", "publisher": "p"}', "e is an edge, which serves subscribers: publish to a head"),
         (b"\x00", "messages are JSON text"),
