@@ -21,10 +21,11 @@ class SendLink(Action, frozen=True):
 
 
 class SendClient(Action, frozen=True):
-    """A message for a connection."""
+    """A message for a connection; ``urgent`` ones overtake the others."""
 
     session: int
     message: ToSubscriber | ToPublisher
+    urgent: bool = False
 
 
 class SendNote(Action, frozen=True):

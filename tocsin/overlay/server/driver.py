@@ -143,8 +143,8 @@ class OverlayDriver:
             case actions.SendLink(broker, message, urgent):
                 if link := self._links.get(broker):
                     link.put(encode(message).decode(), urgent)
-            case actions.SendClient(session, reply):
-                self._send(session, encode(reply).decode())
+            case actions.SendClient(session, reply, urgent):
+                self._send(session, encode(reply).decode(), urgent)
             case actions.AppendLog(publication):
                 assert self._append is not None
                 self._append(publication)
@@ -168,7 +168,7 @@ class OverlayDriver:
 
         return measured
 
-    def _send(self, session: int, text: str) -> None:
+    def _send(self, session: int, text: str, urgent: bool = False) -> None:
         if outgoing := self._clients.get(session):
             self.sent_bytes += len(text)
-            outgoing.put(text)
+            outgoing.put(text, urgent)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from tocsin.overlay import actions, events
-from tocsin.overlay.dialogue import Move, Note, Publish, Settle
+from tocsin.overlay.dialogue import Note, Publish
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
 from tocsin.overlay.limits import OverlayLimits
@@ -338,10 +338,8 @@ def _is_mark(event: events.Event) -> bool:
 def _is_urgent(action: actions.Action) -> bool:
     """Whether it overtakes what is sent to subscribers and neighbours."""
     match action:
-        case actions.SendLink(urgent=urgent):
+        case actions.SendLink(urgent=urgent) | actions.SendClient(urgent=urgent):
             return urgent
-        case actions.SendClient(message=message):
-            return isinstance(message, Move | Settle)
         case _:
             return False
 
