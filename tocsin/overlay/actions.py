@@ -48,6 +48,13 @@ class CloseClient(Action, frozen=True):
     reason: str
 
 
+class CloseLink(Action, frozen=True):
+    """Ends a link; the core has forgotten it already."""
+
+    broker: str
+    reason: str
+
+
 class AppendLog(Action, frozen=True):
     """One more publication to be stored; to be answered with LogStored, in order."""
 

@@ -8,7 +8,7 @@ from typing import Final
 from tocsin.content.values import check_publication
 from tocsin.errors import InvalidError
 from tocsin.overlay import events
-from tocsin.overlay.actions import Action, AppendLog, CloseClient
+from tocsin.overlay.actions import Action, AppendLog, CloseClient, CloseLink
 from tocsin.overlay.alliance import Alliance
 from tocsin.overlay.dialogue import Introduce, Known, Publish, Refused, Stored
 from tocsin.overlay.federation import Federation
@@ -53,7 +53,8 @@ class Head:
     What can go wrong: a neighbour is lost. Whoever lies on the other side of this head is told of which heads nothing
     comes any more, and again when there is a way; what was missed is fetched by edges, from the heads it was published
     to. A publication that cannot be one is refused. The head dies: what was confirmed is stored, publishers send the
-    rest again.
+    rest again. Heads are linked in a circle, in which everything would go round for ever: whoever closes it hears its
+    own ``Restored`` at once, and ends the link that this came on.
     """
 
     def __init__(
@@ -151,6 +152,9 @@ class Head:
 
     def _heard(self, link: str, message: FromLink) -> None:
         match message:
+            case Routed(self.name) | Mark(self.name):
+                # From before a circle was found, and ended.
+                pass
             case Routed(head):
                 self._via[head] = link
                 self._route(message, link)
@@ -167,13 +171,21 @@ class Head:
                 self._links.synced(link, message)
                 if link in self._links.heads:
                     # Both sides have asked for what they want, so what edges fetch now is followed by the rest.
-                    self._pass_on(Restored(), link)
+                    self._pass_on(Restored([self.name]), link)
             case Interrupted(heads):
                 for head in heads:
                     self._via.pop(head, None)
                 self._pass_on(message, link)
-            case Restored():
-                self._pass_on(message, link)
+            case Restored(passed):
+                if self.name in passed:
+                    self._end_circle(link, passed)
+                else:
+                    self._pass_on(Restored([*passed, self.name]), link)
+
+    def _end_circle(self, link: str, passed: list[str]) -> None:
+        circle = ", ".join(passed[passed.index(self.name) :])
+        self._lost(link)
+        self._post.add(CloseLink(link, f"heads are linked in a circle, {circle}: clear the overlay.head of one"))
 
     def _lost(self, link: str) -> None:
         self._links.lost(link)

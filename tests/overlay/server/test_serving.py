@@ -11,7 +11,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
+from tests.network.process import free_port
 from tests.overlay.server.running import Talk, edge, head, talk
+from tests.waiting import until_async
 from tocsin.errors import SettingsError
 from tocsin.overlay.dialogue import (
     Began,
@@ -123,6 +125,30 @@ async def test_publications_find_their_way_over_other_heads(tmp_path: Path) -> N
         assert await heard(me, 1) == [41]
         await publish(second, 42)
         assert await heard(me, 1) == [42]
+
+
+async def test_heads_in_a_circle_say_so_and_go_on_without_it(tmp_path: Path) -> None:
+    last = f"ws://127.0.0.1:{free_port()}"
+    async with (
+        head(tmp_path, "h1", head=last) as first,
+        head(tmp_path, "h2", head=first) as second,
+        edge(second) as url,
+        head(tmp_path, "h3", port=urlsplit(last).port, head=second),
+        httpx.AsyncClient(trust_env=False) as http,
+        talk(url) as me,
+    ):
+
+        async def problems() -> list[str]:
+            urls = [f"{each.replace('ws', 'http', 1)}/health" for each in (first, second, last)]
+            answers = [msgspec.json.decode((await http.get(each)).content, type=OverlayHealth) for each in urls]
+            return [problem for answer in answers for problem in answer.problems if "in a circle, h" in problem]
+
+        await until_async(problems)
+        await me.say(Subscribe("me", "high > 40", {"h1": HeadCursor(0)}))
+        await publish(first, 41)
+        while not isinstance(message := await me.hear(), Note):
+            assert isinstance(message, Began | Passed)
+        assert message.content["high"] == 41
 
 
 async def test_brokers_say_how_they_are(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tocsin.overlay.dialogue import ToEdge, ToHead
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
 from tocsin.overlay.messages import FromLink, Routed
-from tocsin.overlay.server.outgoing import REPLACED, UNREADABLE, Outgoing, encode
+from tocsin.overlay.server.outgoing import CIRCLE, REPLACED, UNREADABLE, Outgoing, encode
 
 log = get_logger(__name__)
 
@@ -154,6 +154,9 @@ class OverlayDriver:
             case actions.CloseClient(session, reason):
                 if outgoing := self._clients.pop(session, None):
                     outgoing.end(UNREADABLE, reason)
+            case actions.CloseLink(broker, reason):
+                if outgoing := self._links.pop(broker, None):
+                    outgoing.end(CIRCLE, reason)
 
     def _drained(self, session: int) -> None:
         """From the loop, as the core may be in the middle of something."""

@@ -91,6 +91,12 @@ class _Neighbour:
             self._waiting.clear()
             world.clock.after(world.random.uniform(*_AGAIN), self.dial)
 
+    def close(self) -> None:
+        """Ends it."""
+        if self.link:
+            self.link.close(0 if self._dialled else 1)
+            self.lost(self.link, 0)
+
     def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
@@ -207,6 +213,8 @@ class OverlayHost(CoreProcess):
             case actions.CloseClient(session):
                 if link := self.clients.pop(session, None):
                     link.close(1)
+            case actions.CloseLink(broker):
+                self.neighbours[broker].close()
 
     def _send(self, session: int, message: Any) -> None:
         if link := self.clients.get(session):
