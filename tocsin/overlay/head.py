@@ -69,7 +69,8 @@ class Head:
         self._post = Post()
         self._links = Links(name, self._post)
         self._links.want_control(address_filter("to", HEADS))
-        self._log = ReplayLog(name, kept or _new_log(incarnation), self._limits.replay_publications)
+        most, most_bytes = self._limits.replay_publications, self._limits.replay_bytes
+        self._log = ReplayLog(name, kept or _new_log(incarnation), most, most_bytes)
         self._federation = Federation(name, self._post, self._links, tuning or Tuning(), self._limits)
         self._alliance = Alliance(name, incarnation, self._post, self._links, self._federation, self._limits)
         # From which neighbour the publications of another head come.

@@ -10,6 +10,8 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     replay_publications: int = 10_000
     """How many publications a head keeps for those who come back."""
+    replay_bytes: int = 67_108_864
+    """How many bytes of them at most, as they are sent, if that is more than one."""
     mark_seconds: float = 1.0
     """How often a head says how far its publications go, if there are new ones."""
     cursor_lag: int = 1000

@@ -52,7 +52,8 @@ async def run_head(
     """
     check_access(section)
     with sockets.bind("overlay", section.host, section.port) as listener:
-        store = await asyncio.to_thread(ReplayStore, section.directory, section.name, section.replay_publications)
+        most, most_bytes = section.replay_publications, section.replay_bytes
+        store = await asyncio.to_thread(ReplayStore, section.directory, section.name, most, most_bytes)
         with closing(store):
             source = ChannelSource(channel, section.directory, ca) if channel else None
             server = OverlayServer(section, public_url(section, listener), store=store, ca=ca, source=source)
