@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from tests.cli.program import Program
 from tocsin.apps.stocks.quotes import make_quotes
 from tocsin.experiment.catalog import study
+from tocsin.experiment.padres import recorder
 from tocsin.experiment.padres.accuracy import accuracy
 from tocsin.experiment.padres.clusters import claims as between
 from tocsin.experiment.padres.course import OverlayCourse, input_of, overhead
@@ -20,6 +22,7 @@ from tocsin.experiment.padres.run import QuoteRun, RunSettings
 from tocsin.experiment.padres.scale import report
 from tocsin.experiment.padres.scenario import ScenarioSize, local_scenario
 from tocsin.experiment.verdict import Holds
+from tocsin.overlay import dialogue, messages
 
 POWERS = {"B1": 1, "B2": 2, "B3": 4, "B4": 10}
 
@@ -104,6 +107,16 @@ def test_overhead_is_a_part_of_all_messages_in_a_span() -> None:
     rows = [MessageRow(MAIN, at, 1000, 10.0, 0, 0, "") for at in (10.0, 20.0, 30.0)]
     assert overhead(rows, MAIN, 10.0, 30.0) == 0.01
     assert overhead(rows, "another", 0.0, 30.0) == 0.0
+
+
+def test_every_message_of_the_overlay_is_a_balancers_a_subscriptions_or_a_publications() -> None:
+    said = {*get_args(messages.FromLink), *get_args(messages.Body), *get_args(dialogue.ToSubscriber)}
+    others = {messages.Control, messages.Sync, messages.Interrupted, messages.Restored, dialogue.Gap, dialogue.Refused}
+    publications = {messages.Routed, messages.Mark, dialogue.Note}
+    counted = [*recorder._BALANCING, *recorder._SUBSCRIBING]
+    assert len(counted) == len(set(counted))
+    assert set(counted) - {dialogue.Unsubscribe} == said - others - publications
+    assert set(get_args(messages.SessionBody)) <= set(recorder._BALANCING)
 
 
 def test_load_must_diminish_along_the_chain() -> None:
