@@ -168,7 +168,7 @@ def test_who_is_to_go_is_told_when_enough_was_sampled_and_may_leave_when_all_hav
     assert {each.message for each in moves} == {Move("f", id, len(moves))}
     bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
     settled = [each for each in bench.clients if isinstance(each.message, Settle)]
-    assert [each.session for each in settled] == [each.session for each in moves]
+    assert [each.client for each in settled] == [each.client for each in moves]
     assert {each.message for each in settled} == {Settle(id, 0.03)}
     assert isinstance(bench.core, Edge)
     assert bench.core.surroundings.state() is Availability.STABILIZING
@@ -212,7 +212,7 @@ def test_who_leaves_a_crowded_edge_waits_for_its_queues_only_for_a_while() -> No
 def test_who_is_about_to_leave_is_not_sent_away_again() -> None:
     bench, id = offloading()
     publish(bench, 50, 3.0)
-    going = [each.session for each in bench.clients if isinstance(each.message, Move)]
+    going = [each.client for each in bench.clients if isinstance(each.message, Move)]
     bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
     # Those who have been told to settle are still here when an overload brings the next session.
     bench.tell(events.Gauged(0.03, 1_000_000.0, cpu=1.0))
@@ -223,7 +223,7 @@ def test_who_is_about_to_leave_is_not_sent_away_again() -> None:
     assert request.id != id
     bench.hear("h", Control({"to": "e"}, "g", SessionAccept(request.id, BrokerLoad(0.0, 0.001, 0.0, 1e6, 0), [])))
     publish(bench, 50, 0.5)
-    again = [each.session for each in bench.clients if isinstance(each.message, Move) and each.message.edge == "g"]
+    again = [each.client for each in bench.clients if isinstance(each.message, Move) and each.message.edge == "g"]
     assert not set(again) & set(going)
 
 
@@ -599,7 +599,7 @@ def test_a_connection_that_introduces_itself_again_and_again_is_one_publisher() 
     bench.tell(events.ClientLost(1))
     bench.tell(events.ClientSaid(2, Publish(1, {"n": 1.0})))
     bench.tell(events.LogStored(2))
-    assert (bench.clients[-1].session, bench.clients[-1].message) == (2, Stored(1))
+    assert (bench.clients[-1].client, bench.clients[-1].message) == (2, Stored(1))
 
 
 def test_nobody_uses_up_the_numbers_of_a_publisher() -> None:

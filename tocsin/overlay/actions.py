@@ -23,7 +23,7 @@ class SendLink(Action, frozen=True):
 class SendClient(Action, frozen=True):
     """A message for a connection; ``urgent`` ones overtake the others."""
 
-    session: int
+    client: int
     message: ToSubscriber | ToPublisher
     urgent: bool = False
 
@@ -31,20 +31,20 @@ class SendClient(Action, frozen=True):
 class SendNote(Action, frozen=True):
     """A publication for each of these connections."""
 
-    sessions: list[int]
+    clients: list[int]
     note: Note
 
 
 class AwaitDrain(Action, frozen=True):
     """Wants to be told with Drained when little of what was sent on a connection still waits."""
 
-    session: int
+    client: int
 
 
 class CloseClient(Action, frozen=True):
     """Ends a connection; the core has forgotten it already."""
 
-    session: int
+    client: int
     reason: str
 
 

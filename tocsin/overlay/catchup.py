@@ -26,6 +26,7 @@ class HeldSubscription:
     """A subscriber that is connected here.
 
     Args:
+        client: the number of its connection.
         sent: by head, the offset up to which everything that matches was sent, or had before.
         incarnations: of the heads' logs, under which those offsets count.
         told: what of that the subscriber knows.
@@ -39,7 +40,7 @@ class HeldSubscription:
 
     subscriber: str
     filter: Filter
-    session: int
+    client: int
     sent: dict[str, int] = field(default_factory=dict)
     incarnations: dict[str, str] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=dict)
@@ -89,7 +90,7 @@ class PieceFetcher:
     or further behind.
 
     Args:
-        held: all who are connected, by session; only to be looked at, as is ``by_filter``.
+        held: all who are connected, by the numbers of their connections; only to be looked at, as is ``by_filter``.
         began: called with whoever is served from a head.
 
     What can go wrong: a fetch or its answer is lost. Then the way was interrupted, and when it is restored all is
@@ -134,23 +135,23 @@ class PieceFetcher:
         taking = {held: self._begin(held, found) for held in awaiting if held.counts_from_cursor(found)}
         for publication in found.publications:
             wanting = self._wanting(publication, taking)
-            if sessions := [held.session for held in wanting if publication.offset > taking[held]]:
-                self._post.add(SendNote(sessions, note(publication)))
+            if clients := [held.client for held in wanting if publication.offset > taking[held]]:
+                self._post.add(SendNote(clients, note(publication)))
         for held, since in taking.items():
             self._advance(held, since, found)
         self.fetch([held for held in awaiting if held not in taking])
 
-    def drained(self, session: int) -> None:
+    def drained(self, client: int) -> None:
         """Somebody has read what it was sent."""
-        self._draining.discard(session)
-        if held := self._held.get(session):
+        self._draining.discard(client)
+        if held := self._held.get(client):
             held.draining = False
             if "" in held.behind.values():
                 self._prepare()
 
-    def forget(self, session: int) -> None:
+    def forget(self, client: int) -> None:
         """Somebody is gone."""
-        self._draining.discard(session)
+        self._draining.discard(client)
 
     def due(self, now: float) -> None:
         """Goes on with whoever is ready, and asks again who has not answered."""
@@ -207,7 +208,7 @@ class PieceFetcher:
             self.began(held)
         since = held.sent[head]
         if since + 1 < found.oldest:
-            self._post.reply(held.session, Gap(head, since + 1, found.oldest - 1))
+            self._post.reply(held.client, Gap(head, since + 1, found.oldest - 1))
             since = found.oldest - 1
         return since
 
@@ -215,11 +216,11 @@ class PieceFetcher:
         head, known = found.head, held.incarnations.get(found.head, "")
         if head not in held.sent:
             held.sent[head] = found.last
-            self._post.reply(held.session, Began(head, found.last, found.incarnation))
+            self._post.reply(held.client, Began(head, found.last, found.incarnation))
         else:
             shared = found.shared.get(known, 0)
             held.sent[head] = max(0, min(held.sent[head], shared))
-            self._post.reply(held.session, Began(head, held.sent[head], found.incarnation, known, shared))
+            self._post.reply(held.client, Began(head, held.sent[head], found.incarnation, known, shared))
         held.incarnations[head] = found.incarnation
 
     def _wanting(self, publication: Routed, among: dict[HeldSubscription, int]) -> list[HeldSubscription]:
@@ -233,7 +234,7 @@ class PieceFetcher:
         """A subscriber has been sent a piece, and is live if that was the last."""
         head, upto = found.head, max(since, found.upto)
         if upto > held.sent[head]:
-            self._post.reply(held.session, Passed(head, upto))
+            self._post.reply(held.client, Passed(head, upto))
         held.sent[head] = held.told[head] = upto
         held.behind.pop(head, None)
         held.asked_again = 0
@@ -243,8 +244,8 @@ class PieceFetcher:
         held.behind[head] = ""
         if found.upto > since:
             held.draining = True
-            self._draining.add(held.session)
-            self._post.add(AwaitDrain(held.session))
+            self._draining.add(held.client)
+            self._post.add(AwaitDrain(held.client))
         else:
             self._prepare()
 

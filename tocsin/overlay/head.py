@@ -76,7 +76,7 @@ class Head:
         # From which neighbour the publications of another head come.
         self._via: dict[str, str] = {}
         self._publishers: dict[int, str] = {}
-        self._sessions: dict[str, int] = {}
+        self._clients: dict[str, int] = {}
         self._marked = self._log.last
         self._next_mark = inf
 
@@ -121,35 +121,35 @@ class Head:
                 self._heard(broker, message)
             case events.LogStored(offset):
                 self._stored(offset)
-            case events.ClientSaid(session, Introduce() as introduce):
-                self._introduced(session, introduce)
-            case events.ClientSaid(session, Publish() as publish):
-                self._publish(session, publish)
+            case events.ClientSaid(client, Introduce() as introduce):
+                self._introduced(client, introduce)
+            case events.ClientSaid(client, Publish() as publish):
+                self._publish(client, publish)
             case events.RowFound(publisher, sequence, content):
                 if publication := self._log.append(publisher, sequence, content):
                     self._post.add(AppendLog(publication))
-            case events.ClientLost(session):
-                self._forget_publisher(session)
+            case events.ClientLost(client):
+                self._forget_publisher(client)
             case events.LinkOpened(broker, is_head):
                 self._links.opened(broker, is_head)
             case events.LinkLost(broker):
                 self._lost(broker)
 
-    def _introduced(self, session: int, introduce: Introduce) -> None:
-        self._forget_publisher(session)
+    def _introduced(self, client: int, introduce: Introduce) -> None:
+        self._forget_publisher(client)
         log, publisher = self._log, introduce.publisher
-        if (before := self._sessions.get(publisher)) is not None:
+        if (before := self._clients.get(publisher)) is not None:
             # Whoever has the name now is told what is stored: the other one would wait for ever.
             self._forget_publisher(before)
             self._post.add(CloseClient(before, "the publisher has come again"))
-        self._publishers[session], self._sessions[publisher] = publisher, session
+        self._publishers[client], self._clients[publisher] = publisher, client
         known = Known(log.sequence(publisher), log.incarnation, log.continues(introduce.incarnation))
-        self._post.reply(session, known)
+        self._post.reply(client, known)
 
-    def _forget_publisher(self, session: int) -> None:
-        publisher = self._publishers.pop(session, "")
-        if self._sessions.get(publisher) == session:
-            del self._sessions[publisher]
+    def _forget_publisher(self, client: int) -> None:
+        publisher = self._publishers.pop(client, "")
+        if self._clients.get(publisher) == client:
+            del self._clients[publisher]
 
     def _heard(self, link: str, message: FromLink) -> None:
         match message:
@@ -235,29 +235,29 @@ class Head:
         found = Found(fetch.id, self.name, log.incarnation, shared, log.oldest, upto, log.last, publications)
         self._links.route(Control({"to": edge}, self.name, found))
 
-    def _publish(self, session: int, publish: Publish) -> None:
-        publisher = self._publishers.get(session)
+    def _publish(self, client: int, publish: Publish) -> None:
+        publisher = self._publishers.get(client)
         if publisher is None:
-            self._post.reply(session, Refused(_STRANGER, publish.sequence))
+            self._post.reply(client, Refused(_STRANGER, publish.sequence))
             return
         try:
             content = check_publication(publish.content)
         except InvalidError as error:
-            self._post.reply(session, Refused(str(error), publish.sequence))
+            self._post.reply(client, Refused(str(error), publish.sequence))
             return
         if publish.sequence > self._log.taken(publisher) + MOST_SKIPPED:
-            self._post.reply(session, Refused(_SKIPPED, publish.sequence))
+            self._post.reply(client, Refused(_SKIPPED, publish.sequence))
             return
         if publication := self._log.append(publisher, publish.sequence, content):
             self._post.add(AppendLog(publication))
         elif publish.sequence <= self._log.sequence(publisher):
-            self._post.reply(session, Stored(publish.sequence))
+            self._post.reply(client, Stored(publish.sequence))
 
     def _stored(self, offset: int) -> None:
         for publication in self._log.stored(offset):
             self._route(publication, OWN)
-            if publication.publisher in self._sessions:
-                self._post.reply(self._sessions[publication.publisher], Stored(publication.sequence))
+            if publication.publisher in self._clients:
+                self._post.reply(self._clients[publication.publisher], Stored(publication.sequence))
         if self._log.last > self._marked:
             self._next_mark = min(self._next_mark, self._post.now + self._limits.mark_seconds)
 

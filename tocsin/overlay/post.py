@@ -22,9 +22,9 @@ class Post:
         """A message for another broker; publications and marks are overtaken by all others."""
         self.add(SendLink(broker, message, urgent=not isinstance(message, Routed | Mark)))
 
-    def reply(self, session: int, message: ToSubscriber | ToPublisher) -> None:
+    def reply(self, client: int, message: ToSubscriber | ToPublisher) -> None:
         """A message for a connection; what moves a subscriber overtakes all others, so that load does not delay it."""
-        self.add(SendClient(session, message, urgent=isinstance(message, Move | Settle)))
+        self.add(SendClient(client, message, urgent=isinstance(message, Move | Settle)))
 
     def take(self) -> list[Action]:
         """All actions since the last time."""

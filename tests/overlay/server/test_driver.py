@@ -29,12 +29,12 @@ class Scripted(Edge):
 async def test_who_is_told_to_move_hears_it_before_what_waits_for_it() -> None:
     core, outgoing = Scripted(), Outgoing(10**6)
     driver = OverlayDriver(core)
-    session = driver.open_client(outgoing)
+    client = driver.open_client(outgoing)
     notes = [Note("h", offset, "p", offset, {}) for offset in (1, 2)]
     for note in notes:
-        core.post.add(SendNote([session], note))
+        core.post.add(SendNote([client], note))
     for message in (Move("ws://b", "s", 1), Passed("h", 3), Settle("s", 0.1)):
-        core.post.reply(session, message)
+        core.post.reply(client, message)
     driver.tell(Tick())
     sent: list[str] = []
 

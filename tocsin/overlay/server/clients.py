@@ -90,18 +90,18 @@ class OverlayClients:
             )
 
     async def _hold(self, socket: WebSocket, identity: ClientIdentity, outgoing: Outgoing) -> None:
-        session = self._driver.open_client(outgoing)
+        client = self._driver.open_client(outgoing)
         try:
-            reading = self._read(socket, identity, session, outgoing)
+            reading = self._read(socket, identity, client, outgoing)
             sending, expiring = outgoing.send_all(socket.send_text), _expire(identity, outgoing)
             await until_one_ends(reading, sending, expiring, outgoing.ended())
         except InvalidError as error:
             outgoing.put(encode(Refused(str(error))).decode())
             outgoing.end(UNREADABLE, str(error))
         finally:
-            self._driver.lose_client(session)
+            self._driver.lose_client(client)
 
-    async def _read(self, socket: WebSocket, identity: ClientIdentity, session: int, outgoing: Outgoing) -> None:
+    async def _read(self, socket: WebSocket, identity: ClientIdentity, client: int, outgoing: Outgoing) -> None:
         left, at = BURST, self._driver.now
         while True:
             if self._writer:
@@ -113,7 +113,7 @@ class OverlayClients:
                 if left < 0:
                     outgoing.end(UNREAD, "too many messages in too short a time")
                     return
-            self._driver.hear_client(session, message)
+            self._driver.hear_client(client, message)
 
     def _check(self, identity: ClientIdentity, message: ToEdge | ToHead) -> ToEdge | ToHead:
         """The message, if it can be taken here."""

@@ -187,7 +187,7 @@ class OverlayHost(CoreProcess):
         size = _size(action)
         leaves = self.service.send(size)
         if isinstance(action, actions.SendNote):
-            self.sending(action.note, len(action.sessions), size / self.service.times.bandwidth, leaves)
+            self.sending(action.note, len(action.clients), size / self.service.times.bandwidth, leaves)
         self.world.clock.at(leaves, self._act, action)
 
     def sending(self, note: Note, subscribers: int, seconds: float, leaves: float) -> None:
@@ -203,21 +203,21 @@ class OverlayHost(CoreProcess):
             case actions.SendLink(broker, message, urgent):
                 if neighbour := self.neighbours.get(broker):
                     neighbour.send(message, urgent)
-            case actions.SendNote(sessions, note):
-                links = [link for session in sessions if (link := self.clients.get(session))]
+            case actions.SendNote(clients, note):
+                links = [link for client in clients if (link := self.clients.get(client))]
                 self.world.network.send_each(links, 1, note)
-            case actions.SendClient(session, message):
-                self._send(session, message)
-            case actions.AwaitDrain(session):
-                self.awaited.add(session)
-            case actions.CloseClient(session):
-                if link := self.clients.pop(session, None):
+            case actions.SendClient(client, message):
+                self._send(client, message)
+            case actions.AwaitDrain(client):
+                self.awaited.add(client)
+            case actions.CloseClient(client):
+                if link := self.clients.pop(client, None):
                     link.close(1)
             case actions.CloseLink(broker):
                 self.neighbours[broker].close()
 
-    def _send(self, session: int, message: Any) -> None:
-        if link := self.clients.get(session):
+    def _send(self, client: int, message: Any) -> None:
+        if link := self.clients.get(client):
             link.send(1, message)
 
     def _accept(self, link: SimulatedConnection, purpose: str) -> _Neighbour | _Client | None:
@@ -354,8 +354,8 @@ def _is_urgent(action: actions.Action) -> bool:
 
 def _size(action: actions.Action) -> int:
     match action:
-        case actions.SendNote(sessions, note):
-            return len(sessions) * len(_encode(note))
+        case actions.SendNote(clients, note):
+            return len(clients) * len(_encode(note))
         case actions.SendLink(message=said):
             return len(_encode(said))
         case actions.SendClient(message=told):
