@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tocsin.broker.backoff import Backoff
 from tocsin.overlay import actions, events
 from tocsin.overlay.dialogue import Note, Publish
 from tocsin.overlay.edge import Edge
@@ -24,7 +25,6 @@ from tocsin.simulate.overlay.watch import SessionWatch
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 HEAD, EDGE, CLIENT = "head", "edge", "client"
-_AGAIN: Final = (0.2, 1.0)
 _GAUGE_SECONDS: Final = 0.5
 _MEASURED_SECONDS: Final = 1.0
 _encode = msgspec.json.Encoder().encode
@@ -38,6 +38,8 @@ class _Neighbour:
         self._waiting: deque[Any] = deque()
         self.link: SimulatedConnection | None = None
         self._stands = False
+        self._backoff = Backoff(process.world.random)
+        self._since: float | None = None
 
     def dial(self) -> None:
         """Opens it."""
@@ -48,7 +50,7 @@ class _Neighbour:
 
     def opened(self) -> None:
         """It stands."""
-        self._stands = True
+        self._stands, self._since = True, self._process.world.clock.now
         self._process.neighbours[self._broker] = self
         self._process.tell(events.LinkOpened(self._broker, self._is_head))
 
@@ -87,9 +89,10 @@ class _Neighbour:
         """It is over, or could not be opened."""
         self.replace()
         if self._dialled:
-            world = self._process.world
+            clock = self._process.world.clock
             self._waiting.clear()
-            world.clock.after(world.random.uniform(*_AGAIN), self.dial)
+            lasted, self._since = 0.0 if self._since is None else clock.now - self._since, None
+            clock.after(self._backoff.after(lasted), self.dial)
 
     def close(self) -> None:
         """Ends it."""
