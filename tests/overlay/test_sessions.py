@@ -30,6 +30,7 @@ from tocsin.overlay.messages import (
     SessionRequest,
     Sync,
 )
+from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.overlay.brokers import Power
 from tocsin.simulate.overlay.invariants import violations
 from tocsin.simulate.overlay.system import POWERFUL, OverlaySystem
@@ -440,6 +441,25 @@ def test_a_cluster_with_more_than_another_asks_it_for_a_session() -> None:
     assert len(bench.bodies(SessionRequest)) == 1
 
 
+@pytest.mark.parametrize(
+    ("more", "asks"),
+    [
+        (Metrics(0.42, 0.3, 0.03), False),
+        (Metrics(0.46, 0.3, 0.03), True),
+        (Metrics(0.3, 0.42, 0.03), False),
+        (Metrics(0.3, 0.46, 0.03), True),
+        (Metrics(0.3, 0.3, 0.042), False),
+        (Metrics(0.3, 0.3, 0.046), True),
+    ],
+)
+def test_clusters_bear_a_larger_difference_than_edges_do(more: Metrics, asks: bool) -> None:
+    bench = head(["e"], ["h2"])
+    bench.hear("e", local("e", more))
+    bench.hear("h2", ClusterLoad("h2", Metrics(0.3, 0.3, 0.03), "OK", 1))
+    bench.wait(5.0)
+    assert bool(bench.bodies(SessionRequest)) == asks
+
+
 @pytest.mark.parametrize(("cpu", "memory"), [(0.97, 0.0), (0.0, 0.97)])
 def test_a_cluster_of_which_no_edge_can_take_more_asks_for_help_whatever_it_lacks(cpu: float, memory: float) -> None:
     bench = head(["e", "f"], ["h2"])
@@ -547,10 +567,21 @@ def test_edges_of_a_cluster_come_to_balance() -> None:
     assert [text for text in violations(system) if "lost" in text or "twice" in text or " is on " in text] == []
 
 
-def test_clusters_come_closer_to_balance_and_forget_each_other() -> None:
+def apart(system: OverlaySystem) -> float:
+    """By how much the averages of the two clusters differ."""
+    one, two = (head.core.federation.metrics() for head in system.heads.values())
+    assert one
+    assert two
+    return one.largest_difference(two, Tuning().normal_delay)
+
+
+def test_clusters_come_to_balance_and_forget_each_other() -> None:
     edges = {"a": "h1", "b": "h1", "c": "h2", "d": "h2"}
     system = loaded({"h1": None, "h2": "h1"}, edges, dict.fromkeys(edges, WEAK), 1090.0)
-    system.advance(900.0)
+    system.advance(60.0)
+    assert apart(system) > Tuning().between_clusters.ratio
+    system.advance(840.0)
+    assert apart(system) <= Tuning().between_clusters.ratio
     assert all(len(edge.core.subscriptions) for edge in system.edges.values())
     for edge in system.edges.values():
         edge.power = POWERFUL
