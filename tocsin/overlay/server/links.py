@@ -166,7 +166,7 @@ class HeadLink:
             began = loop.time()
             try:
                 await self._hold()
-                reason = "it closed the connection"
+                reason = self._links.circle or "it closed the connection"
             except (OSError, TimeoutError, WebSocketException, TocsinError) as error:
                 reason = _reason(error)
             if reason != self._told:
