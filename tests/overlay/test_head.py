@@ -49,7 +49,7 @@ class Tree:
 
     def settle(self) -> list[tuple[str, str, Routed]]:
         """The publications that were passed on, from whom to whom, until all is quiet."""
-        passed = []
+        passed: list[tuple[str, str, Routed]] = []
         for _ in range(1000):
             if not self._said:
                 return passed

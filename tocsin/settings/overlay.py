@@ -124,7 +124,8 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
         Size,
         Meta(
             description=(
-                "How many bytes of these it keeps at most, as they are sent; in memory they may take several times that."
+                "How many bytes of these it keeps at most, as they are sent; in memory they may take several times "
+                "that."
             )
         ),
     ] = _LIMITS.replay_bytes

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -280,7 +281,7 @@ async def test_without_a_clients_token_other_machines_may_come_by_whatever_name_
         async with httpx.AsyncClient(trust_env=False, headers={"Host": host}) as client:
             for broker in (root, url):
                 assert (await client.get(f"{broker.replace('ws', 'http', 1)}/health")).status_code == 200
-        there = {"host": "127.0.0.1", "proxy": None}
+        there: dict[str, Any] = {"host": "127.0.0.1", "proxy": None}
         its = {"Authorization": "Bearer of-brokers"}
         at_head, at_edge = ({"port": urlsplit(each).port, **there} for each in (root, url))
         async with connect(f"ws://{host}/link?broker=x&role=edge", additional_headers=its, **at_head) as link:
