@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from tests.cli.program import Program
 from tocsin.apps.stocks.quotes import make_quotes
 from tocsin.experiment.catalog import study
+from tocsin.experiment.padres import recorder
 from tocsin.experiment.padres.accuracy import accuracy
 from tocsin.experiment.padres.clusters import claims as between
 from tocsin.experiment.padres.course import OverlayCourse, input_of, overhead
@@ -20,6 +22,7 @@ from tocsin.experiment.padres.run import QuoteRun, RunSettings
 from tocsin.experiment.padres.scale import report
 from tocsin.experiment.padres.scenario import ScenarioSize, local_scenario
 from tocsin.experiment.verdict import Holds
+from tocsin.overlay import dialogue, messages
 
 POWERS = {"B1": 1, "B2": 2, "B3": 4, "B4": 10}
 
@@ -58,8 +61,16 @@ def test_a_run_converges_when_it_stays_within_the_threshold_and_not_in_passing()
 def test_b1_must_have_been_overloaded_and_then_empty() -> None:
     filling = {**even(100, 3000), **{at: {**dict.fromkeys(POWERS, 0.3), "B1": 1.0} for at in (800.0, 900.0)}}
     assert claims.empties(course(filling)).holds is Holds.NO
-    emptied = {**filling, 1050.0: {**dict.fromkeys(POWERS, 0.3), "B1": 0.02}}
-    assert claims.empties(course(emptied)).holds is Holds.YES
+
+    def emptied(left: int, at: float) -> OverlayCourse:
+        rows = [edge(each, name, load) for each, some in filling.items() for name, load in some.items()]
+        rows.append(replace(edge(at, "B1", 0.02), subscribers=left))
+        return OverlayCourse.of(sorted(rows, key=lambda row: row.seconds), MAIN)
+
+    assert claims.empties(emptied(0, 1390.5)).holds is Holds.YES
+    assert claims.empties(emptied(0, 1150.5)).holds is Holds.PARTLY
+    assert claims.empties(emptied(34, 1390.5)).holds is Holds.PARTLY
+    assert claims.empties(emptied(60, 1390.5)).holds is Holds.NO
 
 
 def test_subscribers_must_be_in_proportion_to_power() -> None:
@@ -77,6 +88,19 @@ def test_every_threshold_is_judged_by_the_input() -> None:
     assert claims.thresholds([*run(0.1, 0.05), *run(0.2, 0.15)]).holds is Holds.YES
     assert claims.thresholds([*run(0.1, 0.05), *run(0.2, 0.25)]).holds is Holds.PARTLY
     assert claims.thresholds(run(0.1, 0.05)).holds is Holds.UNKNOWN
+    for_a_minute = [
+        replace(row, input=0.9) if row.broker == "B2" and 1800 < row.seconds < 1870 else row for row in run(0.2, 0.15)
+    ]
+    verdict = claims.thresholds([*run(0.1, 0.05), *for_a_minute])
+    assert (verdict.holds, "up to 0.400 for a minute" in verdict.measured) == (Holds.PARTLY, True)
+
+
+def test_all_metrics_must_be_within_the_threshold_at_all_times() -> None:
+    calm = even(1100, 3000)
+    assert claims.within_threshold(course(calm)).holds is Holds.YES
+    apart = {**calm, **{at: {**calm[at], "B1": 0.8} for at in calm if 2000 < at < 2070}}
+    verdict = claims.within_threshold(course(apart))
+    assert (verdict.holds, "input 0.015 (up to 0.300 for a minute)" in verdict.measured) == (Holds.PARTLY, True)
 
 
 def estimate(estimated: float, actual: float, run: str = MAIN, joining: bool = False) -> EstimateRow:
@@ -104,6 +128,16 @@ def test_overhead_is_a_part_of_all_messages_in_a_span() -> None:
     rows = [MessageRow(MAIN, at, 1000, 10.0, 0, 0, "") for at in (10.0, 20.0, 30.0)]
     assert overhead(rows, MAIN, 10.0, 30.0) == 0.01
     assert overhead(rows, "another", 0.0, 30.0) == 0.0
+
+
+def test_every_message_of_the_overlay_is_a_balancers_a_subscriptions_or_a_publications() -> None:
+    said = {*get_args(messages.FromLink), *get_args(messages.Body), *get_args(dialogue.ToSubscriber)}
+    others = {messages.Control, messages.Sync, messages.Interrupted, messages.Restored, dialogue.Gap, dialogue.Refused}
+    publications = {messages.Routed, messages.Mark, dialogue.Note}
+    counted = [*recorder._BALANCING, *recorder._SUBSCRIBING]
+    assert len(counted) == len(set(counted))
+    assert set(counted) - {dialogue.Unsubscribe} == said - others - publications
+    assert set(get_args(messages.SessionBody)) <= set(recorder._BALANCING)
 
 
 def test_load_must_diminish_along_the_chain() -> None:

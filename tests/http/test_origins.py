@@ -85,6 +85,25 @@ def test_without_the_demo_token_any_page_may_call_unless_some_are_listed() -> No
         listed.check(["https://evil.example"], ["data.example"])
 
 
+@pytest.mark.parametrize("host", ["head.example.org", "10.0.0.5:8710", *HERE, *ELSEWHERE])
+def test_without_a_token_programs_may_call_by_any_name(host: str) -> None:
+    Origins("overlay", [], demo=False, open=True).check([], [host])
+
+
+@pytest.mark.parametrize("origin", OTHERS)
+def test_without_a_token_no_page_from_elsewhere_may_call_even_by_a_name_of_its_own(origin: str) -> None:
+    anybodys = Origins("overlay", ["https://app.example"], demo=False, open=True)
+    for host in ("127.0.0.1:8710", origin.partition("://")[2], "head.example.org"):
+        with pytest.raises(ForbiddenError, match=r"where no token is asked for; overlay\.origins lists those that may"):
+            anybodys.check([origin], [host])
+
+
+def test_without_a_token_pages_of_this_machine_and_those_listed_may_call_by_any_name() -> None:
+    anybodys = Origins("overlay", ["https://app.example"], demo=False, open=True)
+    for origin in (*OURS, "https://APP.example"):
+        anybodys.check([origin], ["edge.example.org:8711"])
+
+
 def test_a_servers_own_page_may_call_it_whatever_is_listed() -> None:
     Origins("data", ["https://here.example"], demo=False).check(["https://data.example"], ["data.example"])
 

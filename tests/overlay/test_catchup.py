@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from tocsin.overlay import events
@@ -11,9 +12,9 @@ from tocsin.overlay.actions import Action, AwaitDrain, SendClient, SendLink, Sen
 from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Passed, Subscribe
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.messages import HEADS, Control, Fetch, Found, FromLink, Interrupted, Routed, Sync
+from tocsin.overlay.messages import HEADS, Control, Fetch, Found, FromLink, Interrupted, Restored, Routed, Sync
 
-LIMITS = OverlayLimits(fetch_publications=10, gather_seconds=0.5, refetch_seconds=20.0)
+LIMITS = OverlayLimits(fetch_publications=10, gather_seconds=0.5, refetch_seconds=20.0, ask_bytes=100_000)
 PRESENT = 2**63 - 1
 
 
@@ -32,9 +33,9 @@ class Bench:
     def hear(self, message: FromLink) -> None:
         self.tell(events.LinkSaid("h", message))
 
-    def subscribe(self, session: int, offset: int, where: str = "n > 0") -> None:
-        cursors = {"h": HeadCursor(offset, "h.1")}
-        self.tell(events.ClientSaid(session, Subscribe(f"s{session}", where, cursors)))
+    def subscribe(self, client: int, offset: int, where: str = "n > 0", **others: int) -> None:
+        cursors = {head: HeadCursor(each, f"{head}.1") for head, each in {"h": offset, **others}.items()}
+        self.tell(events.ClientSaid(client, Subscribe(f"s{client}", where, cursors)))
 
     def fetches(self) -> list[tuple[str, Fetch]]:
         """What was asked since the last time, and of whom."""
@@ -43,21 +44,28 @@ class Bench:
         asked = [each for each in sent if isinstance(each, Control)]
         return [(each.attributes["to"], each.body) for each in asked if isinstance(each.body, Fetch)]
 
-    def answer(self, fetch: Fetch, upto: int, last: int = 100, oldest: int = 1) -> None:
-        (offset,) = fetch.cursors["h"].values()
-        notes = [Routed("h", each, "p", each, {"n": float(each)}) for each in range(max(offset + 1, oldest), upto + 1)]
-        found = Found(fetch.id, "h", "h.1", {"h.1": PRESENT}, oldest, upto, last, notes)
-        self.hear(Control({"to": "e"}, "h", found))
+    def answer(self, fetch: Fetch, upto: int, last: int = 100, oldest: int = 1, head: str = "h") -> None:
+        asked = fetch.cursors.get(head, {})
+        offset = min(asked.values(), default=last)
+        notes = [Routed(head, each, "p", each, {"n": float(each)}) for each in range(max(offset + 1, oldest), upto + 1)]
+        found = Found(fetch.id, head, f"{head}.1", dict.fromkeys(asked, PRESENT), oldest, upto, last, notes)
+        self.hear(Control({"to": "e"}, head, found))
 
-    def had(self, session: int) -> list[int]:
+    def again(self) -> list[tuple[str, Fetch]]:
+        """What is asked when no answer has come for long."""
+        self.now += LIMITS.refetch_seconds
+        self.tell(events.Tick())
+        return self.fetches()
+
+    def had(self, client: int) -> list[int]:
         notes = [action for action in self.actions if isinstance(action, SendNote)]
-        return [each.note.offset for each in notes if session in each.sessions]
+        return [each.note.offset for each in notes if client in each.clients]
 
-    def told(self, session: int) -> Sequence[object]:
-        return [each.message for each in self.actions if isinstance(each, SendClient) and each.session == session]
+    def told(self, client: int) -> Sequence[object]:
+        return [each.message for each in self.actions if isinstance(each, SendClient) and each.client == client]
 
     def awaited(self) -> list[int]:
-        return [action.session for action in self.actions if isinstance(action, AwaitDrain)]
+        return [action.client for action in self.actions if isinstance(action, AwaitDrain)]
 
     def live(self, offset: int) -> None:
         self.hear(Routed("h", offset, "p", offset, {"n": float(offset)}))
@@ -89,8 +97,8 @@ def test_the_next_piece_is_asked_for_when_the_last_was_read(bench: Bench) -> Non
 
 
 def test_who_reads_slowly_keeps_nobody_waiting(bench: Bench) -> None:
-    for session in (1, 2):
-        bench.subscribe(session, 80)
+    for client in (1, 2):
+        bench.subscribe(client, 80)
     for _, fetch in bench.fetches():
         bench.answer(fetch, 90)
     bench.tell(events.Drained(2))
@@ -105,14 +113,14 @@ def test_who_reads_slowly_keeps_nobody_waiting(bench: Bench) -> None:
 
 
 def test_those_who_are_as_far_share_a_piece_and_others_have_their_own(bench: Bench) -> None:
-    for session, offset in enumerate((0, 5, 60, 65, 69), 1):
-        bench.subscribe(session, offset)
+    for client, offset in enumerate((0, 5, 60, 65, 69), 1):
+        bench.subscribe(client, offset)
     bench.fetches()
     bench.hear(Interrupted(["h"]))
     bench.answer(only(bench.fetches()), 10)
-    assert [bench.had(session) for session in (1, 2, 3)] == [list(range(1, 11)), list(range(6, 11)), []]
-    for session in (1, 2):
-        bench.tell(events.Drained(session))
+    assert [bench.had(client) for client in (1, 2, 3)] == [list(range(1, 11)), list(range(6, 11)), []]
+    for client in (1, 2):
+        bench.tell(events.Drained(client))
     fetches = [fetch for _, fetch in bench.fetches()]
     assert [fetch.cursors["h"] for fetch in fetches] == [{"h.1": 10}, {"h.1": 60}]
     bench.answer(fetches[1], 70)
@@ -120,12 +128,12 @@ def test_those_who_are_as_far_share_a_piece_and_others_have_their_own(bench: Ben
 
 
 def test_of_a_piece_for_many_each_has_what_it_wants(bench: Bench) -> None:
-    for session in range(1, 9):
-        bench.subscribe(session, 90, f"n > {90 + session}")
+    for client in range(1, 9):
+        bench.subscribe(client, 90, f"n > {90 + client}")
     bench.fetches()
     bench.hear(Interrupted(["h"]))
     bench.answer(only(bench.fetches()), 100)
-    assert [bench.had(session) for session in range(1, 9)] == [list(range(91 + each, 101)) for each in range(1, 9)]
+    assert [bench.had(client) for client in range(1, 9)] == [list(range(91 + each, 101)) for each in range(1, 9)]
 
 
 def test_what_is_dropped_from_the_log_between_two_pieces_is_a_gap(bench: Bench) -> None:
@@ -165,3 +173,58 @@ def test_who_leaves_while_it_reads_is_asked_nothing_for(bench: Bench) -> None:
     bench.tell(events.ClientLost(1))
     bench.tell(events.Drained(1))
     assert bench.fetches() == []
+
+
+def test_a_head_that_nobody_has_heard_of_is_asked_when_it_has_answered(bench: Bench) -> None:
+    bench.subscribe(1, 100, far=80)
+    first = only(bench.fetches())
+    assert first.cursors == {"h": {"h.1": 100}}
+    bench.answer(first, 100)
+    bench.answer(first, 90, last=90, head="far")
+    ((to, fetch),) = bench.fetches()
+    assert (to, fetch.cursors, fetch.settled) == ("heads", {"far": {"far.1": 80}}, ["h"])
+    assert bench.told(1) == [Began("h", 100, "h.1", "h.1", PRESENT)]
+    bench.answer(fetch, 90, last=90, head="far")
+    assert bench.had(1) == list(range(81, 91))
+    bench.subscribe(2, 100, far=85)
+    assert only(bench.fetches()).cursors == {"h": {"h.1": 100}, "far": {"far.1": 85}}
+
+
+def test_what_many_make_up_is_never_asked_for(bench: Bench) -> None:
+    for client in range(1, 41):
+        bench.subscribe(client, 100, f"n > {client}", **{f"none{client}.{each}": 7 for each in range(200)})
+    for _, fetch in bench.fetches():
+        assert fetch.cursors == {"h": {"h.1": 100}}
+        bench.answer(fetch, 100)
+    asked = [bench.again() for _ in range(LIMITS.refetches + 3)]
+    assert [len(fetches) for fetches in asked] == [1] * LIMITS.refetches + [0] * 3
+    assert all(not fetch.cursors for fetches in asked for _, fetch in fetches)
+    assert all(len(msgspec.json.encode(fetch)) < 1000 for fetches in asked for _, fetch in fetches)
+
+
+def test_a_head_that_was_away_for_long_serves_whoever_waits_for_it(bench: Bench) -> None:
+    bench.subscribe(1, 80)
+    bench.fetches()
+    for _ in range(LIMITS.refetches):
+        assert only(bench.again()).cursors == {"h": {"h.1": 80}}
+    assert bench.again() == []
+    bench.hear(Restored())
+    bench.answer(only(bench.fetches()), 100)
+    assert bench.had(1) == list(range(81, 101))
+    bench.hear(Interrupted(["h"]))
+    bench.fetches()
+    assert only(bench.again()).cursors == {"h": {"h.1": 100}}
+
+
+def test_no_fetch_is_larger_than_it_may_be(bench: Bench) -> None:
+    for client in range(1, 201):
+        bench.subscribe(client, 80, f"n > 0 and `{client}{'x' * 100}` = '{'y' * 1000}'")
+    bench.fetches()
+    bench.hear(Restored())
+    fetches = [fetch for _, fetch in bench.fetches()]
+    assert sum(len(fetch.filters) for fetch in fetches) == 200
+    assert max(len(msgspec.json.encode(fetch)) for fetch in fetches) < LIMITS.ask_bytes + 10_000
+    assert len(fetches) == 4
+    for fetch in fetches:
+        bench.answer(fetch, 100, oldest=91)
+    assert all(bench.told(client)[0] == Began("h", 80, "h.1", "h.1", PRESENT) for client in range(1, 201))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import pytest
 
+from tocsin.broker.backoff import FIRST, LONGEST, STEADY
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.simulate.overlay.invariants import violations
 from tocsin.simulate.overlay.system import OverlaySystem
@@ -146,3 +150,22 @@ def test_a_filter_that_cannot_be_read_is_refused(system: OverlaySystem) -> None:
     system.subscribe("me", "size >", ["a"])
     system.advance(2.0)
     assert "a value is expected" in system.albums["me"].given_up
+
+
+def test_a_head_that_is_away_is_dialled_as_servers_do(system: OverlaySystem, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialled: list[float] = []
+    dial = system.network.dial
+
+    def counting(host: str, *rest: Any) -> Any:
+        if host == "a":
+            dialled.append(system.clock.now)
+        return dial(host, *rest)
+
+    monkeypatch.setattr(system.network, "dial", counting)
+    system.advance(STEADY)
+    system.crash("h1")
+    system.advance(60.0)
+    waits = [later - earlier for earlier, later in pairwise(dialled)]
+    assert waits[0] < 2 * FIRST + 1.0
+    assert all(wait >= LONGEST / 2 for wait in waits[7:])
+    assert len(waits) < 30

@@ -52,7 +52,7 @@ def believes_it_is_stored(self: replay.ReplayLog, publisher: str) -> int:
 
 
 def marks_for_all(self: subscriptions.Subscriptions, head: str, offset: int) -> None:
-    for held in self._sessions.values():
+    for held in self._clients.values():
         held.sent[head] = held.told[head] = max(offset, held.sent.get(head, 0))
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tocsin.content.language import parse
 from tocsin.model.histories import NEWEST
+from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import Routed
 from tocsin.overlay.replay import KeptLog, ReplayLog
 
@@ -105,3 +106,29 @@ def test_pieces_are_bounded_and_leave_nothing_out(
         for offset, number in enumerate(numbers, 1)
         if offset > cursor and offset >= log.oldest and any(each.matches({"n": float(number)}) for each in wanted)
     ]
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=40), st.integers(1, 20), st.integers(1, 2000))
+def test_a_log_has_no_more_bytes_than_it_may_but_for_the_latest(lengths: list[int], most: int, most_bytes: int) -> None:
+    log = ReplayLog("h", KeptLog(), most, most_bytes)
+    appended = [log.append("p", number, {"n": "x" * length}) for number, length in enumerate(lengths, 1)]
+    for number in range(1, len(lengths) + 1):
+        log.stored(number)
+        kept, upto = log.piece(0, [EVERYTHING], 100, 10**6)
+        assert (kept, upto) == (appended[log.oldest - 1 : number], number)
+        sizes = [len(msgspec.json.encode(each)) for each in kept]
+        assert sum(sizes) <= most_bytes or len(sizes) == 1
+    again = ReplayLog("h", KeptLog([each for each in appended if each], len(lengths)), most, most_bytes)
+    kept, _ = again.piece(0, [EVERYTHING], 100, 10**6)
+    assert kept == appended[again.oldest - 1 :]
+    assert again.oldest == max(log.oldest, len(lengths) - most + 1)
+
+
+def test_one_publisher_cannot_fill_a_heads_memory() -> None:
+    limits = OverlayLimits()
+    log = ReplayLog("h", KeptLog(), limits.replay_publications, limits.replay_bytes)
+    large = "x" * 60_000
+    for number in range(1, 2001):
+        log.append("p", number, {"n": large})
+        log.stored(number)
+    assert log.last - log.oldest + 1 == limits.replay_bytes // len(msgspec.json.encode(log.find("p", 2000)))

@@ -31,6 +31,7 @@ from tocsin.overlay.messages import (
     SessionRequest,
     Sync,
 )
+from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.overlay.brokers import Power
 from tocsin.simulate.overlay.invariants import violations
 from tocsin.simulate.overlay.system import POWERFUL, OverlaySystem
@@ -181,7 +182,7 @@ def test_who_is_to_go_is_told_when_enough_was_sampled_and_may_leave_when_all_hav
     assert {each.message for each in moves} == {Move("f", id, len(moves))}
     bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
     settled = [each for each in bench.clients if isinstance(each.message, Settle)]
-    assert [each.session for each in settled] == [each.session for each in moves]
+    assert [each.client for each in settled] == [each.client for each in moves]
     assert {each.message for each in settled} == {Settle(id, 0.03)}
     assert isinstance(bench.core, Edge)
     assert bench.core.surroundings.state() is Availability.STABILIZING
@@ -225,7 +226,7 @@ def test_who_leaves_a_crowded_edge_waits_for_its_queues_only_for_a_while() -> No
 def test_who_is_about_to_leave_is_not_sent_away_again() -> None:
     bench, id = offloading()
     publish(bench, 50, 3.0)
-    going = [each.session for each in bench.clients if isinstance(each.message, Move)]
+    going = [each.client for each in bench.clients if isinstance(each.message, Move)]
     bench.hear("h", Control({"to": "e"}, "f", SessionDone(id)))
     # Those who have been told to settle are still here when an overload brings the next session.
     bench.tell(events.Gauged(0.03, 1_000_000.0, cpu=1.0))
@@ -236,7 +237,7 @@ def test_who_is_about_to_leave_is_not_sent_away_again() -> None:
     assert request.id != id
     bench.hear("h", Control({"to": "e"}, "g", SessionAccept(request.id, BrokerLoad(0.0, 0.001, 0.0, 1e6, 0), [])))
     publish(bench, 50, 0.5)
-    again = [each.session for each in bench.clients if isinstance(each.message, Move) and each.message.edge == "g"]
+    again = [each.client for each in bench.clients if isinstance(each.message, Move) and each.message.edge == "g"]
     assert not set(again) & set(going)
 
 
@@ -374,8 +375,8 @@ def test_the_acceptor_is_told_who_is_sent() -> None:
     publish(bench, 50, 3.0)
     moves = [each for each in bench.clients if isinstance(each.message, Move)]
     assert isinstance(bench.core, Edge)
-    names = {held.session: held.subscriber for held in bench.core.subscriptions.all}
-    assert bench.bodies(SessionMigrating) == [SessionMigrating(id, [names[each.session] for each in moves])]
+    names = {held.client: held.subscriber for held in bench.core.subscriptions.all}
+    assert bench.bodies(SessionMigrating) == [SessionMigrating(id, [names[each.client] for each in moves])]
 
 
 def test_an_answer_that_comes_twice_changes_nothing() -> None:
@@ -482,6 +483,25 @@ def test_a_cluster_with_more_than_another_asks_it_for_a_session() -> None:
     bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
     bench.wait(5.0)
     assert len(bench.bodies(SessionRequest)) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "asks"),
+    [
+        (Metrics(0.42, 0.3, 0.03), False),
+        (Metrics(0.46, 0.3, 0.03), True),
+        (Metrics(0.3, 0.42, 0.03), False),
+        (Metrics(0.3, 0.46, 0.03), True),
+        (Metrics(0.3, 0.3, 0.042), False),
+        (Metrics(0.3, 0.3, 0.046), True),
+    ],
+)
+def test_clusters_bear_a_larger_difference_than_edges_do(more: Metrics, asks: bool) -> None:
+    bench = head(["e"], ["h2"])
+    bench.hear("e", local("e", more))
+    bench.hear("h2", ClusterLoad("h2", Metrics(0.3, 0.3, 0.03), "OK", 1))
+    bench.wait(5.0)
+    assert bool(bench.bodies(SessionRequest)) == asks
 
 
 @pytest.mark.parametrize(("cpu", "memory"), [(0.97, 0.0), (0.0, 0.97)])
@@ -592,11 +612,22 @@ def test_edges_of_a_cluster_come_to_balance() -> None:
     assert [text for text in violations(system) if "lost" in text or "twice" in text or " is on " in text] == []
 
 
+def apart(system: OverlaySystem) -> float:
+    """By how much the averages of the two clusters differ."""
+    one, two = (head.core.federation.metrics() for head in system.heads.values())
+    assert one
+    assert two
+    return one.largest_difference(two, Tuning().normal_delay)
+
+
 @pytest.mark.slow
-def test_clusters_come_closer_to_balance_and_forget_each_other() -> None:
+def test_clusters_come_to_balance_and_forget_each_other() -> None:
     edges = {"a": "h1", "b": "h1", "c": "h2", "d": "h2"}
     system = loaded({"h1": None, "h2": "h1"}, edges, dict.fromkeys(edges, WEAK), 1090.0)
-    system.advance(900.0)
+    system.advance(60.0)
+    assert apart(system) > Tuning().between_clusters.ratio
+    system.advance(840.0)
+    assert apart(system) <= Tuning().between_clusters.ratio
     assert all(len(edge.core.subscriptions) for edge in system.edges.values())
     for edge in system.edges.values():
         edge.power = POWERFUL
@@ -645,7 +676,7 @@ def test_a_connection_that_introduces_itself_again_and_again_is_one_publisher() 
     bench.tell(events.ClientLost(1))
     bench.tell(events.ClientSaid(2, Publish(1, {"n": 1.0})))
     bench.tell(events.LogStored(2))
-    assert (bench.clients[-1].session, bench.clients[-1].message) == (2, Stored(1))
+    assert (bench.clients[-1].client, bench.clients[-1].message) == (2, Stored(1))
 
 
 def test_nobody_uses_up_the_numbers_of_a_publisher() -> None:

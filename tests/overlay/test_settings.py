@@ -17,6 +17,14 @@ from tocsin.settings.overlay import NAME, OverlaySettings
 def test_what_is_not_set_is_as_in_the_paper() -> None:
     assert OverlaySettings().tuning == Tuning()
     assert OverlaySettings().limits == OverlayLimits()
+    tuning = Tuning()
+    for band in (tuning.input, tuning.output, tuning.cpu, tuning.memory):
+        assert (band.lower, band.higher) == (0.9, 0.95)
+    assert (tuning.local.ratio, tuning.local.delay) == (0.1, 0.1)
+    assert (tuning.between_clusters.ratio, tuning.between_clusters.delay) == (0.15, 0.15)
+    assert (tuning.normal_delay, tuning.balanced) == (0.1, 0.005)
+    assert (tuning.stabilize_seconds, tuning.stabilize_difference) == (30.0, 0.05)
+    assert (tuning.samples, tuning.sampling_seconds) == (50, 30.0)
 
 
 def test_every_parameter_that_is_set_reaches_the_balancer() -> None:

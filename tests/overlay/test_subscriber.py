@@ -25,6 +25,7 @@ from tocsin.overlay.subscriber import (
     CloseEdge,
     EdgeLost,
     EdgeOpened,
+    EdgeRefused,
     EdgeSaid,
     Give,
     GiveUp,
@@ -181,6 +182,48 @@ def test_whose_edge_dies_on_the_way_is_at_the_other(me: OverlaySubscriber) -> No
     assert me.handle(0.0, EdgeLost(1)) == []
     assert (me.edge, me.wake()) == ("b", None)
     assert said(me, 2, began(4), note(5)) == [Give(note(5))]
+
+
+def test_whom_the_other_edge_refuses_stays(me: OverlaySubscriber) -> None:
+    moving(me)
+    assert me.handle(0.0, EdgeRefused(2, "not this token")) == []
+    assert said(me, 1, note(5), Settle("session", 1.0)) == [Give(note(5))]
+    assert (me.edge, me.wake()) == ("a", None)
+    assert said(me, 1, Move("b", "again", 3)) == [OpenEdge(3, "b")]
+    assert said(me, 3, Refused("no")) == [CloseEdge(3)]
+    assert said(me, 1, note(6)) == [Give(note(6))]
+
+
+def test_whom_its_own_edge_refuses_while_it_moves_goes_on_at_the_other(me: OverlaySubscriber) -> None:
+    moving(me)
+    assert me.handle(0.0, EdgeRefused(1, "too large")) == []
+    assert me.edge == "b"
+
+
+def test_who_is_refused_tries_the_other_edges_and_gives_up_when_all_have(me: OverlaySubscriber) -> None:
+    me.handle(0.0, EdgeLost(1))
+    now = me.wake() or 0.0
+    assert me.handle(now, Tick()) == [OpenEdge(2, "b")]
+    assert me.handle(now, EdgeRefused(2, "not this token")) == []
+    now = me.wake() or 0.0
+    assert me.handle(now, Tick()) == [OpenEdge(3, "a")]
+    assert me.handle(now, EdgeLost(3)) == []
+    now = me.wake() or 0.0
+    assert me.handle(now, Tick()) == [OpenEdge(4, "b")]
+    assert me.handle(now, EdgeRefused(4, "not this token")) == []
+    now = me.wake() or 0.0
+    assert me.handle(now, Tick()) == [OpenEdge(5, "a")]
+    assert me.handle(now, EdgeRefused(5, "nor here")) == [CloseEdge(5), GiveUp("nor here")]
+    assert me.wake() is None
+
+
+def test_what_was_refused_before_an_edge_served_it_does_not_count(me: OverlaySubscriber) -> None:
+    me.handle(0.0, EdgeRefused(1, "not this token"))
+    now = me.wake() or 0.0
+    assert me.handle(now, Tick()) == [OpenEdge(2, "b")]
+    said(me, 2, began(4))
+    assert me.handle(now, EdgeRefused(2, "expired")) == []
+    assert me.wake() is not None
 
 
 def test_who_is_refused_gives_up(me: OverlaySubscriber) -> None:

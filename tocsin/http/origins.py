@@ -1,8 +1,10 @@
 """Which web pages may call a server: browsers tell whose page it is (``Origin``) and whom it means to call (``Host``).
 
 Where the demo token is accepted both are checked, for that token is no secret. Any page that somebody on this machine
-opens could use it otherwise: directly, or under a name of its own that it has let point to this machine. Elsewhere a
-page needs a token that it must have been given, and the settings may say which pages may call.
+opens could use it otherwise: directly, or under a name of its own that it has let point to this machine. Where no token
+is asked for, programs on other machines call by whatever name the server has there; a page is known by its origin, also
+one that has let its own name point here, so that alone is checked. Elsewhere a page needs a token that it must have
+been given, and the settings may say which pages may call.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ class Origins:
     """Those of one server. ``section`` is that of the settings that ``listed`` comes from; empty for any page.
 
     With ``demo``, pages of this machine and those listed may call, and the server only by a name of this machine or of
-    a listed page's. Programs that are no browsers send no origin, and may call in any case.
+    a listed page's. If it is ``open``, as no token is asked for, the same pages may call, by any name. Programs that
+    are no browsers send no origin, and may call in any case.
     """
 
-    def __init__(self, section: str, listed: Iterable[str], demo: bool) -> None:
-        self._section, self._demo = section, demo
+    def __init__(self, section: str, listed: Iterable[str], demo: bool, *, open: bool = False) -> None:
+        self._section, self._demo, self._open = section, demo, open
         self._listed = {origin.rstrip("/").lower() for origin in listed}
         self._names = {_name(origin) for origin in self._listed}
 
@@ -36,7 +39,7 @@ class Origins:
         origin = origin.lower()
         if origin in self._listed:
             return True
-        if self._demo:
+        if self._demo or self._open:
             return origin.startswith(("http://", "https://")) and is_loopback(_name(origin))
         return not self._listed or origin.partition("://")[2] in {host.lower() for host in hosts}
 
@@ -51,8 +54,9 @@ class Origins:
                 )
         for origin in origins:
             if not self.allows(origin, hosts):
+                here = "here, where no token is asked for" if self._open else "here"
                 raise ForbiddenError(
-                    f"pages of {origin[:128]} may not connect here; {self._section}.origins lists those that may"
+                    f"pages of {origin[:128]} may not connect {here}; {self._section}.origins lists those that may"
                 )
 
 

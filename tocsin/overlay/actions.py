@@ -21,29 +21,37 @@ class SendLink(Action, frozen=True):
 
 
 class SendClient(Action, frozen=True):
-    """A message for a connection."""
+    """A message for a connection; ``urgent`` ones overtake the others."""
 
-    session: int
+    client: int
     message: ToSubscriber | ToPublisher
+    urgent: bool = False
 
 
 class SendNote(Action, frozen=True):
     """A publication for each of these connections."""
 
-    sessions: list[int]
+    clients: list[int]
     note: Note
 
 
 class AwaitDrain(Action, frozen=True):
     """Wants to be told with Drained when little of what was sent on a connection still waits."""
 
-    session: int
+    client: int
 
 
 class CloseClient(Action, frozen=True):
     """Ends a connection; the core has forgotten it already."""
 
-    session: int
+    client: int
+    reason: str
+
+
+class CloseLink(Action, frozen=True):
+    """Ends a link; the core has forgotten it already."""
+
+    broker: str
     reason: str
 
 

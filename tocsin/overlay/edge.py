@@ -118,12 +118,12 @@ class Edge:
         match event:
             case events.LinkSaid(broker, message):
                 self._heard(broker, message)
-            case events.ClientSaid(session, Subscribe() as subscribe):
-                self._subscribe(session, subscribe)
-            case events.ClientSaid(session, Unsubscribe()) | events.ClientLost(session):
-                self._subscriptions.remove(session)
-            case events.Drained(session):
-                self._subscriptions.catch_up.drained(session)
+            case events.ClientSaid(client, Subscribe() as subscribe):
+                self._subscribe(client, subscribe)
+            case events.ClientSaid(client, Unsubscribe()) | events.ClientLost(client):
+                self._subscriptions.remove(client)
+            case events.Drained(client):
+                self._subscriptions.catch_up.drained(client)
             case events.Gauged():
                 self._gauges.measure(self._post.now, event)
                 self._surroundings.measured()
@@ -170,15 +170,15 @@ class Edge:
         self._gauges.count(self._post.now, size * subscribers)
         self._mediation.record(publication.content, matched, size)
 
-    def _subscribe(self, session: int, subscribe: Subscribe) -> None:
+    def _subscribe(self, client: int, subscribe: Subscribe) -> None:
         try:
             filter = parse(subscribe.where)
         except FilterError as error:
-            self._subscriptions.remove(session)
-            self._post.reply(session, Refused(str(error)))
-            self._post.add(CloseClient(session, "the filter cannot be read"))
+            self._subscriptions.remove(client)
+            self._post.reply(client, Refused(str(error)))
+            self._post.add(CloseClient(client, "the filter cannot be read"))
             return
-        self._subscriptions.subscribe(session, subscribe.subscriber, filter, subscribe.cursors)
+        self._subscriptions.subscribe(client, subscribe.subscriber, filter, subscribe.cursors)
         if subscribe.session:
             self._mediation.came(subscribe.subscriber, subscribe.session)
 

@@ -36,14 +36,14 @@ class LinkSaid(Event, frozen=True):
 class ClientSaid(Event, frozen=True):
     """Somebody at an edge or a head says something, on a connection that the driver has numbered."""
 
-    session: int
+    client: int
     message: ToEdge | ToHead
 
 
 class ClientLost(Event, frozen=True):
     """A connection is over."""
 
-    session: int
+    client: int
 
 
 class RowFound(Event, frozen=True):
@@ -57,7 +57,7 @@ class RowFound(Event, frozen=True):
 class Drained(Event, frozen=True):
     """Little of what was sent on a connection still waits, as AwaitDrain wanted to know."""
 
-    session: int
+    client: int
 
 
 class LogStored(Event, frozen=True):

@@ -8,7 +8,7 @@ from typing import Final
 from tocsin.content.values import check_publication
 from tocsin.errors import InvalidError
 from tocsin.overlay import events
-from tocsin.overlay.actions import Action, AppendLog, CloseClient
+from tocsin.overlay.actions import Action, AppendLog, CloseClient, CloseLink
 from tocsin.overlay.alliance import Alliance
 from tocsin.overlay.dialogue import Introduce, Known, Publish, Refused, Stored
 from tocsin.overlay.federation import Federation
@@ -53,7 +53,8 @@ class Head:
     What can go wrong: a neighbour is lost. Whoever lies on the other side of this head is told of which heads nothing
     comes any more, and again when there is a way; what was missed is fetched by edges, from the heads it was published
     to. A publication that cannot be one is refused. The head dies: what was confirmed is stored, publishers send the
-    rest again.
+    rest again. Heads are linked in a circle, in which everything would go round for ever: whoever closes it hears its
+    own ``Restored`` at once, and ends the link that this came on.
     """
 
     def __init__(
@@ -68,13 +69,14 @@ class Head:
         self._post = Post()
         self._links = Links(name, self._post)
         self._links.want_control(address_filter("to", HEADS))
-        self._log = ReplayLog(name, kept or _new_log(incarnation), self._limits.replay_publications)
+        most, most_bytes = self._limits.replay_publications, self._limits.replay_bytes
+        self._log = ReplayLog(name, kept or _new_log(incarnation), most, most_bytes)
         self._federation = Federation(name, self._post, self._links, tuning or Tuning(), self._limits)
         self._alliance = Alliance(name, incarnation, self._post, self._links, self._federation, self._limits)
         # From which neighbour the publications of another head come.
         self._via: dict[str, str] = {}
         self._publishers: dict[int, str] = {}
-        self._sessions: dict[str, int] = {}
+        self._clients: dict[str, int] = {}
         # Those that have not been told what is stored, with the incarnation that they know.
         self._unanswered: dict[str, str] = {}
         self._marked = self._log.last
@@ -121,47 +123,50 @@ class Head:
                 self._heard(broker, message)
             case events.LogStored(offset):
                 self._stored(offset)
-            case events.ClientSaid(session, Introduce() as introduce):
-                self._introduced(session, introduce)
-            case events.ClientSaid(session, Publish() as publish):
-                self._publish(session, publish)
+            case events.ClientSaid(client, Introduce() as introduce):
+                self._introduced(client, introduce)
+            case events.ClientSaid(client, Publish() as publish):
+                self._publish(client, publish)
             case events.RowFound(publisher, sequence, content):
                 if publication := self._log.append(publisher, sequence, content):
                     self._post.add(AppendLog(publication))
-            case events.ClientLost(session):
-                self._forget_publisher(session)
+            case events.ClientLost(client):
+                self._forget_publisher(client)
             case events.LinkOpened(broker, is_head):
                 self._links.opened(broker, is_head)
             case events.LinkLost(broker):
                 self._lost(broker)
 
-    def _introduced(self, session: int, introduce: Introduce) -> None:
-        self._forget_publisher(session)
+    def _introduced(self, client: int, introduce: Introduce) -> None:
+        self._forget_publisher(client)
         publisher = introduce.publisher
-        if (before := self._sessions.get(publisher)) is not None:
+        if (before := self._clients.get(publisher)) is not None:
             # Whoever has the name now is told what is stored: the other one would wait for ever.
             self._forget_publisher(before)
             self._post.add(CloseClient(before, "the publisher has come again"))
-        self._publishers[session], self._sessions[publisher] = publisher, session
+        self._publishers[client], self._clients[publisher] = publisher, client
         self._unanswered[publisher] = introduce.incarnation
         self._answer(publisher)
 
     def _answer(self, publisher: str) -> None:
         """Tells a publisher what is stored, once all is that was taken. Else a program that takes the place of one that
         has died would give a number to a publication of its own that one of the other has already."""
-        log, session = self._log, self._sessions[publisher]
+        log, client = self._log, self._clients[publisher]
         if log.taken(publisher) == log.sequence(publisher):
             continued = log.continues(self._unanswered.pop(publisher))
-            self._post.reply(session, Known(log.sequence(publisher), log.incarnation, continued))
+            self._post.reply(client, Known(log.sequence(publisher), log.incarnation, continued))
 
-    def _forget_publisher(self, session: int) -> None:
-        publisher = self._publishers.pop(session, "")
-        if self._sessions.get(publisher) == session:
-            del self._sessions[publisher]
+    def _forget_publisher(self, client: int) -> None:
+        publisher = self._publishers.pop(client, "")
+        if self._clients.get(publisher) == client:
+            del self._clients[publisher]
             self._unanswered.pop(publisher, None)
 
     def _heard(self, link: str, message: FromLink) -> None:
         match message:
+            case Routed(self.name) | Mark(self.name):
+                # From before a circle was found, and ended.
+                pass
             case Routed(head):
                 self._via[head] = link
                 self._route(message, link)
@@ -178,13 +183,21 @@ class Head:
                 self._links.synced(link, message)
                 if link in self._links.heads:
                     # Both sides have asked for what they want, so what edges fetch now is followed by the rest.
-                    self._pass_on(Restored(), link)
+                    self._pass_on(Restored([self.name]), link)
             case Interrupted(heads):
                 for head in heads:
                     self._via.pop(head, None)
                 self._pass_on(message, link)
-            case Restored():
-                self._pass_on(message, link)
+            case Restored(passed):
+                if self.name in passed:
+                    self._end_circle(link, passed)
+                else:
+                    self._pass_on(Restored([*passed, self.name]), link)
+
+    def _end_circle(self, link: str, passed: list[str]) -> None:
+        circle = ", ".join(passed[passed.index(self.name) :])
+        self._lost(link)
+        self._post.add(CloseLink(link, f"heads are linked in a circle, {circle}: clear the overlay.head of one"))
 
     def _lost(self, link: str) -> None:
         self._links.lost(link)
@@ -233,31 +246,31 @@ class Head:
         found = Found(fetch.id, self.name, log.incarnation, shared, log.oldest, upto, log.last, publications)
         self._links.route(Control({"to": edge}, self.name, found))
 
-    def _publish(self, session: int, publish: Publish) -> None:
-        publisher = self._publishers.get(session)
+    def _publish(self, client: int, publish: Publish) -> None:
+        publisher = self._publishers.get(client)
         if publisher is None:
-            self._post.reply(session, Refused(_STRANGER, publish.sequence))
+            self._post.reply(client, Refused(_STRANGER, publish.sequence))
             return
         try:
             content = check_publication(publish.content)
         except InvalidError as error:
-            self._post.reply(session, Refused(str(error), publish.sequence))
+            self._post.reply(client, Refused(str(error), publish.sequence))
             return
         if publish.sequence > self._log.taken(publisher) + MOST_SKIPPED:
-            self._post.reply(session, Refused(_SKIPPED, publish.sequence))
+            self._post.reply(client, Refused(_SKIPPED, publish.sequence))
             return
         if publication := self._log.append(publisher, publish.sequence, content):
             self._post.add(AppendLog(publication))
         elif publish.sequence <= self._log.sequence(publisher):
-            self._post.reply(session, Stored(publish.sequence))
+            self._post.reply(client, Stored(publish.sequence))
 
     def _stored(self, offset: int) -> None:
         for publication in self._log.stored(offset):
             self._route(publication, OWN)
             if publication.publisher in self._unanswered:
                 self._answer(publication.publisher)
-            elif publication.publisher in self._sessions:
-                self._post.reply(self._sessions[publication.publisher], Stored(publication.sequence))
+            elif publication.publisher in self._clients:
+                self._post.reply(self._clients[publication.publisher], Stored(publication.sequence))
         if self._log.last > self._marked:
             self._next_mark = min(self._next_mark, self._post.now + self._limits.mark_seconds)
 

@@ -15,6 +15,8 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     replay_publications: int = 10_000
     """How many publications a head keeps for those who come back."""
+    replay_bytes: int = 67_108_864
+    """How many bytes of them at most, as they are sent, if that is more than one."""
     mark_seconds: float = 1.0
     """How often a head says how far its publications go, if there are new ones."""
     cursor_lag: int = 1000
@@ -26,7 +28,11 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     gather_seconds: float = 0.02
     """How long whoever is ready for the next piece waits for others who are about as far."""
     refetch_seconds: float = 20.0
-    """When heads are asked again that are known, and have not answered."""
+    """When heads are asked again that have not answered."""
+    refetches: int = 5
+    """How often, before it is waited for a way to them."""
+    ask_bytes: int = 262_144
+    """How many bytes of filters and cursors heads are asked with at once, if they are more than one subscriber's."""
     rate_seconds: float = 30.0
     """The span of the moving averages of incoming publications and outgoing bytes."""
     report_seconds: float = 5.0

@@ -307,14 +307,14 @@ class Mediation:
         address = self._surroundings.address(session.acceptor)
         for subscriber in subscribers:
             if held := self._subscriptions.get(subscriber):
-                self._post.reply(held.session, Move(address, session.id, len(subscribers)))
+                self._post.reply(held.client, Move(address, session.id, len(subscribers)))
 
     def _settle(self, session: _Migrating) -> None:
         """Whoever is served by the acceptor leaves, when what is queued here has been sent."""
         seconds = min(self._gauges.queued_seconds, self._limits.leaving_seconds)
         for subscriber in session.subscribers:
             if held := self._subscriptions.get(subscriber):
-                self._post.reply(held.session, Settle(session.id, seconds))
+                self._post.reply(held.client, Settle(session.id, seconds))
         self._leaving, self._left = set(session.subscribers), self._post.now + seconds + 2 * self._limits.grace_seconds
         self._finish()
 

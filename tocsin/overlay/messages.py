@@ -57,7 +57,10 @@ class Interrupted(LinkMessage, frozen=True):
 
 
 class Restored(LinkMessage, frozen=True):
-    """There is a way to some heads again, or for the first time."""
+    """There is a way to some heads again, or for the first time. ``passed`` are the heads that this has come over:
+    whoever finds itself among them is in a circle of heads."""
+
+    passed: list[str] = []
 
 
 class Fetch(msgspec.Struct, frozen=True, tag=True):

@@ -1,9 +1,9 @@
-"""What a core has to say: actions in order."""
+"""What a core has to say: actions in order, and which messages overtake others, in whatever drives the core."""
 
 from __future__ import annotations
 
 from tocsin.overlay.actions import Action, SendClient, SendLink
-from tocsin.overlay.dialogue import ToPublisher, ToSubscriber
+from tocsin.overlay.dialogue import Move, Settle, ToPublisher, ToSubscriber
 from tocsin.overlay.messages import FromLink, Mark, Routed
 
 
@@ -22,9 +22,9 @@ class Post:
         """A message for another broker; publications and marks are overtaken by all others."""
         self.add(SendLink(broker, message, urgent=not isinstance(message, Routed | Mark)))
 
-    def reply(self, session: int, message: ToSubscriber | ToPublisher) -> None:
-        """A message for a connection."""
-        self.add(SendClient(session, message))
+    def reply(self, client: int, message: ToSubscriber | ToPublisher) -> None:
+        """A message for a connection; what moves a subscriber overtakes all others, so that load does not delay it."""
+        self.add(SendClient(client, message, urgent=isinstance(message, Move | Settle)))
 
     def take(self) -> list[Action]:
         """All actions since the last time."""

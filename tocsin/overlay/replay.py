@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import inf
 
 import msgspec
 
@@ -42,16 +43,20 @@ class ReplayLog:
     Args:
         head: whose log it is.
         kept: what was stored before, and has begun under the present incarnation.
-        most: how many publications are kept.
+        most: how many publications are kept, and ``most_bytes`` how many bytes of them, as they are sent, if that is
+            more than one.
     """
 
-    def __init__(self, head: str, kept: KeptLog, most: int) -> None:
-        self._head, self._most = head, most
+    def __init__(self, head: str, kept: KeptLog, most: int, most_bytes: float = inf) -> None:
+        self._head, self._most, self._most_bytes = head, most, most_bytes
         self._publications = kept.publications[-most:]
+        self._sizes = [len(_encode(each)) for each in self._publications]
+        self._bytes = sum(self._sizes)
         self._taken, self._stored = dict(kept.sequences), dict(kept.sequences)
         self.last, self._history = kept.last, kept.history
         self._owners = Counter(map(owner, kept.sequences))
         self._waiting: list[Routed] = []
+        self._trim()
 
     @property
     def oldest(self) -> int:
@@ -112,12 +117,20 @@ class ReplayLog:
         count = max(0, offset - self.last)
         done, self._waiting = self._waiting[:count], self._waiting[count:]
         self._publications += done
+        sizes = [len(_encode(each)) for each in done]
+        self._sizes += sizes
+        self._bytes += sum(sizes)
         self._stored.update((each.publisher, each.sequence) for each in done)
         self.last += len(done)
         # Trimmed now and then, as that moves all of them.
-        if len(self._publications) > 2 * self._most:
-            del self._publications[: -self._most]
+        if len(self._publications) > 2 * self._most or self._bytes > self._most_bytes:
+            self._trim()
         return done
+
+    def _trim(self) -> None:
+        count = excess(self._sizes, self._most, self._most_bytes)
+        del self._publications[:count], self._sizes[:count]
+        self._bytes = sum(self._sizes)
 
     def piece(self, cursor: int, filters: Sequence[Filter], most: int, most_bytes: int) -> tuple[list[Routed], int]:
         """What matches any filter after an offset, of what is kept, and up to which offset that is all.
@@ -135,6 +148,16 @@ class ReplayLog:
             found.append(publication)
         looked = min(begin + most, len(self._publications))
         return found, max(cursor, self.oldest - 1 + looked)
+
+
+def excess(sizes: Sequence[int], most: int, most_bytes: float) -> int:
+    """How many of the oldest of a log are too many, or too large; the latest is always kept."""
+    count = max(0, len(sizes) - most)
+    size = sum(sizes[count:])
+    while size > most_bytes and count < len(sizes) - 1:
+        size -= sizes[count]
+        count += 1
+    return count
 
 
 def owner(name: str) -> str:

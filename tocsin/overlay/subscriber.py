@@ -51,6 +51,13 @@ class EdgeLost(msgspec.Struct, frozen=True):
     connection: int
 
 
+class EdgeRefused(msgspec.Struct, frozen=True):
+    """An edge does not take this subscriber, and to ask it again would not help."""
+
+    connection: int
+    reason: str
+
+
 class EdgeSaid(msgspec.Struct, frozen=True):
     """An edge says something."""
 
@@ -59,7 +66,7 @@ class EdgeSaid(msgspec.Struct, frozen=True):
 
 
 class OpenEdge(msgspec.Struct, frozen=True):
-    """Open a connection to an edge; to be answered with EdgeOpened or EdgeLost."""
+    """Open a connection to an edge; to be answered with EdgeOpened, EdgeLost or EdgeRefused."""
 
     connection: int
     edge: str
@@ -96,7 +103,7 @@ class GiveUp(msgspec.Struct, frozen=True):
     reason: str
 
 
-SubscriberEvent = Start | EdgeOpened | EdgeLost | EdgeSaid | Tick
+SubscriberEvent = Start | EdgeOpened | EdgeLost | EdgeRefused | EdgeSaid | Tick
 SubscriberAction = OpenEdge | SendEdge | CloseEdge | Give | Miss | GiveUp
 
 
@@ -128,7 +135,9 @@ class OverlaySubscriber:
         cursors: how far it is, if it has been there before.
 
     What can go wrong: an edge is not there, or dies. It tries them in turn, and waits longer after each round. The edge
-    to which it moves is not there: it stays. The one it comes from dies: it goes on at the other.
+    to which it moves is not there, or refuses it: it stays. The one it comes from dies: it goes on at the other. An
+    edge does not take it: the others are tried, and if none does, it gives up; as it does when its own edge cannot make
+    sense of what it wants, for no other could.
     """
 
     def __init__(
@@ -140,6 +149,7 @@ class OverlaySubscriber:
         self._actions: list[SubscriberAction] = []
         self._connections = 0
         self._failures = 0
+        self._refusing: set[str] = set()
         self._home: _Connection | None = None
         self._next: _Connection | None = None
         # When it may leave its edge, and until when it waits for the other one to serve it.
@@ -162,6 +172,8 @@ class OverlaySubscriber:
                     self._subscribe(connection)
             case EdgeLost(number):
                 self._lost(now, number)
+            case EdgeRefused(number, reason):
+                self._refused(now, number, reason)
             case Start():
                 self._go_home()
         self._due(now)
@@ -192,10 +204,15 @@ class OverlaySubscriber:
             case Settle(session, seconds):
                 self._settle(now, session, seconds)
             case Refused(reason):
-                self._give_up(reason)
+                if connection is self._next:
+                    self._do(CloseEdge(connection.number))
+                    self._lost(now, connection.number)
+                else:
+                    self._give_up(reason)
 
     def _began(self, connection: _Connection, began: Began) -> None:
         self._failures = 0
+        self._refusing.clear()
         since = connection.since[began.head] = HeadCursor(began.offset, began.incarnation)
         cursor = self.cursors.setdefault(began.head, since)
         if cursor.incarnation == began.known != began.incarnation:
@@ -248,6 +265,14 @@ class OverlaySubscriber:
             if self._home is None:
                 self._failures += 1
                 self._retry = now + self._wait()
+
+    def _refused(self, now: float, number: int, reason: str) -> None:
+        if self._home and self._home.number == number and not self._next:
+            self._refusing.add(self._home.edge)
+            if self._refusing.issuperset(self._edges):
+                self._give_up(reason)
+                return
+        self._lost(now, number)
 
     def _settle(self, now: float, session: str, seconds: float) -> None:
         if self._next and self._next.session == session:

@@ -26,14 +26,14 @@ class Subscriptions:
 
     def __init__(self, name: str, incarnation: str, post: Post, links: Links, limits: OverlayLimits) -> None:
         self._post, self._links, self._limits = post, links, limits
-        self._sessions: dict[int, HeldSubscription] = {}
+        self._clients: dict[int, HeldSubscription] = {}
         self._names: dict[str, HeldSubscription] = {}
         self._by_filter: dict[Filter, dict[HeldSubscription, None]] = {}
         self.match: Callable[[Publication], list[Filter]] = links.publications.own.matching
-        self.catch_up = PieceFetcher(name, incarnation, post, links, limits, self._sessions, self._by_filter)
+        self.catch_up = PieceFetcher(name, incarnation, post, links, limits, self._clients, self._by_filter)
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        return len(self._clients)
 
     def get(self, subscriber: str) -> HeldSubscription | None:
         """A subscriber, if it is here."""
@@ -47,26 +47,26 @@ class Subscriptions:
     @property
     def all(self) -> list[HeldSubscription]:
         """All of them; only to be looked at."""
-        return list(self._sessions.values())
+        return list(self._clients.values())
 
     def subscribe(
-        self, session: int, subscriber: str, filter: Filter, cursors: dict[str, HeadCursor]
+        self, client: int, subscriber: str, filter: Filter, cursors: dict[str, HeadCursor]
     ) -> HeldSubscription:
         """Somebody comes, or says its cursors again. Whoever has the name on another connection was here before, and is
         let go."""
         before = self._names.get(subscriber)
-        if before and (before.session, before.filter) == (session, filter):
+        if before and (before.client, before.filter) == (client, filter):
             before.come(cursors)
             self.catch_up.fetch([before])
             return before
-        if before and before.session != session:
-            self.remove(before.session)
-            self._post.add(CloseClient(before.session, "the subscriber has come again"))
+        if before and before.client != client:
+            self.remove(before.client)
+            self._post.add(CloseClient(before.client, "the subscriber has come again"))
         # A connection is for one subscription: what it had before, whoever's that was, is over.
-        self.remove(session)
-        held = HeldSubscription(subscriber, filter, session)
+        self.remove(client)
+        held = HeldSubscription(subscriber, filter, client)
         held.come(cursors)
-        self._sessions[session] = self._names[subscriber] = held
+        self._clients[client] = self._names[subscriber] = held
         if filter not in self._by_filter:
             self._by_filter[filter] = {}
             self._links.want(filter)
@@ -74,12 +74,12 @@ class Subscriptions:
         self.catch_up.fetch([held])
         return held
 
-    def remove(self, session: int) -> None:
+    def remove(self, client: int) -> None:
         """Somebody is gone."""
-        held = self._sessions.pop(session, None)
+        held = self._clients.pop(client, None)
         if held is None:
             return
-        self.catch_up.forget(session)
+        self.catch_up.forget(client)
         del self._names[held.subscriber], self._by_filter[held.filter][held]
         if not self._by_filter[held.filter]:
             del self._by_filter[held.filter]
@@ -92,27 +92,30 @@ class Subscriptions:
         for held in taking:
             held.sent[publication.head] = held.told[publication.head] = publication.offset
         if taking:
-            self._post.add(SendNote([held.session for held in taking], note(publication)))
+            self._post.add(SendNote([held.client for held in taking], note(publication)))
         return matched, len(taking)
 
     def mark(self, head: str, offset: int) -> None:
         """All of a head's publications up to an offset have come."""
-        for held in self._sessions.values():
+        self.catch_up.exists(head)
+        for held in self._clients.values():
             if head in held.live and held.sent[head] < offset:
                 held.sent[head] = offset
                 if offset - held.told[head] > self._limits.cursor_lag:
                     held.told[head] = offset
-                    self._post.reply(held.session, Passed(head, offset))
+                    self._post.reply(held.client, Passed(head, offset))
 
     def interrupt(self, heads: Iterable[str] | None = None) -> None:
         """Nothing comes from these heads, or from any."""
-        for held in self._sessions.values():
+        for held in self._clients.values():
             held.interrupt(heads)
         self.fetch_all()
 
     def fetch_all(self) -> None:
-        """Fetches what anybody has missed."""
-        self.catch_up.fetch(list(self._sessions.values()))
+        """Fetches what anybody has missed, as there may be a way to other heads than before."""
+        for held in self._clients.values():
+            held.asked_again = 0
+        self.catch_up.fetch(list(self._clients.values()))
 
     def _takes(self, held: HeldSubscription, publication: Routed) -> bool:
         return publication.head in held.live and publication.offset > held.sent[publication.head]

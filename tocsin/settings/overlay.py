@@ -120,6 +120,15 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     replay_publications: Annotated[
         _Count, Meta(description="How many publications a head keeps for those who come back.")
     ] = _LIMITS.replay_publications
+    replay_bytes: Annotated[
+        Size,
+        Meta(
+            description=(
+                "How many bytes of these it keeps at most, as they are sent; in memory they may take several times "
+                "that."
+            )
+        ),
+    ] = _LIMITS.replay_bytes
     fetch_publications: Annotated[
         _Count,
         Meta(description="How many publications a head looks through for a piece of what somebody has missed."),

@@ -172,7 +172,9 @@ export class ContentSubscription {
       case "Gap": return this.#gap(link, message);
       case "Move": return this.#move(link, message);
       case "Settle": return this.#settle(message);
-      case "Refused": return this.#stop(new TocsinError("invalid", message.message));
+      case "Refused":
+        if (link === this.#next) return this.#lost(link, message.message);
+        return this.#stop(new TocsinError("invalid", message.message));
     }
   }
 

@@ -3,15 +3,20 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from http import HTTPStatus
 from pathlib import Path
 
+import msgspec
 import pytest
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
 
 from tests.network.process import free_port
 from tests.overlay.server.running import edge, head
 from tests.waiting import SECONDS
 from tocsin.errors import InvalidError, UnauthorizedError, UnavailableError
 from tocsin.overlay.client import ContentSubscription, Gap, HeadCursor, connect
+from tocsin.overlay.dialogue import Began, Move, Note, ToSubscriber
 
 
 async def highs(subscription: ContentSubscription, count: int) -> list[float]:
@@ -128,3 +133,50 @@ async def test_without_the_clients_token_nobody_comes_in(tmp_path: Path) -> None
             subscription = await me.subscribe("high > 1")
             await publisher.publish({"high": 2})
             assert await highs(subscription, 1) == [2]
+
+
+async def test_who_is_asked_to_move_to_an_edge_that_does_not_take_its_token_stays() -> None:
+    asked = 0
+
+    def refuse(connection: ServerConnection, _: Request) -> Response:
+        nonlocal asked
+        asked += 1
+        return connection.respond(HTTPStatus.UNAUTHORIZED, "")
+
+    async def never(_: ServerConnection) -> None:
+        raise AssertionError
+
+    async def home(socket: ServerConnection) -> None:
+        await socket.recv()
+        await say(socket, Began("h", 0, "h.1"))
+        # Who moves already does not listen: when the other one is asked again, the first refusal was heard.
+        while asked < 2:
+            await say(socket, Move(f"ws://127.0.0.1:{port(strict)}", "s", 1))
+            await asyncio.sleep(0.01)
+        await say(socket, Note("h", 1, "p", 1, {"high": 41}))
+        await socket.wait_closed()
+
+    async with (
+        serve(never, "127.0.0.1", 0, process_request=refuse) as strict,
+        serve(home, "127.0.0.1", 0) as mild,
+        connect(f"ws://127.0.0.1:{port(mild)}") as me,
+    ):
+        assert await highs(await me.subscribe("high > 0"), 1) == [41]
+
+
+async def test_who_is_not_taken_at_one_edge_goes_to_another(tmp_path: Path) -> None:
+    async with head(tmp_path) as root, edge(root, "a", client_token="secret") as strict, edge(root, "b") as mild:
+        async with connect(strict, mild) as me:
+            subscription = await me.subscribe("high > 1")
+            assert subscription.edge == mild
+        async with connect(strict, "ws://127.0.0.1:1") as me:
+            with pytest.raises(UnauthorizedError, match="does not take this token"):
+                await me.subscribe("high > 1")
+
+
+async def say(socket: ServerConnection, message: ToSubscriber) -> None:
+    await socket.send(msgspec.json.encode(message).decode())
+
+
+def port(server: Server) -> int:
+    return int(next(iter(server.sockets)).getsockname()[1])

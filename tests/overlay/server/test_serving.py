@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
+from tests.network.process import free_port
 from tests.overlay.server.running import Talk, edge, head, talk
+from tests.waiting import until_async
 from tocsin.errors import SettingsError
 from tocsin.overlay.dialogue import (
     Began,
@@ -24,7 +29,7 @@ from tocsin.overlay.dialogue import (
     Stored,
     Subscribe,
 )
-from tocsin.overlay.messages import Sync
+from tocsin.overlay.messages import FromLink, Sync
 from tocsin.overlay.server.serve import run_edge, run_head
 from tocsin.overlay.server.status import OverlayFigures, OverlayHealth
 from tocsin.settings.overlay import OverlaySettings
@@ -123,6 +128,30 @@ async def test_publications_find_their_way_over_other_heads(tmp_path: Path) -> N
         assert await heard(me, 1) == [42]
 
 
+async def test_heads_in_a_circle_say_so_and_go_on_without_it(tmp_path: Path) -> None:
+    last = f"ws://127.0.0.1:{free_port()}"
+    async with (
+        head(tmp_path, "h1", head=last) as first,
+        head(tmp_path, "h2", head=first) as second,
+        edge(second) as url,
+        head(tmp_path, "h3", port=urlsplit(last).port, head=second),
+        httpx.AsyncClient(trust_env=False) as http,
+        talk(url) as me,
+    ):
+
+        async def problems() -> list[str]:
+            urls = [f"{each.replace('ws', 'http', 1)}/health" for each in (first, second, last)]
+            answers = [msgspec.json.decode((await http.get(each)).content, type=OverlayHealth) for each in urls]
+            return [problem for answer in answers for problem in answer.problems if "in a circle, h" in problem]
+
+        await until_async(problems)
+        await me.say(Subscribe("me", "high > 40", {"h1": HeadCursor(0)}))
+        await publish(first, 41)
+        while not isinstance(message := await me.hear(), Note):
+            assert isinstance(message, Began | Passed)
+        assert message.content["high"] == 41
+
+
 async def test_brokers_say_how_they_are(tmp_path: Path) -> None:
     async with (
         head(tmp_path) as root,
@@ -158,6 +187,10 @@ async def test_brokers_say_how_they_are(tmp_path: Path) -> None:
         (
             '{"type": "Subscribe", "subscriber": "me", "where": "a = 1", "cursors": {"h": [1, "%s"]}}' % ("x" * 65),
             "no incarnation of a log has more than 64 letters",
+        ),
+        (
+            '{"type": "Subscribe", "subscriber": "me", "where": "a = 1", "cursors": {"%s": [1]}}' % ("x" * 129),
+            "cursors are by the names of heads",
         ),
         ('{"type": "Subscribe", "subscriber": "me", "where": "a ="}', "a value is expected"),
         ('{"type": "Introduce", "publisher": "p"}', "e is an edge, which serves subscribers: publish to a head"),
@@ -243,3 +276,32 @@ async def test_an_edge_must_name_a_head(tmp_path: Path) -> None:
 async def test_without_a_token_only_this_machine_is_listened_to(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="can be reached from other machines"):
         await run_head(OverlaySettings(host="0.0.0.0", port=0, directory=tmp_path))
+
+
+@pytest.mark.parametrize("host", ["head.example.org:8710", "10.0.0.5"])
+async def test_without_a_clients_token_other_machines_may_come_by_whatever_name_it_has_there(
+    tmp_path: Path, host: str
+) -> None:
+    async with head(tmp_path, token="of-brokers") as root, edge(root, token="of-brokers") as url:
+        async with httpx.AsyncClient(trust_env=False, headers={"Host": host}) as client:
+            for broker in (root, url):
+                assert (await client.get(f"{broker.replace('ws', 'http', 1)}/health")).status_code == 200
+        there: dict[str, Any] = {"host": "127.0.0.1", "proxy": None}
+        its = {"Authorization": "Bearer of-brokers"}
+        at_head, at_edge = ({"port": urlsplit(each).port, **there} for each in (root, url))
+        async with connect(f"ws://{host}/link?broker=x&role=edge", additional_headers=its, **at_head) as link:
+            assert isinstance(msgspec.json.decode(await link.recv(), type=FromLink), Sync)
+        async with connect(f"ws://{host}/client", **at_edge) as socket:
+            me = Talk(socket)
+            await me.say(Subscribe("me", "a = 1"))
+            assert (await begun(me)).head == "h"
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(f"ws://{host}/client", origin=Origin(f"http://{host}"), **at_edge)
+        assert refused.value.response.status_code == 403
+        assert b"where no token is asked for" in (refused.value.response.body or b"")
+
+
+async def test_an_edge_says_why_what_it_names_does_not_answer_as_a_head(tmp_path: Path) -> None:
+    async with head(tmp_path) as root:
+        with pytest.raises(SettingsError, match="not as a head does: there is no call GET /elsewhere/health"):
+            await run_edge(OverlaySettings(name="f", port=0, head=f"{root}/elsewhere"))

@@ -3,6 +3,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tocsin.errors import ConflictError, SettingsError, StorageError
@@ -67,3 +68,18 @@ def test_a_file_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"no database, but as long as one would begin" * 50)
     with pytest.raises(StorageError, match="cannot be used"):
         ReplayStore(tmp_path, "h", 10)
+
+
+def test_no_more_bytes_are_kept_than_may_be_but_for_the_latest(tmp_path: Path) -> None:
+    size = len(msgspec.json.encode(routed(1)))
+    with closing(ReplayStore(tmp_path, "h", 10, 3 * size)) as store:
+        for first in (1, 3, 5):
+            store.append([routed(first), routed(first + 1)])
+        assert [each.offset for each in store.read().publications] == [4, 5, 6]
+    with closing(ReplayStore(tmp_path, "h", 10, size)) as store:
+        assert store.read().publications == [routed(6)]
+        store.append([routed(7, "a publisher with a long name")])
+        assert [each.offset for each in store.read().publications] == [7]
+        store.append([routed(8)])
+        kept = store.read()
+    assert (kept.publications, kept.last) == ([routed(8)], 8)

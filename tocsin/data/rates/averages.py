@@ -107,7 +107,7 @@ class Rates:
                 return Forecast([None] * len(bes), 0.0)
             found, places = self._tracks.find(bes)
             rates = np.zeros(len(bes))
-            rates[found] = self._averages(places, known.last, _overdue(known, now)).round(_DIGITS)
+            rates[found] = self._averages(places, known.last, _overdue_seconds(known, now)).round(_DIGITS)
             found[found] = self._tracks.begun[places] < known.last
             told = [rate if is_known else None for rate, is_known in zip(rates.tolist(), found.tolist(), strict=True)]
             return Forecast(told, round(_due(known, now), _DIGITS))

@@ -12,6 +12,8 @@ from tocsin.experiment.padres.rows import EdgeRow, MessageRow
 NORMAL_DELAY: Final = 0.1
 """N_f: by what differences of matching delays are divided."""
 
+HALF_MINUTE: Final = 30.0
+
 Value = Callable[[EdgeRow], float]
 
 
@@ -71,6 +73,12 @@ class OverlayCourse:
         spans = [difference(rows, value) for rows in self.between(since, until)]
         return sum(spans) / len(spans) if spans else 0.0
 
+    def highest_difference(self, value: Value, since: float, until: float) -> float:
+        """By how much two edges differ at the most, in the minute of a span in which that is most."""
+        times = [at for at in self.moments if since < at <= until]
+        minutes = ((max(since, at - HALF_MINUTE), min(until, at + HALF_MINUTE)) for at in times)
+        return max((self.difference(value, *minute) for minute in minutes), default=0.0)
+
     def converged_at(
         self, since: float, until: float, trigger: float, metrics: Iterable[str] = METRICS
     ) -> float | None:
@@ -80,10 +88,13 @@ class OverlayCourse:
         """
         values = [METRICS[name] for name in metrics]
         times = [at for at in self.moments if since < at <= until]
-        apart = [at for at in times if any(self.difference(value, at - 30, at + 30) > trigger for value in values)]
+        apart = [at for at in times if any(self._around(value, at) > trigger for value in values)]
         if not times or (apart and apart[-1] == times[-1]):
             return None
         return apart[-1] if apart else since
+
+    def _around(self, value: Value, at: float) -> float:
+        return self.difference(value, at - HALF_MINUTE, at + HALF_MINUTE)
 
     def delivery(self, since: float, until: float, broker: str | None = None) -> float:
         """How long a delivery took on average, in seconds."""

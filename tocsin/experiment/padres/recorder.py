@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from tocsin.experiment.padres.rows import EdgeRow, EstimateRow, MessageRow
 from tocsin.experiment.padres.scenario import QuoteScenario
@@ -27,13 +27,7 @@ _BALANCING: Final = (
     messages.LocalLoad,
     messages.ClusterLoad,
     messages.ClusterView,
-    messages.ClusterAccept,
-    messages.ClusterAlive,
-    messages.SessionRequest,
-    messages.SessionAccept,
-    messages.SessionReject,
-    messages.SessionDone,
-    messages.SessionEnd,
+    *get_args(messages.SessionBody),
     dialogue.Move,
     dialogue.Settle,
     dialogue.Unsubscribe,

@@ -37,7 +37,7 @@ class ContentSubscription:
     on where it was, at whatever edge. A publication counts as had when the next one is asked for.
 
     What can go wrong: an edge dies, or all do: others are tried, for ever, and what was missed comes then; what is not
-    kept any more is told as a gap. The filter cannot be read, the token is not taken, or at first no edge can be
+    kept any more is told as a gap. The filter cannot be read, no edge takes the token, or at first no edge can be
     reached: each is raised.
     """
 
@@ -65,6 +65,8 @@ class ContentSubscription:
         self._failures, self._over = 0, False
         self._began: asyncio.Future[None] = self._loop.create_future()
         self._error: Exception | None = None
+        # Why an edge did not take it, the last one that did not.
+        self._refusal: Exception | None = None
 
     @property
     def edge(self) -> str | None:
@@ -150,7 +152,7 @@ class ContentSubscription:
                     self._closing.add(closing)
                     closing.add_done_callback(self._closing.discard)
             case core.GiveUp(reason):
-                self._end(InvalidError(reason))
+                self._end(self._refusal if self._refusal and str(self._refusal) == reason else InvalidError(reason))
 
     def _put(self, item: _Item) -> None:
         self._items.append(item)
@@ -170,7 +172,7 @@ class ContentSubscription:
             lambda: self._tell(core.EdgeOpened(number)),
             said,
             lambda reason: self._lost(number, edge, reason),
-            self._end,
+            lambda error: self._refused(number, error),
         )
 
     def _said(self, number: int, message: ToSubscriber) -> None:
@@ -186,8 +188,17 @@ class ContentSubscription:
                     self._put(_Item(None, head, cursor))
 
     def _lost(self, number: int, edge: str, reason: str) -> None:
+        self._fail(number, UnavailableError(f"no edge can be subscribed at: {edge}: {reason}"))
+        self._tell(core.EdgeLost(number))
+
+    def _refused(self, number: int, error: Exception) -> None:
+        self._refusal = error
+        self._fail(number, error)
+        self._tell(core.EdgeRefused(number, str(error)))
+
+    def _fail(self, number: int, error: Exception) -> None:
+        """A connection is over, or could not be opened; if none could at first, that is all."""
         self._sockets.pop(number, None)
         self._failures += 1
         if not self._began.done() and self._failures >= len(self._edges):
-            self._end(UnavailableError(f"no edge can be subscribed at: {edge}: {reason}"))
-        self._tell(core.EdgeLost(number))
+            self._end(self._refusal or error)

@@ -8,6 +8,7 @@ expired, 4429 when what is sent is not read or too much is said.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from base64 import urlsafe_b64decode
 from collections import Counter
@@ -28,12 +29,12 @@ from tocsin.overlay.server.outgoing import EXPIRED, UNREAD, UNREADABLE, Outgoing
 from tocsin.overlay.server.websocket import finish, receive
 from tocsin.overlay.server.writer import LogWriter
 from tocsin.schema.refusals import UNDECODABLE, undecodable
-from tocsin.settings.overlay import OverlaySettings
+from tocsin.settings.overlay import NAME, OverlaySettings
 from tocsin.tasks import until_one_ends
 
 PROTOCOL: Final = "tocsin"
 """What is chosen of the protocols that a page offers, so that the token among them is not sent back."""
-MOST_CURSORS: Final = 1000
+MOST_CURSORS: Final = 200
 LARGEST: Final = 2**62
 LONGEST_INCARNATION: Final = 64
 LONGEST_NAME: Final = 128
@@ -94,18 +95,18 @@ class OverlayClients:
             )
 
     async def _hold(self, socket: WebSocket, identity: ClientIdentity, outgoing: Outgoing) -> None:
-        session = self._driver.open_client(outgoing)
+        client = self._driver.open_client(outgoing)
         try:
-            reading = self._read(socket, identity, session, outgoing)
+            reading = self._read(socket, identity, client, outgoing)
             sending, expiring = outgoing.send_all(socket.send_text), _expire(identity, outgoing)
             await until_one_ends(reading, sending, expiring, outgoing.ended())
         except InvalidError as error:
             outgoing.put(encode(Refused(str(error))).decode())
             outgoing.end(UNREADABLE, str(error))
         finally:
-            self._driver.lose_client(session)
+            self._driver.lose_client(client)
 
-    async def _read(self, socket: WebSocket, identity: ClientIdentity, session: int, outgoing: Outgoing) -> None:
+    async def _read(self, socket: WebSocket, identity: ClientIdentity, client: int, outgoing: Outgoing) -> None:
         left, at = BURST, self._driver.now
         while True:
             if self._writer:
@@ -117,7 +118,7 @@ class OverlayClients:
                 if left < 0:
                     outgoing.end(UNREAD, "too many messages in too short a time")
                     return
-            self._driver.hear_client(session, message)
+            self._driver.hear_client(client, message)
 
     def _check(self, identity: ClientIdentity, message: ToEdge | ToHead) -> ToEdge | ToHead:
         """The message, if it can be taken here."""
@@ -169,6 +170,8 @@ def _decode(text: str) -> ToEdge | ToHead:
             _check_name(name)
             if len(cursors) > MOST_CURSORS or not all(0 <= each.offset < LARGEST for each in cursors.values()):
                 raise InvalidError(f"cursors are offsets of heads, from 0 on, and {MOST_CURSORS} at most")
+            if not all(re.fullmatch(NAME, head) for head in cursors):
+                raise InvalidError("cursors are by the names of heads: up to 128 letters, digits and . _ : -")
             if any(len(each.incarnation) > LONGEST_INCARNATION for each in cursors.values()):
                 raise InvalidError(f"no incarnation of a log has more than {LONGEST_INCARNATION} letters")
         case Introduce(name):

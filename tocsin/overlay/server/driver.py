@@ -18,7 +18,7 @@ from tocsin.overlay.dialogue import ToEdge, ToHead
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
 from tocsin.overlay.messages import FromLink, Routed
-from tocsin.overlay.server.outgoing import REPLACED, UNREADABLE, Outgoing, encode
+from tocsin.overlay.server.outgoing import CIRCLE, REPLACED, UNREADABLE, Outgoing, encode
 
 log = get_logger(__name__)
 
@@ -99,19 +99,19 @@ class OverlayDriver:
 
     def open_client(self, outgoing: Outgoing) -> int:
         """A publisher or a subscriber connects; returns its number."""
-        session = next(self._numbers)
-        self._clients[session] = outgoing
-        return session
+        client = next(self._numbers)
+        self._clients[client] = outgoing
+        return client
 
-    def hear_client(self, session: int, message: ToEdge | ToHead) -> None:
+    def hear_client(self, client: int, message: ToEdge | ToHead) -> None:
         """It says something."""
-        if session in self._clients:
-            self.tell(events.ClientSaid(session, message))
+        if client in self._clients:
+            self.tell(events.ClientSaid(client, message))
 
-    def lose_client(self, session: int) -> None:
+    def lose_client(self, client: int) -> None:
         """It is gone."""
-        if self._clients.pop(session, None):
-            self.tell(events.ClientLost(session))
+        if self._clients.pop(client, None):
+            self.tell(events.ClientLost(client))
 
     def tell(self, event: events.Event) -> None:
         """Something has happened."""
@@ -136,28 +136,31 @@ class OverlayDriver:
 
     def _do(self, action: actions.Action) -> None:
         match action:
-            case actions.SendNote(sessions, note):
+            case actions.SendNote(clients, note):
                 text = encode(note).decode()
-                for session in sessions:
-                    self._send(session, text)
+                for client in clients:
+                    self._send(client, text)
             case actions.SendLink(broker, message, urgent):
                 if link := self._links.get(broker):
                     link.put(encode(message).decode(), urgent)
-            case actions.SendClient(session, reply):
-                self._send(session, encode(reply).decode())
+            case actions.SendClient(client, reply, urgent):
+                self._send(client, encode(reply).decode(), urgent)
             case actions.AppendLog(publication):
                 assert self._append is not None
                 self._append(publication)
-            case actions.AwaitDrain(session):
-                if outgoing := self._clients.get(session):
-                    outgoing.when_drained(DRAINED_BYTES, lambda: self._drained(session))
-            case actions.CloseClient(session, reason):
-                if outgoing := self._clients.pop(session, None):
+            case actions.AwaitDrain(client):
+                if outgoing := self._clients.get(client):
+                    outgoing.when_drained(DRAINED_BYTES, lambda: self._drained(client))
+            case actions.CloseClient(client, reason):
+                if outgoing := self._clients.pop(client, None):
                     outgoing.end(UNREADABLE, reason)
+            case actions.CloseLink(broker, reason):
+                if outgoing := self._links.pop(broker, None):
+                    outgoing.end(CIRCLE, reason)
 
-    def _drained(self, session: int) -> None:
+    def _drained(self, client: int) -> None:
         """From the loop, as the core may be in the middle of something."""
-        self._loop.call_soon(self.tell, events.Drained(session))
+        self._loop.call_soon(self.tell, events.Drained(client))
 
     def _measured(self, match: Callable[[Publication], list[Filter]]) -> Callable[[Publication], list[Filter]]:
         def measured(content: Publication) -> list[Filter]:
@@ -168,7 +171,7 @@ class OverlayDriver:
 
         return measured
 
-    def _send(self, session: int, text: str) -> None:
-        if outgoing := self._clients.get(session):
+    def _send(self, client: int, text: str, urgent: bool = False) -> None:
+        if outgoing := self._clients.get(client):
             self.sent_bytes += len(text)
-            outgoing.put(text)
+            outgoing.put(text, urgent)

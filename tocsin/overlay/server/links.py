@@ -3,7 +3,8 @@
 A WebSocket each, messages of :mod:`tocsin.overlay.messages` both ways. Who dials says in the handshake its name, its
 role and where clients reach it, and is told the name of the other. A handshake is refused with 401 without the
 overlay's token, 400 where no link can be, 409 if both dial each other. A link is closed with 4400 after a message that
-makes no sense, 4409 when the same broker has linked again, and 4429 when what is sent is not read.
+makes no sense, 4409 when the same broker has linked again, 4410 when heads are linked in a circle, and 4429 when what
+is sent is not read.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tocsin.overlay.head import Head
 from tocsin.overlay.messages import ClusterLoad, Control, FromLink, LocalLoad, SessionAccept
 from tocsin.overlay.server.access import OverlayAccess
 from tocsin.overlay.server.driver import OverlayDriver
-from tocsin.overlay.server.outgoing import UNREADABLE, Outgoing
+from tocsin.overlay.server.outgoing import CIRCLE, UNREADABLE, Outgoing
 from tocsin.overlay.server.websocket import LINK, finish, receive
 from tocsin.schema.refusals import UNDECODABLE, undecodable
 from tocsin.settings.overlay import NAME
@@ -59,12 +60,13 @@ class LinkedBroker(msgspec.Struct, frozen=True):
 
 
 class OverlayLinks:
-    """Serves ``/link`` of a head; an edge has nobody link to it. ``known`` are the brokers that there are links to."""
+    """Serves ``/link`` of a head; an edge has nobody link to it. ``known`` are the brokers that there are links to;
+    ``circle`` says, after a link was ended for that, which heads are linked in a circle."""
 
     def __init__(self, driver: OverlayDriver, access: OverlayAccess, most: int) -> None:
         self._driver, self._access, self._most = driver, access, most
         self.known: dict[str, LinkedBroker] = {}
-        self.dialled = ""
+        self.dialled = self.circle = ""
 
     async def endpoint(self, socket: WebSocket) -> None:
         """One link, from its handshake to its end."""
@@ -85,6 +87,7 @@ class OverlayLinks:
         """A link stands."""
         log.info("link is up", broker=broker.name, role=broker.role)
         self.known[broker.name] = broker
+        self.circle = ""
         self._driver.open_link(broker.name, broker.role == "head", outgoing)
 
     def said(self, broker: LinkedBroker, outgoing: Outgoing, text: str | bytes) -> None:
@@ -94,6 +97,8 @@ class OverlayLinks:
     def lost(self, broker: LinkedBroker, outgoing: Outgoing, reason: str) -> None:
         """The link is over."""
         log.warning("link is down", broker=broker.name, reason=reason)
+        if outgoing.ending and outgoing.ending.code == CIRCLE:
+            self.circle = reason
         if self.known.get(broker.name) is broker:
             del self.known[broker.name]
         self._driver.lose_link(broker.name, outgoing)
@@ -161,7 +166,7 @@ class HeadLink:
             began = loop.time()
             try:
                 await self._hold()
-                reason = "it closed the connection"
+                reason = self._links.circle or "it closed the connection"
             except (OSError, TimeoutError, WebSocketException, TocsinError) as error:
                 reason = _reason(error)
             if reason != self._told:
@@ -179,6 +184,12 @@ class HeadLink:
                 await until_one_ends(
                     self._listen(socket, broker, outgoing), outgoing.send_all(socket.send), outgoing.ended()
                 )
+                if outgoing.ending:
+                    await socket.close(outgoing.ending.code, outgoing.ending.brief_reason)
+            except ConnectionClosed as error:
+                if error.rcvd and error.rcvd.code == CIRCLE:
+                    outgoing.end(CIRCLE, error.rcvd.reason)
+                raise
             except asyncio.CancelledError:
                 await socket.close(_GOING_AWAY, "the broker is going away")
                 raise

@@ -13,6 +13,9 @@ UNREADABLE: Final = 4400
 UNREAD: Final = 4429
 REPLACED: Final = 4409
 EXPIRED: Final = 4401
+CIRCLE: Final = 4410
+# A close frame takes 123 bytes of reason.
+_LONGEST_REASON: Final = 120
 
 encode: Final = msgspec.json.Encoder().encode
 
@@ -22,6 +25,11 @@ class Ending(NamedTuple):
 
     code: int
     reason: str
+
+    @property
+    def brief_reason(self) -> str:
+        """As much of it as a close frame takes."""
+        return self.reason.encode()[:_LONGEST_REASON].decode(errors="ignore")
 
 
 class Outgoing:

@@ -20,6 +20,7 @@ from tocsin.http.listening import HttpServer, address, allow_files, config
 from tocsin.http.origins import Origins
 from tocsin.http.tls import tls
 from tocsin.log import get_logger
+from tocsin.model.messages import Failure
 from tocsin.overlay.server.access import check_access
 from tocsin.overlay.server.app import create_app
 from tocsin.overlay.server.channel import ChannelSource, ChannelWanted
@@ -51,7 +52,8 @@ async def run_head(
     """
     check_access(section)
     with sockets.bind("overlay", section.host, section.port) as listener:
-        store = await asyncio.to_thread(ReplayStore, section.directory, section.name, section.replay_publications)
+        most, most_bytes = section.replay_publications, section.replay_bytes
+        store = await asyncio.to_thread(ReplayStore, section.directory, section.name, most, most_bytes)
         with closing(store):
             source = ChannelSource(channel, section.directory, ca) if channel else None
             server = OverlayServer(section, public_url(section, listener), store=store, ca=ca, source=source)
@@ -102,12 +104,20 @@ def _head_name(section: OverlaySettings, content: bytes) -> str:
     try:
         health = msgspec.json.decode(content, type=OverlayHealth)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise SettingsError(f"overlay.head = {section.head} answers, but not as a head does") from None
+        raise SettingsError(f"overlay.head = {section.head} answers, but not as a head does{_said(content)}") from None
     if health.role != "head":
         raise SettingsError(f"overlay.head = {section.head} is the edge {health.broker}: name its head instead")
     if health.broker == section.name:
         raise SettingsError(f"overlay.name = {section.name} is the name of its head: --set overlay.name=NAME")
     return health.broker
+
+
+def _said(content: bytes) -> str:
+    """What a server says that refuses, if it does as ours do."""
+    try:
+        return f": {msgspec.json.decode(content, type=Failure).error.message}"
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
 
 
 async def _serve(
@@ -122,7 +132,8 @@ async def _serve(
 
     doorways = Doorways(section.connections)
     allow_files("overlay", section.connections)
-    origins = Origins("overlay", section.origins, demo=not (section.client_token or section.public_keys))
+    needs_token = bool(section.client_token or section.public_keys)
+    origins = Origins("overlay", section.origins, demo=False, open=not needs_token)
     options = {"ws": OverlayWebSocket, "ws_max_size": section.message_bytes, "ws_ping_interval": 10, **files}
     uvicorn = HttpServer(config(create_app(server, origins), doorways, **options), listens, doorways)
     await until_one_ends(uvicorn.serve([listener]), server.run())

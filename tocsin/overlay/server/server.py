@@ -69,6 +69,8 @@ class OverlayServer:
             problems.append("the disk refuses what is to be stored; it is tried again, and the log says why")
         if self._section.head and not (self.links.dialled and self.links.dialled in self.links.known):
             problems.append(f"there is no link to the head at {self._section.head}; it is tried again")
+        if self.links.circle:
+            problems.append(self.links.circle)
         return problems + (self._source.problems if self._source else [])
 
     def health(self) -> OverlayHealth:

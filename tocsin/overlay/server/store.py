@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -16,7 +17,7 @@ from tocsin.errors import SettingsError, StorageError
 from tocsin.lock import take_lock
 from tocsin.model.histories import Era
 from tocsin.overlay.messages import Routed
-from tocsin.overlay.replay import KeptLog
+from tocsin.overlay.replay import KeptLog, excess
 from tocsin.private import make_private
 from tocsin.sqlite import transaction
 
@@ -40,15 +41,18 @@ class ReplayStore:
     Args:
         directory: where the file is.
         head: whose log it is.
-        most: how many publications are kept.
+        most: how many publications are kept, and ``most_bytes`` how many bytes of them, if that is more than one.
 
     What can go wrong: the file cannot be opened or written, or is none of ours (:class:`StorageError`); another head
     writes it (:class:`ConflictError`), or has written it before (:class:`SettingsError`). Of a batch that is refused
     nothing is kept.
     """
 
-    def __init__(self, directory: Path, head: str, most: int) -> None:
-        self._file, self._most, self._turn = directory / FILE, most, Lock()
+    def __init__(self, directory: Path, head: str, most: int, most_bytes: float = inf) -> None:
+        self._file, self._turn = directory / FILE, Lock()
+        self._most, self._most_bytes = most, most_bytes
+        # Of what is kept, the oldest first.
+        self._sizes: list[int] = []
         with self._explain():
             make_private(self._file)
             self._lock = take_lock(self._file.with_name(f"{FILE}.lock"), "the head's replay log")
@@ -57,6 +61,7 @@ class ReplayStore:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._found(head)
+                self._drop_old()
             except BaseException:
                 self.close()
                 raise
@@ -64,10 +69,8 @@ class ReplayStore:
     def read(self) -> KeptLog:
         """All that is kept."""
         with self._turn, self._explain():
-            newest = self._connection.execute(
-                "SELECT publication FROM publications ORDER BY number DESC LIMIT ?", (self._most,)
-            )
-            publications = [msgspec.json.decode(text, type=Routed) for (text,) in newest][::-1]
+            rows = self._connection.execute("SELECT publication FROM publications ORDER BY number")
+            publications = [msgspec.json.decode(text, type=Routed) for (text,) in rows]
             sequences = dict(self._connection.execute("SELECT name, sequence FROM publishers"))
             eras = self._connection.execute("SELECT incarnation, began FROM history ORDER BY number").fetchall()
         last = publications[-1].offset if publications else 0
@@ -86,10 +89,13 @@ class ReplayStore:
         """Keeps a batch: all of it, on disk, or nothing. What is too old is dropped."""
         rows = [(each.offset, msgspec.json.encode(each)) for each in publications]
         sequences = {each.publisher: each.sequence for each in publications}
+        sizes = self._sizes + [len(text) for _, text in rows]
+        kept = sizes[excess(sizes, self._most, self._most_bytes) :]
         with self._changing():
             self._connection.executemany("INSERT INTO publications VALUES (?, ?)", rows)
             self._connection.executemany(_PUT_PUBLISHER, sequences.items())
-            self._connection.execute("DELETE FROM publications WHERE number <= ?", (rows[-1][0] - self._most,))
+            self._connection.execute("DELETE FROM publications WHERE number <= ?", (rows[-1][0] - len(kept),))
+        self._sizes = kept
 
     def close(self) -> None:
         """Lets go of the file."""
@@ -115,6 +121,16 @@ class ReplayStore:
                 f"the replay log in {self._file.parent} is that of the head {owner}, and overlay.name = {head}: "
                 f"give this head an overlay.directory of its own"
             )
+
+    def _drop_old(self) -> None:
+        """Drops what is too much by the present bounds, which may have been others before."""
+        rows = self._connection.execute(
+            "SELECT number, length(publication) FROM publications ORDER BY number"
+        ).fetchall()
+        self._sizes = [size for _, size in rows]
+        if count := excess(self._sizes, self._most, self._most_bytes):
+            self._connection.execute("DELETE FROM publications WHERE number < ?", (rows[count][0],))
+            del self._sizes[:count]
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from websockets.http11 import Request
 
 from tocsin.errors import InvalidError
 from tocsin.http.websocket import ServerWebSocket
-from tocsin.overlay.server.outgoing import Outgoing
+from tocsin.overlay.server.outgoing import Ending, Outgoing
 
 LINK: Final = "/link"
 CLIENT: Final = "/client"
@@ -42,9 +42,8 @@ async def receive(socket: WebSocket) -> str:
 
 async def finish(socket: WebSocket, outgoing: Outgoing) -> None:
     """Sends what waits to whoever reads it, and closes."""
-    code, reason = outgoing.ending or (1000, "")
+    ending = outgoing.ending or Ending(1000, "")
     with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
         async with asyncio.timeout(FLUSH_SECONDS):
             await outgoing.flush(socket.send_text)
-            # A close frame takes 123 bytes of reason.
-            await socket.close(code, reason.encode()[:120].decode(errors="ignore"))
+            await socket.close(ending.code, ending.brief_reason)

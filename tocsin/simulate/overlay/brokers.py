@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from tocsin.broker.backoff import Backoff
 from tocsin.overlay import actions, events
-from tocsin.overlay.dialogue import Move, Note, Publish, Settle
+from tocsin.overlay.dialogue import Note, Publish
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
 from tocsin.overlay.limits import OverlayLimits
@@ -24,7 +25,6 @@ from tocsin.simulate.overlay.watch import SessionWatch
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
 
 HEAD, EDGE, CLIENT = "head", "edge", "client"
-_AGAIN: Final = (0.2, 1.0)
 _GAUGE_SECONDS: Final = 0.5
 _MEASURED_SECONDS: Final = 1.0
 _encode = msgspec.json.Encoder().encode
@@ -38,6 +38,8 @@ class _Neighbour:
         self._waiting: deque[Any] = deque()
         self.link: SimulatedConnection | None = None
         self._stands = False
+        self._backoff = Backoff(process.world.random)
+        self._since: float | None = None
 
     def dial(self) -> None:
         """Opens it."""
@@ -48,7 +50,7 @@ class _Neighbour:
 
     def opened(self) -> None:
         """It stands."""
-        self._stands = True
+        self._stands, self._since = True, self._process.world.clock.now
         self._process.neighbours[self._broker] = self
         self._process.tell(events.LinkOpened(self._broker, self._is_head))
 
@@ -87,9 +89,16 @@ class _Neighbour:
         """It is over, or could not be opened."""
         self.replace()
         if self._dialled:
-            world = self._process.world
+            clock = self._process.world.clock
             self._waiting.clear()
-            world.clock.after(world.random.uniform(*_AGAIN), self.dial)
+            lasted, self._since = 0.0 if self._since is None else clock.now - self._since, None
+            clock.after(self._backoff.after(lasted), self.dial)
+
+    def close(self) -> None:
+        """Ends it."""
+        if self.link:
+            self.link.close(0 if self._dialled else 1)
+            self.lost(self.link, 0)
 
     def drained(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
@@ -181,7 +190,7 @@ class OverlayHost(CoreProcess):
         size = _size(action)
         leaves = self.service.send(size)
         if isinstance(action, actions.SendNote):
-            self.sending(action.note, len(action.sessions), size / self.service.times.bandwidth, leaves)
+            self.sending(action.note, len(action.clients), size / self.service.times.bandwidth, leaves)
         self.world.clock.at(leaves, self._act, action)
 
     def sending(self, note: Note, subscribers: int, seconds: float, leaves: float) -> None:
@@ -197,19 +206,21 @@ class OverlayHost(CoreProcess):
             case actions.SendLink(broker, message, urgent):
                 if neighbour := self.neighbours.get(broker):
                     neighbour.send(message, urgent)
-            case actions.SendNote(sessions, note):
-                links = [link for session in sessions if (link := self.clients.get(session))]
+            case actions.SendNote(clients, note):
+                links = [link for client in clients if (link := self.clients.get(client))]
                 self.world.network.send_each(links, 1, note)
-            case actions.SendClient(session, message):
-                self._send(session, message)
-            case actions.AwaitDrain(session):
-                self.awaited.add(session)
-            case actions.CloseClient(session):
-                if link := self.clients.pop(session, None):
+            case actions.SendClient(client, message):
+                self._send(client, message)
+            case actions.AwaitDrain(client):
+                self.awaited.add(client)
+            case actions.CloseClient(client):
+                if link := self.clients.pop(client, None):
                     link.close(1)
+            case actions.CloseLink(broker):
+                self.neighbours[broker].close()
 
-    def _send(self, session: int, message: Any) -> None:
-        if link := self.clients.get(session):
+    def _send(self, client: int, message: Any) -> None:
+        if link := self.clients.get(client):
             link.send(1, message)
 
     def _accept(self, link: SimulatedConnection, purpose: str) -> _Neighbour | _Client | None:
@@ -338,18 +349,16 @@ def _is_mark(event: events.Event) -> bool:
 def _is_urgent(action: actions.Action) -> bool:
     """Whether it overtakes what is sent to subscribers and neighbours."""
     match action:
-        case actions.SendLink(urgent=urgent):
+        case actions.SendLink(urgent=urgent) | actions.SendClient(urgent=urgent):
             return urgent
-        case actions.SendClient(message=message):
-            return isinstance(message, Move | Settle)
         case _:
             return False
 
 
 def _size(action: actions.Action) -> int:
     match action:
-        case actions.SendNote(sessions, note):
-            return len(sessions) * len(_encode(note))
+        case actions.SendNote(clients, note):
+            return len(clients) * len(_encode(note))
         case actions.SendLink(message=said):
             return len(_encode(said))
         case actions.SendClient(message=told):

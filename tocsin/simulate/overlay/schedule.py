@@ -245,6 +245,7 @@ def _limits(random: Random) -> OverlayLimits:
         fetch_bytes=random.choice([2000, 262_144]),
         gather_seconds=random.choice([0.0, 0.1]),
         refetch_seconds=10.0,
+        ask_bytes=random.choice([100, 262_144]),
         rate_seconds=random.choice([3.0, 10.0]),
         report_seconds=0.5,
         silent_seconds=3.0,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
+from tocsin.broker.backoff import Backoff
 from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
 from tocsin.simulate.slices.lake import FencedError, SimulatedDataset, SlicedLog, WrittenFile
@@ -15,8 +16,6 @@ from tocsin.slices.head import HeadCore
 from tocsin.slices.limits import SliceLimits
 from tocsin.slices.messages import Epoch, FromHead, SliceLoad, SlicePart
 from tocsin.slices.node import NodeCore
-
-_AGAIN: Final = (0.2, 1.0)
 
 
 @dataclass
@@ -193,6 +192,8 @@ class NodeHost(CoreProcess):
         self._busy_until, self._busy, self._gauged = 0.0, 0.0, world.clock.now
         self._done, self._batch_seconds = 0, 0.0
         self._ends: dict[int, tuple[float, int]] = {}
+        self._backoff = Backoff(world.random)
+        self._since: float | None = None
         self._dial()
         world.clock.after(world.random.random() * circumstances.gauge_seconds, self._gauge)
 
@@ -219,11 +220,17 @@ class NodeHost(CoreProcess):
             return
         link = self._link = _Link(self, self._circumstances, events.HeadSaid, self._lost)
         link.link = self.world.network.dial(self.host, self._head(), "node", link)
-        link.link.when_open = lambda: self.tell(events.HeadOpened())
+        link.link.when_open = self._opened
+
+    def _opened(self) -> None:
+        self._since = self.world.clock.now
+        self.tell(events.HeadOpened())
 
     def _lost(self) -> None:
+        clock = self.world.clock
         self.tell(events.HeadLost())
-        self.world.clock.after(self.world.random.uniform(*_AGAIN), self._dial)
+        lasted, self._since = 0.0 if self._since is None else clock.now - self._since, None
+        clock.after(self._backoff.after(lasted), self._dial)
 
     def _prepare(self, slices: dict[int, Epoch]) -> None:
         if self.world.random.random() < self._circumstances.prepare_fails:

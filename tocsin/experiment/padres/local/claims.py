@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tocsin.experiment.padres.accuracy import Accuracy, accuracy, select_undisturbed
-from tocsin.experiment.padres.course import METRICS, OverlayCourse, input_of, output_of, overhead
+from tocsin.experiment.padres.course import METRICS, OverlayCourse, input_of, overhead
 from tocsin.experiment.padres.local.names import MAIN, UNBALANCED, samples_of, trigger_of
 from tocsin.experiment.padres.rows import EdgeRow, EstimateRow, MessageRow
 from tocsin.experiment.padres.scenario import JOINING_UNTIL, LOCAL, LOCAL_FACTORS
@@ -19,6 +19,10 @@ CONVERGED: Final = 1800.0
 """When the paper's brokers are balanced; and, after publishers publish more, at this time:"""
 CONVERGED_AGAIN: Final = 3400.0
 CROWDED: Final = "B1"
+OVERLOADED: Final = 0.95
+EMPTIED: Final = 1400.0
+"""When the paper's B1 has nobody left; so much earlier or later counts as the same."""
+EMPTIED_WITHIN: Final = 100.0
 
 
 def verdicts(data: StudyData) -> list[ClaimVerdict]:
@@ -67,14 +71,15 @@ def empties(course: OverlayCourse) -> ClaimVerdict:
     rows = [row for row in course.of_broker(CROWDED) if JOINING_UNTIL / 2 < row.seconds <= DOUBLED] if course else []
     if not rows:
         return not_measured(claim)
-    least = min(rows, key=lambda row: row.input)
-    most = max(row.input for row in course.of_broker(CROWDED))
+    fewest, most = min(rows, key=lambda row: row.subscribers), max(row.input for row in course.of_broker(CROWDED))
+    share = rows[-1].subscribers
     said = (
-        f"B1's input ratio is {most:.2f} at the most and {least.input:.2f} at {least.seconds:,.0f} s, when "
-        f"of its subscribers {least.subscribers} are left; it has {rows[-1].subscribers} in the end"
+        f"B1's input ratio is {most:.2f} at the most; the fewest subscribers it has then are {fewest.subscribers}, at "
+        f"{fewest.seconds:,.0f} s, and {share} in the end"
     )
-    why = "an overload is over before everybody is gone"
-    return judge(claim, said, most > 0.95 and least.input < 0.1, why)
+    sheds = most > OVERLOADED and fewest.subscribers < share / 2
+    held = [sheds, sheds and not fewest.subscribers, sheds and abs(fewest.seconds - EMPTIED) <= EMPTIED_WITHIN]
+    return judge_cases(claim, said, held, "an overload is over before everybody is gone")
 
 
 def within_threshold(course: OverlayCourse) -> ClaimVerdict:
@@ -85,10 +90,11 @@ def within_threshold(course: OverlayCourse) -> ClaimVerdict:
     spans = {"before 3,000 s": (CONVERGED, DOUBLED), "after 3,400 s": (CONVERGED_AGAIN, LOCAL.seconds)}
     said, held = [], []
     for name, (since, until) in spans.items():
-        found = {metric: course.difference(value, since, until) for metric, value in METRICS.items()}
         if course.between(since, until):
-            said.append(f"{name}: " + ", ".join(f"{metric} {value:.3f}" for metric, value in found.items()))
-            held += [value <= TRIGGER for value in found.values()]
+            highest = {metric: course.highest_difference(value, since, until) for metric, value in METRICS.items()}
+            differences = ", ".join(_describe_difference(course, metric, since, until) for metric in METRICS)
+            said.append(f"{name}: {differences}")
+            held += [value <= TRIGGER for value in highest.values()]
     return judge_cases(claim, "; ".join(said), held, "what is left cannot be exchanged without unevening the inputs")
 
 
@@ -100,12 +106,14 @@ def thresholds(rows: Sequence[EdgeRow]) -> ClaimVerdict:
     said, held = [], []
     for trigger, course in sorted(_by_trigger(rows)):
         since, until = settled_span(course)
-        inputs, outputs = (course.difference(value, since, until) for value in (input_of, output_of))
-        said.append(f"{trigger:g}: input {inputs:.3f}, output {outputs:.3f}")
-        held.append(inputs <= trigger)
+        differences = (_describe_difference(course, metric, since, until) for metric in ("input", "output"))
+        said.append(f"{trigger:g}: {', '.join(differences)}")
+        held.append(course.highest_difference(input_of, since, until) <= trigger)
     if len(held) < 2:
         return not_measured(claim)
-    return judge_cases(claim, "; ".join(said), held)
+    return judge_cases(
+        claim, "; ".join(said), held, "a difference is acted on when it is there, and takes a while to go"
+    )
 
 
 def proportional(course: OverlayCourse) -> ClaimVerdict:
@@ -196,6 +204,12 @@ def settled_span(course: OverlayCourse) -> tuple[float, float]:
     """The last ten minutes before publishers publish more, or half of what there is after everybody has joined."""
     until = min(DOUBLED, course.end)
     return max(until - 600.0, (until + JOINING_UNTIL) / 2) if until > JOINING_UNTIL else until / 2, until
+
+
+def _describe_difference(course: OverlayCourse, metric: str, since: float, until: float) -> str:
+    value = METRICS[metric]
+    highest = course.highest_difference(value, since, until)
+    return f"{metric} {course.difference(value, since, until):.3f} (up to {highest:.3f} for a minute)"
 
 
 def _describe(found: Accuracy) -> str:
