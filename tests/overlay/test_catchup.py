@@ -182,7 +182,7 @@ def test_a_head_that_nobody_has_heard_of_is_asked_when_it_has_answered(bench: Be
     bench.answer(first, 100)
     bench.answer(first, 90, last=90, head="far")
     ((to, fetch),) = bench.fetches()
-    assert (to, fetch.cursors, fetch.settled) == ("heads", {"far": {"far.1": 80}}, ["h"])
+    assert (to, fetch.cursors, fetch.settled) == (HEADS, {"far": {"far.1": 80}}, ["h"])
     assert bench.told(1) == [Began("h", 100, "h.1", "h.1", PRESENT)]
     bench.answer(fetch, 90, last=90, head="far")
     assert bench.had(1) == list(range(81, 91))
