@@ -107,7 +107,9 @@ def test_a_filter_that_cannot_be_read_is_shown_with_the_place(tocsin: Program) -
         (["Floods", "--where", "high > 1"], "Floods is no edge of an overlay"),
         (["ws://127.0.0.1:1", "--where", "high > 1", "--live"], "--live: these are for channels"),
         (["ws://127.0.0.1:1", "--where", "high > 1"], "no edge can be subscribed at: ws://127.0.0.1:1"),
-        (["Floods", "--cursors", "file"], "a channel is subscribed to by itself, and without --cursors"),
+        (["Floods", "--cursors", "file"], "--cursors is for an overlay's edges"),
+        (["Floods", "town=Springfield"], "write --param before each of the channel's parameters: --param town=Sp"),
+        (["Floods", "Fires"], "one channel at a time: give 'Fires' to another 'tocsin subscribe'"),
         (["ws://127.0.0.1:1", "--where", "high > 1", "--cursors", "."], ". cannot be read: Is a directory"),
     ],
 )

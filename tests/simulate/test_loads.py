@@ -112,10 +112,32 @@ def test_moves_and_people_who_catch_up_make_planned_and_measured_differ_by_littl
     world.crash_person("p0")
     play(world, 12)
     world.join("p0")
+    play(world, 1)
+    assert max(deviations(world)) > 0.5, "what it catches up with is measured, though not planned"
     for _ in range(30):
         play(world, 1)
         assert world.coordinator.core.problems == []
     assert max(deviations(world)) < 0.1
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["pulled for one", "from the cache"])
+def test_what_somebody_catches_up_with_counts_where_it_is_sent_and_where_it_is_pulled(alone: bool) -> None:
+    world = system()
+    settled(world)
+    at = str(world.coordinator.core.view.assignment("ann").broker)
+    for broker in () if alone else sorted({*BROKERS} - {at}):
+        world.ask(Drain(0, broker))
+    if not alone:
+        world.join("bob")
+        world.subscribe("bob", "c", v=1)
+    world.crash_person("ann")
+    play(world, 20)
+    world.join("ann")
+    play(world, 1)
+    load = world.coordinator.core.view.registry.member(at).load
+    people = 1 if alone else 2
+    assert load.outgoing > (people + 1) * TRUE
+    assert (load.incoming > 2 * TRUE) == alone, "what the cache has is pulled once"
 
 
 def test_a_broker_that_is_cut_off_from_the_data_cluster_is_named() -> None:

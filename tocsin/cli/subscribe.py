@@ -80,14 +80,23 @@ def subscribe(
         _refuse_at_edges(source, where, [option for option, given in of_channels.items() if given])
         _print_content(source, where or "", cursors, json, count, token, settings.tls.ca)
         return
-    if len(source) > 1 or cursors:
-        raise InvalidError("a channel is subscribed to by itself, and without --cursors: brokers keep how far you are")
-    (channel,) = source
+    channel, *others = source
+    _refuse_at_channels(others, cursors)
     with connect_coordinator(settings, coordinator, token) as server:
         url = server.url
     reading = PrintedSubscription(channel, parameters(param or []), live, json, count)
     with suppress(KeyboardInterrupt):
         asyncio.run(_subscribe(url, user, token, reading, server.ca))
+
+
+def _refuse_at_channels(others: list[str], cursors: Path | None) -> None:
+    """Raises InvalidError for what makes no sense with a channel."""
+    if meant := [word for word in others if "=" in word]:
+        raise InvalidError(f"write --param before each of the channel's parameters: --param {meant[0]}")
+    if others:
+        raise InvalidError(f"one channel at a time: give {others[0]!r} to another 'tocsin subscribe'")
+    if cursors:
+        raise InvalidError("--cursors is for an overlay's edges; of channels the brokers keep how far you are")
 
 
 def _refuse_at_edges(edges: list[str], where: str | None, of_channels: list[str]) -> None:

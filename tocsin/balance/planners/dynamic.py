@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from tocsin.balance.bounds import lower_bound
+from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.model.loads import Loads
 from tocsin.balance.model.plan import LoadFigures, Plan, PlanStatus, Reason
 from tocsin.balance.model.problem import Problem
@@ -47,8 +48,8 @@ class DynamicMigration:
             are only so many assignments; else ten per subscriber.
     """
 
-    alpha: float = 0.15
-    beta: float = 0.0
+    alpha: float = Thresholds.product().alpha
+    beta: float = Thresholds.product().beta
     strict: bool = True
     max_steps: int | None = None
 

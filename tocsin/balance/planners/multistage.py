@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.model.loads import Loads, cov, mean
 from tocsin.balance.model.plan import Plan, PlanStatus, Reason
 from tocsin.balance.model.problem import Problem
@@ -34,10 +35,10 @@ class Multistage:
         migration: the planner of the second; None: LDM, with ``alpha`` and ``beta``.
     """
 
-    alpha: float = 0.15
-    beta: float = 0.0
-    gamma: float = 0.5
-    theta: float = 0.0
+    alpha: float = Thresholds.product().alpha
+    beta: float = Thresholds.product().beta
+    gamma: float = Thresholds.product().gamma
+    theta: float = Thresholds.product().theta
     shuffle: Planner = field(default_factory=GSH)
     migration: Planner | None = None
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import Final
 
+from tocsin.balance.control.thresholds import Thresholds
 from tocsin.experiment.series.course import Course
 from tocsin.experiment.series.spread import spread
 from tocsin.experiment.verdict import ClaimVerdict, judge_cases
@@ -16,7 +18,8 @@ Runs = Mapping[str, Course]
 """Runs of one seed by the names of their schemes."""
 Seeds = Sequence[Runs]
 
-NONE, LDM, GSH, OURS, MIGRATE = "no balancing", "LDM α=0.15", "GSH", "ours", "migrate"
+ALPHA: Final = Thresholds.paper().alpha
+NONE, LDM, GSH, OURS, MIGRATE = "no balancing", f"LDM α={ALPHA:g}", "GSH", "ours", "migrate"
 
 _CROWDED, _EMPTY = 2_000, 500
 _PEOPLE = 10_000
@@ -70,10 +73,10 @@ def at_once(seeds: Seeds) -> ClaimVerdict:
     """GSH balances as soon as it is done, and LDM takes longer."""
     claim = "GSH balances at once, LDM takes longer to reach the balanced state (6.2.2)"
     found = _with(seeds, GSH, LDM)
-    calm = {name: [runs[name].calm_from(0.15) for runs in found] for name in (GSH, LDM)}
+    calm = {name: [runs[name].calm_from(ALPHA) for runs in found] for name in (GSH, LDM)}
     began = [runs[GSH].first_moves() for runs in found]
     said = (
-        f"cov is at most 0.15 for good from {_minutes(calm[GSH])} with GSH, whose first moves are at "
+        f"cov is at most {ALPHA:g} for good from {_minutes(calm[GSH])} with GSH, whose first moves are at "
         f"{_minutes(began)}, and from {_minutes(calm[LDM])} with LDM (at once: within two minutes, for loads are "
         "averages over one)"
     )
@@ -99,7 +102,7 @@ def no_more(seeds: Seeds) -> ClaimVerdict:
 
 def better(seeds: Seeds) -> ClaimVerdict:
     """GSH ends better balanced than LDM."""
-    claim = "GSH gives a better balanced distribution than LDM with α = 0.15 (slides)"
+    claim = f"GSH gives a better balanced distribution than LDM with α = {ALPHA:g} (slides)"
     found = _with(seeds, GSH, LDM)
     greedy, load = (spread([runs[name].cov for runs in found], ".3f") for name in (GSH, LDM))
     why = "GSH places everybody by the rates of one moment; when these change, it does not act below γ, and LDM does"

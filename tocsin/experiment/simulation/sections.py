@@ -12,7 +12,7 @@ from tocsin.experiment.figures.lines import Axis
 from tocsin.experiment.figures.style import panels
 from tocsin.experiment.series.course import Course
 from tocsin.experiment.series.figures import comparison, distribution, moves, over_time, table
-from tocsin.experiment.simulation.claims import GSH, LDM, NONE, OURS
+from tocsin.experiment.simulation.claims import ALPHA, GSH, LDM, NONE, OURS
 from tocsin.experiment.study import Drawing, ReportSection
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def sections(runs: Runs, alphas: Sequence[str], betas: Sequence[str], beta: floa
                 "β",
                 runs,
                 betas,
-                "α = 0.15, β from none to above the mean load, where nothing is moved; GSH too.",
+                f"α = {ALPHA:g}, β from none to above the mean load, where nothing is moved; GSH too.",
             ),
         )
         if part

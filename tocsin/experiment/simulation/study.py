@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
+from tocsin.balance.control.thresholds import Thresholds
 from tocsin.experiment.schemes import GSH, LDM, LDM_GSH, MIGRATE, NONE, OURS, SDM, Scheme, papers_above, scheme
 from tocsin.experiment.seeds import split, with_seeds
 from tocsin.experiment.series.course import by_scheme, by_seed, courses
@@ -20,12 +21,11 @@ from tocsin.experiment.verdict import ClaimVerdict
 from tocsin.simulate.scenario import Scenario
 from tocsin.simulate.scenarios.paper import Paper, paper
 
-ALPHAS: Final = (0.05, 0.1, 0.15, 0.2, 0.3)
-BETAS: Final = (0.0, 300e6, 900e6, 1_400e6)
+_PAPER: Final = Thresholds.paper()
+ALPHAS: Final = (0.05, 0.1, _PAPER.alpha, 0.2, 0.3)
+BETAS: Final = (0.0, _PAPER.beta, 900e6, 1_400e6)
 """Bytes per second, for the paper's 10,000 subscribers; for fewer it is as much less."""
 
-LDM_ALPHA: Final = 0.15
-_BETA: Final = 300e6
 _SMALL: Final = Paper(subscribers=150, backend_subscriptions=5, seconds=300.0, subscribing=80.0)
 
 
@@ -95,7 +95,7 @@ class Thousands:
 
     def sections(self, data: StudyData) -> list[ReportSection]:
         """The report's parts."""
-        return sections(by_scheme(courses(data)), self._alphas(), self._betas(), _BETA * self._scale)
+        return sections(by_scheme(courses(data)), self._alphas(), self._betas(), _PAPER.beta * self._scale)
 
     def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         """The claims."""
@@ -103,23 +103,23 @@ class Thousands:
 
     @cached_property
     def _schemes(self) -> dict[str, Scheme]:
-        least = _BETA * self._scale
+        least = _PAPER.beta * self._scale
         others = [SDM, GSH, LDM_GSH, OURS, MIGRATE, *map(scheme, self.policies)]
         swept = {alpha: LDM.at(_alpha(alpha), alpha=alpha, beta=least) for alpha in self._swept(ALPHAS)}
-        usual = swept.pop(LDM_ALPHA)
-        betas = [LDM.at(_beta(beta), beta=beta * self._scale) for beta in self._swept(BETAS) if beta != _BETA]
+        usual = swept.pop(_PAPER.alpha)
+        betas = [LDM.at(_beta(beta), beta=beta * self._scale) for beta in self._swept(BETAS) if beta != _PAPER.beta]
         chosen = [NONE, usual, *(papers_above(one, least) for one in others), *swept.values(), *betas]
         return {one.title: one for one in chosen}
 
     def _swept(self, values: Sequence[float]) -> list[float]:
         """Of the values of a sweep the smallest and the usual one, if it is to be quick."""
-        return [value for value in values if not self.quick or value in (values[0], LDM_ALPHA, _BETA)]
+        return [value for value in values if not self.quick or value in (values[0], _PAPER.alpha, _PAPER.beta)]
 
     def _alphas(self) -> list[str]:
         return [_alpha(alpha) for alpha in self._swept(ALPHAS)]
 
     def _betas(self) -> list[str]:
-        return [claims.LDM if beta == _BETA else _beta(beta) for beta in self._swept(BETAS)]
+        return [claims.LDM if beta == _PAPER.beta else _beta(beta) for beta in self._swept(BETAS)]
 
     @property
     def _size(self) -> Paper:
