@@ -94,7 +94,7 @@ class SliceProcessing:
         require_shareable(shared.feed, shared.dataset)
         self.shared = shared
         self._spark, self._by_executors = spark, by_executors or not is_local(spark)
-        self._log = open_slices(shared.log, kafka)
+        self._log = open_slices(shared.log, kafka, self._by_executors)
         self._lake = shared.folder
         self._table = self._lake.below(shared.table)
         self._lake_seen = False
