@@ -37,6 +37,9 @@ class SliceLog(Protocol):
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there: columns slice, position (after the record), line, damage."""
 
+    def nothing(self, spark: SparkSession) -> DataFrame:
+        """The same of a part in which nothing is, found in the same way."""
+
 
 def open_slices(place: LogPlace, access: KafkaAccess = OPEN, by_executors: bool = True) -> SliceLog:
     """The log at a place; ``access`` is for one in Kafka.
@@ -82,6 +85,10 @@ class DirectorySlices:
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there."""
         return self._read(spark, self._path, ranges)
+
+    def nothing(self, spark: SparkSession) -> DataFrame:
+        """The same of a part in which nothing is."""
+        return self.lines(spark, [])
 
     def _ends(self, slices: Iterable[int]) -> list[int]:
         ends = durable_ends(self._path)
