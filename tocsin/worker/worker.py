@@ -209,6 +209,8 @@ class Worker:
     async def _begin(self, begun: FeedBegun, held: list[int]) -> FeedAtWork:
         shared, name = begun.shared, begun.shared.feed.name
         work, measured = await self._make_work(shared)
+        if not held:
+            await self._prepare(work, name)
         limits = SliceLimits(batch_seconds=begun.batch_seconds)
         capacity = self._settings.capacity or float(self._gauge.processors)
         kept = [slice_ for slice_ in held if slice_ < shared.feed.slices]
@@ -223,6 +225,16 @@ class Worker:
 
         driver = NodeDriver(core, work, say, stopped, self._gauge.look if measured else _unknown)
         return FeedAtWork(begun, driver, work)
+
+    @staticmethod
+    async def _prepare(work: SliceWork, feed: str) -> None:
+        """Has all done that takes long at the first time, before the head hears of the node: it may take longer than
+        a session waits, and others go on with their slices meanwhile."""
+        try:
+            await asyncio.to_thread(work.prepare, [])
+        except Exception as error:
+            # Who is given slices and still cannot says so then.
+            log.debug("a feed could not be prepared", feed=feed, reason=str(error))
 
     def _fail(self, begun: FeedBegun, error: Exception) -> None:
         """Tells the head once on each connection, and tries again later."""

@@ -122,6 +122,7 @@ class PlainProcessing(SliceProcessing):
 
     def __init__(self, shared: SharedFeed, ids: Path) -> None:
         super().__init__(None, shared, ids, by_executors=True)  # type: ignore[arg-type]
+        self._warm = True
 
     def _attempt(self, ranges: Sequence[LogRange]) -> list[WrittenRows]:
         path = Path(self.shared.log.path)  # type: ignore[union-attr]

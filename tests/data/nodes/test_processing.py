@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -154,6 +155,30 @@ def test_a_node_waits_until_it_sees_what_its_start_rests_on(make: Make, node: No
         taker.process(start)
     sharing.commit(first)
     assert not taker.process(start).files
+
+
+def test_spark_has_done_all_of_it_once_when_a_node_is_prepared(make: Make, node: Node, spark: SparkSession) -> None:
+    def count_jobs(slices: list[int]) -> int:
+        group = str(uuid4())
+        spark.sparkContext.setJobGroup(group, "a node is prepared")
+        processing.prepare(slices)
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+    sharing = make()
+    sharing.publish({"id": "a", "value": 1})
+    before = all_files(sharing)
+    processing = node(sharing)
+    assert count_jobs([]) > 0
+    assert count_jobs([0]) == 0
+    # Nothing is left of it, and nothing was processed.
+    assert all_files(sharing) == before
+    sharing.commit(processing.process(sharing.starts()))
+    assert sharing.rows() == {"a": 1}
+    assert sharing.letters.read(columns=["line"]).num_rows == 0
+
+
+def all_files(sharing: Sharing) -> set[str]:
+    return {name for folder in (sharing.table.folder, sharing.letters.folder) for name in folder.files()}
 
 
 def test_files_are_where_they_should_be_and_bear_no_version(make: Make, node: Node) -> None:

@@ -130,14 +130,19 @@ class MemoryWork:
     unprepared: str = ""
     prepared: set[int] = field(default_factory=set)
     batches: int = 0
+    preparing: bool = False
+    warm: threading.Event = field(default_factory=threading.Event)
     going_on: threading.Event = field(default_factory=threading.Event)
     channels: dict[str, str] = field(default_factory=dict)
     closed: int = 0
 
     def __post_init__(self) -> None:
+        self.warm.set()
         self.going_on.set()
 
     def prepare(self, slices: Collection[int]) -> None:
+        self.preparing = True
+        self.warm.wait(60)
         if self.unprepared:
             raise UnavailableError(self.unprepared)
         self.prepared |= set(slices)

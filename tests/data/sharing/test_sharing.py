@@ -45,6 +45,7 @@ class Site:
     workers: dict[str, Worker] = field(default_factory=dict)
     works: dict[str, MemoryWork] = field(default_factory=dict)
     unable: dict[str, str] = field(default_factory=dict)
+    cold: set[str] = field(default_factory=set)
 
     def owners(self) -> set[str | None]:
         """Who has slices."""
@@ -103,6 +104,8 @@ async def working(site: Site, *names: str, url: str | None = None) -> AsyncItera
 @asynccontextmanager
 async def _working(site: Site, name: str, url: str) -> AsyncIterator[Worker]:
     work = site.works[name] = MemoryWork(site.feed)
+    if name in site.cold:
+        work.warm.clear()
 
     async def make_work(_: SharedFeed) -> tuple[SliceWork, bool]:
         if name in site.unable:
@@ -129,6 +132,22 @@ async def test_nodes_that_join_get_their_share_while_records_come(site: Site) ->
     await site.until_owned("data")
     async with working(site, "n1", "n2"):
         await site.until_owned("data", "n1", "n2")
+        await site.until_stored()
+
+
+async def test_a_node_is_given_nothing_before_it_could_process_it_at_once(site: Site) -> None:
+    await site.until_owned("data")
+    site.cold.add("n1")
+    async with working(site, "n1") as (worker,):
+        await until_async(lambda: site.works["n1"].preparing)
+        site.feed.publish(100)
+        await site.until_stored()
+        assert worker.is_starting
+        found = site.heads.slices("reports")
+        assert found is not None
+        assert [node.name for node in found.nodes] == ["data"]
+        site.works["n1"].warm.set()
+        await site.until_owned("data", "n1")
         await site.until_stored()
 
 

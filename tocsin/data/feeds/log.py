@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.disk import make_directory, sync_directory
@@ -21,21 +20,11 @@ from tocsin.data.feeds.batch import bounded_ends
 from tocsin.data.feeds.ends import EndsFile, read_ends
 from tocsin.data.feeds.frame import encode
 from tocsin.data.feeds.layout import settle_slices, slice_directory
+from tocsin.data.feeds.lines import read_here
 from tocsin.data.feeds.places import DirectoryLog
-from tocsin.data.feeds.source import (
-    ARROW,
-    FORMAT,
-    SCHEMA,
-    TASK_BYTES,
-    FeedSource,
-    TaskReader,
-    divide_ranges,
-    ranges_between,
-    read_ranges,
-)
+from tocsin.data.feeds.source import FORMAT, FeedSource, ranges_between
 from tocsin.data.feeds.writer import SliceWriter
 from tocsin.data.fence import Fence
-from tocsin.data.lake.frames import in_one_piece
 from tocsin.errors import StorageError, SupersededError, UnavailableError
 from tocsin.lock import take_lock
 
@@ -163,14 +152,8 @@ class FeedLog:
         return bounded_ends(self.path, starts, self.ends(), max_bytes)
 
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
-        """What lies between these positions: columns slice, position (after the record), line, damage.
-
-        A little is read at once, in this process, and more by Spark's tasks.
-        """
-        tasks = divide_ranges(ranges_between(starts, ends), spark.sparkContext.defaultParallelism)
-        if sum(ends) - sum(starts) < TASK_BYTES:
-            return in_one_piece(spark, pa.Table.from_batches(read_ranges(self.path, tasks[0]), ARROW))
-        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(TaskReader(self.path, tasks), SCHEMA)
+        """What lies between these positions: columns slice, position (after the record), line, damage."""
+        return read_here(spark, self.path, ranges_between(starts, ends))
 
     def backlog(self, positions: Sequence[int]) -> int:
         """How many bytes lie between ``positions`` and the ends."""

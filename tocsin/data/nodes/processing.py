@@ -19,7 +19,7 @@ from tocsin.data.feeds.access import OPEN, KafkaAccess
 from tocsin.data.feeds.checking import check_lines
 from tocsin.data.feeds.ingest import marker
 from tocsin.data.feeds.parsing import expressions
-from tocsin.data.feeds.source import SCHEMA, LogRange
+from tocsin.data.feeds.source import ARROW, SCHEMA, LogRange
 from tocsin.data.lake import frames
 from tocsin.data.lake.entries import LOG
 from tocsin.data.lake.unclaimed import new_name
@@ -36,7 +36,10 @@ from tocsin.data.nodes.writing import REPORT, RowDropper, RowSorter, WrittenRows
 from tocsin.data.processing.stage import unavailable_told
 from tocsin.data.session import is_local
 from tocsin.errors import StorageError, TocsinError, UnavailableError
+from tocsin.log import get_logger
 from tocsin.schema.arrow import record_schema
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -94,27 +97,30 @@ class SliceProcessing:
         require_shareable(shared.feed, shared.dataset)
         self.shared = shared
         self._spark, self._by_executors = spark, by_executors or not is_local(spark)
-        self._log = open_slices(shared.log, kafka)
+        self._log = open_slices(shared.log, kafka, self._by_executors)
         self._lake = shared.folder
         self._table = self._lake.below(shared.table)
-        self._lake_seen = False
+        self._lake_seen = self._warm = False
         self._sorter = RowSorter(shared, self._lake)
         self._function = NodeFunction(shared, self._lake, list(functions)) if shared.feed.processed_by else None
         self._ids = self._known_ids(ids)
         self._matching = NodeMatching(spark, shared, self._by_executors)
-        # Of the ids: the log may be asked by anybody at any time.
+        # Of the ids, and of what is written: the log may be asked by anybody at any time.
         self._lock = threading.Lock()
 
     def prepare(self, slices: Iterable[int]) -> None:
         """Makes it possible to process these slices at once: reads what the dataset has, finds the log, and the lake.
 
-        May take long where the dataset is large and this node has not known it before. Nothing is processed.
+        May take long at the first time: where the dataset is large, and since Spark does then on nothing what it does
+        with every batch. Nothing is processed.
         """
         self._log.require(list(slices))
         self._require_lake()
-        if self._ids is not None:
-            with self._lock:
+        with self._lock:
+            if self._ids is not None:
                 self._ids.follow()
+            if not self._warm:
+                self._warm_up()
 
     def forget(self, slices: Iterable[int]) -> None:
         """Lets go of what was kept for these slices: somebody else goes on with them."""
@@ -200,6 +206,19 @@ class SliceProcessing:
             ) from error
         self._lake_seen = True
 
+    def _warm_up(self) -> None:
+        """Has Spark do with a line that is no record what it does with a batch. Its first takes it seconds, for which
+        a slice that has come from another node would pause."""
+        line = pa.table({"slice": [0], "position": [0], "line": ["no record"], "damage": [None]}, schema=ARROW)
+        try:
+            rows = self._process_lines(self._log.nothing(self._spark).union(frames.in_one_piece(self._spark, line)), {})
+            for written in self._write(rows):
+                self.discard(map(files.encoded, written.files))
+        except Exception as error:
+            # Whatever it is, the first batch will tell.
+            log.debug("a node could not warm up", feed=self.shared.feed.name, reason=str(error))
+        self._warm = True
+
     @cached_property
     def _parsing(self) -> list[Column]:
         return expressions(self.shared.dataset, whole_lines=self._function is not None)
@@ -221,8 +240,8 @@ class SliceProcessing:
         """What is written of a part of the log; what Spark, Kafka or the disk refuse is told as ours."""
         try:
             with unavailable_told():
-                rows = self._rows(ranges)
-                return self._here(rows) if not self._by_executors else self._there(rows)
+                lines = self._log.lines(self._spark, ranges)
+                return self._write(self._process_lines(lines, {index: begin for index, begin, _ in ranges}))
         except TocsinError:
             raise
         except Exception as error:
@@ -234,18 +253,16 @@ class SliceProcessing:
                 f"processed ({reason}); they are tried again"
             ) from error
 
-    def _rows(self, ranges: Sequence[LogRange]) -> DataFrame:
-        """What is there in the dataset's columns, as the feed's function has left it."""
-        rows = self._lines(ranges).select(*self._parsing)
-        if self._function is None:
-            return rows
-        return self._function.apply(rows, {index: begin for index, begin, _ in ranges})
+    def _process_lines(self, lines: DataFrame, starts: Mapping[int, int]) -> DataFrame:
+        """What comes after ``starts`` in the dataset's columns, as the feed's function has left it."""
+        if self.shared.feed.topic:
+            lines = lines.mapInArrow(check_lines(self.shared.dataset, self.shared.feed.sliced_by), SCHEMA)
+        rows = lines.select(*self._parsing)
+        return rows if self._function is None else self._function.apply(rows, starts)
 
-    def _lines(self, ranges: Sequence[LogRange]) -> DataFrame:
-        lines = self._log.lines(self._spark, ranges)
-        if not self.shared.feed.topic:
-            return lines
-        return lines.mapInArrow(check_lines(self.shared.dataset, self.shared.feed.sliced_by), SCHEMA)
+    def _write(self, rows: DataFrame) -> list[WrittenRows]:
+        """Writes them here or there."""
+        return self._there(rows) if self._by_executors else self._here(rows)
 
     def _here(self, rows: DataFrame) -> list[WrittenRows]:
         """Written by this process."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import OPEN, KafkaAccess
 from tocsin.data.feeds.batch import bounded_ends
+from tocsin.data.feeds.lines import read_by_tasks, read_here
 from tocsin.data.feeds.places import DirectoryLog, LogPlace
 from tocsin.data.feeds.reader import durable_ends
-from tocsin.data.feeds.source import SCHEMA, LogRange, divide_ranges, read_ranges
+from tocsin.data.feeds.source import LogRange
 from tocsin.errors import SettingsError, UnavailableError
 
 __all__ = ["SliceLog", "open_slices"]
@@ -36,13 +35,19 @@ class SliceLog(Protocol):
         """How many bytes these have, about."""
 
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
-        """What is there, read where Spark computes: columns slice, position (after the record), line, damage."""
+        """What is there: columns slice, position (after the record), line, damage."""
+
+    def nothing(self, spark: SparkSession) -> DataFrame:
+        """The same of a part in which nothing is, found in the same way."""
 
 
-def open_slices(place: LogPlace, access: KafkaAccess = OPEN) -> SliceLog:
-    """The log at a place; ``access`` is for one in Kafka."""
+def open_slices(place: LogPlace, access: KafkaAccess = OPEN, by_executors: bool = True) -> SliceLog:
+    """The log at a place; ``access`` is for one in Kafka.
+
+    Unless it is to be read ``by_executors``, a little of it may be read in this process.
+    """
     if isinstance(place, DirectoryLog):
-        return DirectorySlices(place)
+        return DirectorySlices(place, by_executors)
     try:
         from tocsin.data.nodes.topic import TopicSlices
     except ImportError:
@@ -53,8 +58,9 @@ def open_slices(place: LogPlace, access: KafkaAccess = OPEN) -> SliceLog:
 class DirectorySlices:
     """An embedded log, read by its path."""
 
-    def __init__(self, place: DirectoryLog) -> None:
+    def __init__(self, place: DirectoryLog, by_executors: bool) -> None:
         self._path = Path(place.path)
+        self._read = read_by_tasks if by_executors else read_here
 
     def require(self, slices: Iterable[int]) -> None:
         """Raises UnavailableError unless these slices can be read from here."""
@@ -77,26 +83,15 @@ class DirectorySlices:
         return sum(end - begin for _, begin, end in ranges)
 
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
-        """What is there, each slice by one task."""
-        tasks = divide_ranges(ranges, spark.sparkContext.defaultParallelism)
-        # A row for each task: Spark makes as many partitions of them.
-        frame = spark.createDataFrame(pa.table({"ranges": [json.dumps(task) for task in tasks]}), "ranges string")
-        return frame.mapInArrow(_Reading(self._path), SCHEMA)
+        """What is there."""
+        return self._read(spark, self._path, ranges)
+
+    def nothing(self, spark: SparkSession) -> DataFrame:
+        """The same of a part in which nothing is."""
+        return self.lines(spark, [])
 
     def _ends(self, slices: Iterable[int]) -> list[int]:
         ends = durable_ends(self._path)
         if missing := [index for index in slices if not 0 <= index < len(ends)]:
             raise UnavailableError(f"the feed log at {self._path} has {len(ends)} slices, and no slice {missing[0]}")
         return ends
-
-
-class _Reading:
-    """Reads ranges of a log; runs in the executors."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                yield from read_ranges(self._path, [(index, begin, end) for index, begin, end in json.loads(task)])

@@ -57,6 +57,10 @@ class TopicSlices(SlicedTopic):
         )
         return self.lines_of(frame)
 
+    def nothing(self, spark: SparkSession) -> DataFrame:
+        """The same of a part in which nothing is: from the end of a slice up to there."""
+        return self.lines(spark, [(index, end, end) for index, end in self._ends([0]).items()])
+
     def _waiting(self, starts: Mapping[int, int]) -> dict[int, int]:
         ends = self._ends(starts)
         return {index: max(ends[index] - start, 0) for index, start in starts.items()}
