@@ -238,3 +238,9 @@ async def test_an_edge_must_name_a_head(tmp_path: Path) -> None:
 async def test_without_a_token_only_this_machine_is_listened_to(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="can be reached from other machines"):
         await run_head(OverlaySettings(host="0.0.0.0", port=0, directory=tmp_path))
+
+
+@pytest.mark.parametrize("head", ["ws://127.0.0.1:high", "http://1.2.3.400:8710", "127.0.0.1:8710"])
+async def test_a_head_whose_url_is_none_is_told_and_not_waited_for(head: str) -> None:
+    with pytest.raises(SettingsError, match=r"overlay\.head = .*(is not a URL|is not allowed)"):
+        await run_edge(OverlaySettings(name="f", port=0, head=head))
