@@ -6,11 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.client.driving import FIRES, Program, again, asked, every, held, notes, only, sent, subscribed, welcome
-from tocsin.client.core.actions import Confirmed, Deliver, Ended, Open, Resumed, Troubled
+from tocsin.client.core.actions import Close, Confirmed, Deliver, Ended, Open, Resumed, Troubled
 from tocsin.client.core.actions import Unsubscribed as Left
-from tocsin.client.core.events import Lost, Opened, Subscribe, Unsubscribe
-from tocsin.model.subscriber import Error, Unsubscribed
+from tocsin.client.core.events import BrokerFound, Lost, Opened, Start, Subscribe, Unsubscribe
+from tocsin.model.subscriber import VERSION, Answer, Error, Gap, Renewed, Unsubscribed
+from tocsin.model.subscriber import Ended as SubscriptionEnded
 from tocsin.model.subscriber import Subscribe as SubscribeRequest
+from tocsin.model.subscriber import Subscribed as SubscribedAnswer
 from tocsin.model.subscriber import Unsubscribe as UnsubscribeRequest
 
 
@@ -260,3 +262,76 @@ def test_a_new_call_is_not_taken_for_what_was_given_up() -> None:
     connection = again(program, 1, held(7, 4))
     assert sent(program.actions, UnsubscribeRequest) == []
     assert every(program.say(connection, notes(7, 5)), Deliver)
+
+
+def test_what_gets_another_number_while_it_is_given_up_is_given_up_under_that() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    first = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    second = asked(program.say(1, Renewed(7, held(8))), UnsubscribeRequest)
+    assert (second.subscription, second.id != first.id) == (8, True)
+    assert every(program.say(1, notes(8, 1)), Deliver) == []
+    assert every(program.say(1, Unsubscribed(first.id, 7)), Left) == []
+    assert program.say(1, Unsubscribed(second.id, 8)) == [Left(1)]
+
+
+def test_what_ends_while_it_is_given_up_is_given_up() -> None:
+    program = Program()
+    program.serve()
+    subscribed(program)
+    request = asked(program.do(Unsubscribe(1)), UnsubscribeRequest)
+    assert program.say(1, SubscriptionEnded(7, "gone", "the channel was dropped")) == [Left(1)]
+    assert program.say(1, Unsubscribed(request.id, 7)) == []
+    again(program, 1)
+    assert sent(program.actions, UnsubscribeRequest) == []
+
+
+TOO_LARGE = 2**63
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        notes(7, -1),
+        notes(-7, 1),
+        Gap(7, 1, TOO_LARGE),
+        SubscribedAnswer(1, held(-1)),
+        SubscribedAnswer(1, held(1, cursor=TOO_LARGE)),
+        Renewed(7, held(-1)),
+        Renewed(7, held(8, cursor=TOO_LARGE)),
+        welcome(),
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+def test_a_broker_that_says_what_cannot_be_is_left_and_looked_for_again(nonsense: Answer) -> None:
+    program = Program()
+    connection = program.serve()
+    subscribed(program)
+    actions = program.say(connection, nonsense)
+    assert every(actions, Close) == [Close(connection)]
+    assert len(every(actions, Troubled)) == 1
+    assert every(actions, Deliver) == []
+    assert only(program.wait(), Open).connection != connection
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        welcome(version=0),
+        welcome(version=VERSION + 1),
+        welcome(held(-1)),
+        welcome(held(1, cursor=TOO_LARGE)),
+        welcome(newest={"Fires": -1}),
+    ],
+    ids=["too old", "too new", "a number", "a cursor", "the newest"],
+)
+def test_a_welcome_that_cannot_be_is_none(nonsense: Answer) -> None:
+    program = Program()
+    program.do(Start("token"))
+    connection = only(program.do(BrokerFound("ws://a")), Open).connection
+    program.do(Opened(connection))
+    actions = program.say(connection, nonsense)
+    assert every(actions, Close) == [Close(connection)]
+    assert len(every(actions, Troubled)) == 1
+    assert every(actions, Resumed) == []

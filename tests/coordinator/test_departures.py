@@ -33,6 +33,7 @@ from tocsin.model.coordination import (
     Release,
     Released,
     StayId,
+    Unprepared,
 )
 
 DAY = 86_400.0
@@ -336,3 +337,17 @@ def test_whoever_asks_after_its_removal_can_register_and_be_placed(desk: Desk) -
     desk.handle(RemoveUser(0, "ann"))
     broker, prepare = desk.sole(desk.request("ann"), Prepare)
     assert desk.answer(desk.say(broker, Prepared("ann", prepare.stay))) == Located(broker, f"ws://{broker}")
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_broker_that_could_not_prepare_is_asked_again_unless_its_subscriber_has_left(
+    desk: Desk, removed: bool
+) -> None:
+    place = desk.place("ann")
+    desk.say("a", Unprepared("ann", place.stay, "the data cluster is away"))
+    if removed:
+        desk.handle(RemoveUser(0, "ann"))
+    asked = desk.sent(desk.wait(desk.limits.retry + 1), Prepare)
+    assert [(broker, each.subscriber, each.stay) for broker, each in asked] == (
+        [] if removed else [("a", "ann", place.stay)]
+    )

@@ -109,7 +109,7 @@ class Welcome(SubscriberMessage, frozen=True, tag="welcome"):
     broker: str
     version: int
     subscriptions: list[Held]
-    newest: dict[str, int] = {}
+    newest: dict[str, Execution] = {}
     histories: dict[str, list[Era]] = {}
     more: bool = False
 
@@ -167,8 +167,8 @@ class Published(SubscriberMessage, frozen=True, tag="published"):
 class Note(msgspec.Struct, frozen=True):
     """A notification: what execution ``e`` found for subscription ``s``, a JSON array of rows."""
 
-    s: int
-    e: int
+    s: BeId
+    e: Execution
     payload: Raw
 
 

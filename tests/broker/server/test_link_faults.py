@@ -110,11 +110,11 @@ async def test_who_does_not_take_what_it_is_told_is_left_and_told_anew(monkeypat
     async with linked(driver, coordinator):
         say, rounds = driver.connecting, iter([4, 3])
 
-        def say_several() -> None:
+        def say_much() -> None:
             for _ in range(next(rounds)):
                 say()
 
-        driver.connecting = say_several
+        driver.connecting = say_much
         assert [await driver.told.get() for _ in range(3)] == [
             "coordinator is up",
             "coordinator is lost",

@@ -11,12 +11,14 @@ import pytest
 
 from tests.coordinator.desk import START, Desk, planners
 from tests.coordinator.test_plans import RATES
+from tests.waiting import until_async
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.model.plan import Plan
 from tocsin.balance.model.problem import Problem
+from tocsin.coordinator.actions import Action
 from tocsin.coordinator.answers import NetworkStatus
 from tocsin.coordinator.balancing import Planners
-from tocsin.coordinator.events import ApplyPlan, AskStatus, Lost, ShowPlan
+from tocsin.coordinator.events import ApplyPlan, AskStatus, Event, Lost, ShowPlan, SignOfLife
 from tocsin.coordinator.server.driver import CoordinatorDriver, SteadyClock
 from tocsin.errors import BusyError, UnavailableError
 from tocsin.model.coordination import Load
@@ -88,3 +90,39 @@ async def test_more_calls_than_may_wait_are_refused_at_once() -> None:
     driver = drive(crowd(planners()), most=0)
     with pytest.raises(BusyError, match="too many calls are waiting"):
         await driver.ask(AskStatus)
+
+
+class Jumping(SteadyClock):
+    """Goes on from where the desk's time stands still, and can be held up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began, self.lost = super().__call__(), 0.0
+
+    def __call__(self) -> float:
+        return START + super().__call__() - self._began + self.lost
+
+
+async def test_after_it_was_held_up_brokers_are_heard_out_before_they_are_taken_for_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk, clock, seen = crowd(planners()), Jumping(), list[str]()
+    handle = desk.core.handle
+
+    def note(now: float, event: Event) -> list[Action]:
+        seen.append(type(event).__name__)
+        return handle(now, event)
+
+    monkeypatch.setattr(desk.core, "handle", note)
+    driver = CoordinatorDriver(desk.core, desk.store, clock, 30.0, 100)
+    running = asyncio.create_task(driver.run())
+    clock.lost = 60.0
+    # What "a" has said is read first, that of "b" comes after the time at which the core wanted to be woken.
+    driver.tell(SignOfLife(desk.links["a"]))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    driver.tell(SignOfLife(desk.links["b"]))
+    await until_async(lambda: "Tick" in seen)
+    assert seen[:3] == ["SignOfLife", "SignOfLife", "Tick"]
+    assert [desk.core._parts.registry.alive(broker) for broker in "ab"] == [True, True]
+    await ended(running)

@@ -18,7 +18,7 @@ from tests.waiting import until_async
 from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.reader import Chunk, durable_ends, read
-from tocsin.errors import BusyError, InvalidError, StorageError, UnavailableError
+from tocsin.errors import BusyError, InvalidError, StorageError, SupersededError, UnavailableError
 from tocsin.model.messages import Published
 from tocsin.schema.definitions import Column, Dataset, DatasetKind, Feed
 from tocsin.schema.types import parse_type
@@ -259,3 +259,12 @@ def test_a_disk_is_found_to_have_room_by_giving_it_something(feed: Path, monkeyp
 
 def _full(_: int) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_whoever_publishes_to_one_that_was_superseded_is_told_so_and_not_of_a_disk(
+    admission: Admission, log: Log
+) -> None:
+    log.refusal = SupersededError("another data cluster has taken over")
+    answers = await asyncio.gather(*publishing(admission, "a", "b"), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [SupersededError] * 2
+    assert (admission.refusal, log.ids()) == ("", [])

@@ -305,3 +305,9 @@ async def test_an_edge_says_why_what_it_names_does_not_answer_as_a_head(tmp_path
     async with head(tmp_path) as root:
         with pytest.raises(SettingsError, match="not as a head does: there is no call GET /elsewhere/health"):
             await run_edge(OverlaySettings(name="f", port=0, head=f"{root}/elsewhere"))
+
+
+@pytest.mark.parametrize("head", ["ws://127.0.0.1:high", "http://1.2.3.400:8710", "127.0.0.1:8710"])
+async def test_a_head_whose_url_is_none_is_told_and_not_waited_for(head: str) -> None:
+    with pytest.raises(SettingsError, match=r"overlay\.head = .*(is not a URL|is not allowed)"):
+        await run_edge(OverlaySettings(name="f", port=0, head=head))

@@ -73,6 +73,8 @@ class FeedLog:
         self._appended = threading.Condition()
         self._held = ExitStack()
         self._writers: list[SliceWriter] = []
+        # Segments that were read, and that the disk has not let go of so far.
+        self._unremoved: list[Path] = []
         self._ends: tuple[int, ...] = ()
 
     def open(self) -> Self:
@@ -179,11 +181,15 @@ class FeedLog:
         with self._lock:
             self._require_open()
             pairs = zip(self._writers, positions, strict=True)
-            unneeded = [file for writer, position in pairs for file in writer.forget(position)]
+            forgotten = (file for writer, position in pairs for file in writer.forget(position))
+            unneeded, self._unremoved = [*self._unremoved, *forgotten], []
         try:
-            for file in unneeded:
-                file.unlink(missing_ok=True)
+            while unneeded:
+                unneeded[0].unlink(missing_ok=True)
+                del unneeded[0]
         except OSError as error:
+            with self._lock:
+                self._unremoved += unneeded
             raise StorageError(f"{error.filename} was read but cannot be removed ({error.strerror})") from error
 
     def stream(self, spark: SparkSession, positions: Sequence[int], max_bytes: int) -> DataFrame:

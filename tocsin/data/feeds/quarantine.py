@@ -49,5 +49,6 @@ def _put(kept: Path, content: BinaryIO) -> None:
             Path(draft.name).replace(kept)
             sync_directory(kept.parent)
         except BaseException:
-            Path(draft.name).unlink()
+            # It may have its name already.
+            Path(draft.name).unlink(missing_ok=True)
             raise

@@ -33,7 +33,8 @@ class OverlaySocket:
         opened: called when it stands.
         said: awaited with each message; while it does not return, nothing more is read.
         lost: called with the reason when it is over, or could not be opened.
-        refused: called when the token is not taken, or a message is too large: to try again would not help.
+        refused: called when the token is not taken, a message is too large, or nothing can be done with ``ca``: to try
+            again would not help.
     """
 
     def __init__(
@@ -77,6 +78,10 @@ class OverlaySocket:
             reason = str(error)
         except (OSError, TimeoutError, WebSocketException, ValueError, msgspec.MsgspecError) as error:
             reason = str(error) or type(error).__name__
+        except Exception as error:
+            # Authorities that cannot be read, or a fault here: whoever waits would wait for ever.
+            self._refused(error)
+            return
         self._lost(reason)
 
     async def _hold(self) -> str:

@@ -83,6 +83,8 @@ async def find_head(section: OverlaySettings, ca: str = "") -> str:
             try:
                 answer = await client.get(f"{url}/health")
                 return _head_name(section, answer.content)
+            except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+                raise SettingsError(f"overlay.head = {section.head} is not a URL: {error}") from None
             except httpx.HTTPError as error:
                 reason = str(error) or type(error).__name__
                 if reason != told:
