@@ -38,6 +38,7 @@ from tocsin.data.fence import Fence
 from tocsin.data.lake.frames import in_one_piece
 from tocsin.errors import StorageError, SupersededError, UnavailableError
 from tocsin.lock import take_lock
+from tocsin.schema.records import MAX_RECORD_BYTES
 
 _SYNC_THREADS = 8
 _PROBE_BYTES = 1 << 20
@@ -72,6 +73,7 @@ class FeedLog:
             raise ValueError(f"{len(read)} positions given for a feed log of {slices} slices")
         self.path = path
         self.records = 0
+        self.largest_record = MAX_RECORD_BYTES
         """Records appended since the log was opened."""
         self.bytes = 0
         """Bytes appended since the log was opened, frames included."""
@@ -171,6 +173,12 @@ class FeedLog:
         if sum(ends) - sum(starts) < TASK_BYTES:
             return in_one_piece(spark, pa.Table.from_batches(read_ranges(self.path, tasks[0]), ARROW))
         return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(TaskReader(self.path, tasks), SCHEMA)
+
+    def took(self, records: int, size: int) -> None:
+        """Nothing is learnt of it: positions are bytes."""
+
+    def failed(self) -> None:
+        """The next batch may be as large: positions are bytes."""
 
     def backlog(self, positions: Sequence[int]) -> int:
         """How many bytes lie between ``positions`` and the ends."""
