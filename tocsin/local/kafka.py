@@ -49,6 +49,8 @@ def properties(address: str, controller: str, directory: Path) -> str:
         "controller.listener.names": "CONTROLLER",
         "log.dirs": directory,
         "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
         "default.replication.factor": 1,
         "auto.create.topics.enable": "false",
         "log.cleaner.enable": "false",

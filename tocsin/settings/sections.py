@@ -125,8 +125,7 @@ class FeedsSettings(Section, frozen=True, kw_only=True):
         bool,
         Meta(
             description=(
-                "Whether embedded logs, too, are read by Structured Streaming queries, as those in Kafka are, instead "
-                "of as soon as something is published."
+                "Whether logs are read by Structured Streaming queries instead of as soon as something is published."
             )
         ),
     ] = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,17 +12,19 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.kafka import KafkaServer
 from tests.waiting import until
+from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.kafka import ForeignLog, KafkaLog
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.logs import open_log
-from tocsin.data.feeds.topics import read_address
+from tocsin.data.feeds.sliced_topic import read_address
 from tocsin.data.store import Store
 from tocsin.errors import ConflictError, SettingsError, UnavailableError
 from tocsin.schema.definitions import Column, Dataset, DatasetKind, Feed
+from tocsin.schema.records import MAX_RECORD_BYTES
 from tocsin.schema.types import parse_type
 from tocsin.settings import FeedsSettings
 
@@ -124,7 +128,12 @@ def test_while_kafka_is_away_nothing_is_acknowledged_and_all_goes_on_when_it_is_
     kafka.stop(signal.SIGKILL)
     try:
         with monkeypatch.context() as impatient:
-            for name in ("kafka._DELIVERY_SECONDS", "kafka.CALL_SECONDS", "topics.CALL_SECONDS"):
+            for name in (
+                "kafka._DELIVERY_SECONDS",
+                "kafka.CALL_SECONDS",
+                "topics.CALL_SECONDS",
+                "sliced_topic.CALL_SECONDS",
+            ):
                 impatient.setattr(f"tocsin.data.feeds.{name}", 1.0)
             with pytest.raises(UnavailableError, match=r"has not acknowledged this .*: publish it again"):
                 log.append({0: [b"b"], 1: [b"c"]})
@@ -139,6 +148,34 @@ def test_while_kafka_is_away_nothing_is_acknowledged_and_all_goes_on_when_it_is_
     until(lambda: acknowledged(log, {0: [b"b"], 1: [b"c"]}))
     assert set(messages(kafka, log.topic, 0, 2)) == {b"a", b"b"}
     assert log.has_room()
+
+
+async def test_a_record_that_is_as_large_as_may_be_is_taken(open_kafka: OpenLog) -> None:
+    log = open_kafka()
+    assert log.largest_record == MAX_RECORD_BYTES
+    admission = Admission(FEED, ORDERS, log, FeedsSettings(), lambda: 0)
+    largest = json.dumps({"id": "x" * (MAX_RECORD_BYTES - 9)}, separators=(",", ":")).encode()
+    assert len(largest) == MAX_RECORD_BYTES
+    published = await asyncio.gather(
+        *(admission.publish(body, "application/json") for body in (largest, b'{"id":"a"}'))
+    )
+    assert [each.accepted for each in published] == [1, 1]
+
+
+async def test_a_record_that_a_topic_does_not_take_harms_nobody_else(
+    kafka: KafkaServer, prefix: str, open_kafka: OpenLog
+) -> None:
+    small = Feed("small", "Orders", "id", 2)
+    admin = AdminClient({"bootstrap.servers": kafka.servers, "log_level": 0})
+    topic = NewTopic(f"{prefix}.small", 2, config={"max.message.bytes": "20000"})
+    admin.create_topics([topic])[topic.topic].result(30)
+    log = open_kafka(feed=small)
+    assert log.largest_record < 20_000
+    admission = Admission(small, ORDERS, log, FeedsSettings(), lambda: 0)
+    bodies = [json.dumps([{"id": f"{n}{'x' * 900}"} for n in range(100)]).encode(), b'{"id": "%s"}' % (b"y" * 20_000)]
+    many, large = await asyncio.gather(*(admission.publish(body, "application/json") for body in bodies))
+    assert (many.accepted, large.accepted) == (100, 0)
+    assert "bytes" in large.refused[0].reason
 
 
 def test_another_number_of_partitions_is_refused(kafka: KafkaServer, open_kafka: OpenLog) -> None:
@@ -202,7 +239,7 @@ def test_a_topic_of_others_is_taken_from_its_beginning_and_left_as_it_is(
 def test_a_topic_of_others_that_is_not_there_is_told(
     kafka: KafkaServer, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.data.feeds.topics.CALL_SECONDS", 5.0)
+    monkeypatch.setattr("tocsin.data.feeds.sliced_topic.CALL_SECONDS", 5.0)
     feed = Feed("copies", "Orders", "id", 2, topic="nowhere")
     with pytest.raises(UnavailableError, match=r"topic nowhere: .*Unknown topic"):
         ForeignLog(kafka.servers, feed, ORDERS, store.topics, [0, 0]).open()

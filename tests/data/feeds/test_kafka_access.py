@@ -54,7 +54,7 @@ def test_what_is_published_is_read_by_spark_in_the_same_way(
 def test_who_is_not_known_or_does_not_know_kafka_is_refused(
     secured: SecuredKafka, access: KafkaAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
-    monkeypatch.setattr("tocsin.data.feeds.topics.CALL_SECONDS", 3.0)
+    monkeypatch.setattr("tocsin.data.feeds.sliced_topic.CALL_SECONDS", 3.0)
     chosen = {"password": replace(access, password="guessed"), "plaintext": OPEN, "authority": replace(access, ca="")}
     reasons = {"password": "SASL authentication error", "plaintext": secured.secured, "authority": "certificate"}
     with Store(tmp_path) as store, pytest.raises(UnavailableError, match=reasons[wrong]):

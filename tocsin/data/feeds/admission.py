@@ -50,7 +50,8 @@ class Admission:
         backlog: Callable[[], int],
     ) -> None:
         self._feed, self._log, self._settings, self._backlog = feed, feed_log, settings, backlog
-        self._decoder = RecordDecoder(dataset, feed.sliced_by, bound=feed.terms.bound)
+        most = feed_log.largest_record
+        self._decoder = RecordDecoder(dataset, feed.sliced_by, bound=feed.terms.bound, max_record_bytes=most)
         self._assign, self._obstacle = _assignment(feed, settings)
         self._records = [0] * feed.slices
         self._group: _Group | None = None

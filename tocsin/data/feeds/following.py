@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.logs import PublicationLog
 
 Take = Callable[[DataFrame], None]
 
@@ -35,9 +35,10 @@ class Following(Protocol):
 
 
 class LogFollowing:
-    """A thread that reads an embedded log.
+    """A thread that reads a log as soon as something is there.
 
     Args:
+        name: of what it follows, for whoever looks at threads and at Spark's jobs.
         positions: where to begin.
         max_bytes: about the most that a batch has.
         pause: seconds from the beginning of a batch to that of the next, at least.
@@ -45,14 +46,21 @@ class LogFollowing:
     """
 
     def __init__(
-        self, spark: SparkSession, log: FeedLog, positions: Sequence[int], max_bytes: int, pause: float, take: Take
+        self,
+        spark: SparkSession,
+        name: str,
+        log: PublicationLog,
+        positions: Sequence[int],
+        max_bytes: int,
+        pause: float,
+        take: Take,
     ) -> None:
         self._spark, self._log, self._positions = spark, log, list(positions)
         self._max_bytes, self._pause, self._take = max_bytes, pause, take
         self._stopping = threading.Event()
         self._error: Exception | None = None
-        self._jobs = f"feed-{log.path.name}-{id(self)}"
-        self._thread = threading.Thread(target=self._run, name=f"follow-{log.path.name}", daemon=True)
+        self._jobs = f"feed-{name}-{id(self)}"
+        self._thread = threading.Thread(target=self._run, name=f"follow-{name}", daemon=True)
         self._thread.start()
 
     def ended(self, seconds: float) -> bool:
@@ -78,6 +86,7 @@ class LogFollowing:
             while not self._stopping.is_set():
                 self._step()
         except Exception as error:
+            self._log.failed()
             self._error = error
 
     def _step(self) -> None:

@@ -23,12 +23,12 @@ from tocsin.data.disk import FULL_SENTENCE, says_full
 from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
 from tocsin.data.feeds.following import Following, LogFollowing, QueryFollowing
 from tocsin.data.feeds.identity import SeenIds
-from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.parsing import DEAD_LETTERS, STORED, dead_letters, expressions, flatten, is_whole
 from tocsin.data.feeds.teaching import teach
 from tocsin.data.lake.table import VERSION, Table
 from tocsin.data.processing.stage import Letter, Processing
+from tocsin.data.reasons import reason_of
 from tocsin.errors import InvalidError, StorageError
 from tocsin.functions import require_allowed
 from tocsin.log import get_logger
@@ -124,9 +124,9 @@ class Ingestion:
             settings, begin = self._settings, positions(self.table, self.feed)
             keyed = self.dataset.kind is DatasetKind.KEYED
             pause = (settings.keyed_commit_ms if keyed else settings.append_commit_ms) / 1000
-            if isinstance(self._log, FeedLog) and not settings.streaming:
-                most = settings.max_batch_bytes
-                self._following = LogFollowing(self._spark, self._log, begin, most, pause, self._ingest)
+            if not settings.streaming:
+                name, most = self.feed.name, settings.max_batch_bytes
+                self._following = LogFollowing(self._spark, name, self._log, begin, most, pause, self._ingest)
             else:
                 stream = self._log.stream(self._spark, begin, settings.max_batch_bytes)
                 self._following = QueryFollowing(stream, f"feed-{self.feed.name}", self._scratch, pause, self._ingest)
@@ -158,6 +158,7 @@ class Ingestion:
             rows = self._patiently(lambda: self._try_to_parse(batch))
             if rows is None or not self._patiently(lambda: self._try_to_commit(rows) or None):
                 return
+            self._log.took(rows.num_rows, rows.nbytes)
             self.problem = ""
             self._tell_committed()
 
@@ -273,4 +274,4 @@ def _newest(rows: pa.Table, key: str) -> pa.Table:
 
 def _first_line(error: Exception) -> str:
     # Spark passes what it is given through files, wherever there is room for them.
-    return FULL_SENTENCE if says_full(str(error)) else next(iter(str(error).splitlines()), type(error).__name__)
+    return FULL_SENTENCE if says_full(str(error)) else reason_of(error)

@@ -12,26 +12,38 @@ from contextlib import suppress
 from typing import Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import OPEN, KafkaAccess
 from tocsin.data.feeds.checking import check_lines
-from tocsin.data.feeds.source import SCHEMA
-from tocsin.data.feeds.topics import CALL_SECONDS, EARLIEST, LATEST, POLL_SECONDS, QUIET, ExistsError, FeedTopic
+from tocsin.data.feeds.sliced_topic import CALL_SECONDS, EARLIEST, LATEST, POLL_SECONDS, QUIET, ExistsError
+from tocsin.data.feeds.source import SCHEMA, ranges_between
+from tocsin.data.feeds.topics import FeedTopic
 from tocsin.data.store import Topics
 from tocsin.errors import ConflictError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.schema.definitions import Dataset, Feed
+from tocsin.schema.records import MAX_RECORD_BYTES
 
 log = get_logger(__name__)
 
 _DELIVERY_SECONDS: Final = 10.0
 _RELEASE_SECONDS: Final = 30.0
-_LOOK_SECONDS: Final = 1.0
-_WEIGHT: Final = 0.1
+_LOOK_SECONDS: Final = 0.1
+# What Kafka adds to a message that has nothing but a value is about a third of this.
+_FRAME_BYTES: Final = 256
+_BATCH_BYTES: Final = 1_000_000
+_LARGEST: Final = "max.message.bytes"
 # Kept for ever, for it is we who release what the dataset has.
-_KEPT: Final = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+_KEPT: Final = {
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "cleanup.policy": "delete",
+    _LARGEST: str(MAX_RECORD_BYTES + _FRAME_BYTES),
+}
 
 
 class KafkaLog(FeedTopic):
@@ -52,6 +64,7 @@ class KafkaLog(FeedTopic):
     ) -> None:
         super().__init__(servers, f"{prefix}.{feed.name}", feed, topics, read, access)
         self.records = 0
+        self.largest_record = MAX_RECORD_BYTES
         self._producer: Producer | None = None
         self._released = time.monotonic()
 
@@ -61,6 +74,7 @@ class KafkaLog(FeedTopic):
         with suppress(ExistsError):
             self.answer(made)
         self.find(LATEST)
+        self.largest_record = min(self._largest_message() - _FRAME_BYTES, MAX_RECORD_BYTES)
         self._producer = self._connect()
         return self
 
@@ -106,7 +120,20 @@ class KafkaLog(FeedTopic):
             # It is no feed's any more: one of that name begins after what is there.
             log.warning("a topic that is no longer needed stays", topic=self.topic, reason=str(error))
 
+    def _largest_message(self) -> int:
+        """What the topic takes. One record that it does not would take those with it that are sent together."""
+        topic = ConfigResource(ResourceType.TOPIC, self.topic)
+        try:
+            found = self.answer(self.admin.describe_configs([topic], request_timeout=CALL_SECONDS)[topic])
+            return int(found[_LARGEST].value)
+        except (UnavailableError, KeyError) as error:
+            log.warning(
+                "a topic does not tell what it takes", topic=self.topic, assumed=_BATCH_BYTES, reason=str(error)
+            )
+            return _BATCH_BYTES
+
     def _connect(self) -> Producer:
+        most = self.largest_record + _FRAME_BYTES
         return Producer(
             {
                 **QUIET,
@@ -117,6 +144,8 @@ class KafkaLog(FeedTopic):
                 "linger.ms": 0,
                 "delivery.timeout.ms": int(_DELIVERY_SECONDS * 1000),
                 "queue.buffering.max.messages": 1_000_000,
+                "message.max.bytes": most,
+                "batch.size": min(_BATCH_BYTES, most),
             }
         )
 
@@ -136,8 +165,7 @@ class KafkaLog(FeedTopic):
         records = sum(len(records) for records in batches.values())
         size = sum(len(record) for records in batches.values() for record in records)
         self.records += records
-        if records:
-            self.record_bytes += _WEIGHT * (size / records - self.record_bytes)
+        self._learn_size(records, size)
 
     def _refusal(self, error: KafkaError | None) -> UnavailableError:
         reason = error.str() if error else "no answer in time"
@@ -163,6 +191,7 @@ class ForeignLog(FeedTopic):
     ) -> None:
         super().__init__(servers, feed.topic, feed, topics, read, access)
         self.records = 0
+        self.largest_record = MAX_RECORD_BYTES
         self._dataset = dataset
         self._closed = threading.Event()
         self._looking = threading.Thread(target=self._look, name=f"topic-{feed.topic}", daemon=True)
@@ -189,7 +218,18 @@ class ForeignLog(FeedTopic):
 
     def stream(self, spark: SparkSession, positions: Sequence[int], max_bytes: int) -> DataFrame:
         """The topic from these positions on, each record checked as a publication is."""
-        lines = super().stream(spark, positions, max_bytes)
+        return self._check(super().stream(spark, positions, max_bytes))
+
+    def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
+        """What lies between these positions, each record checked as a publication is."""
+        return self._check(self.read(spark, ranges_between(starts, ends), ends=True))
+
+    def took(self, records: int, size: int) -> None:
+        """A batch of so many bytes was read, and stored: all that is known of how large records are."""
+        super().took(records, size)
+        self._learn_size(records, size)
+
+    def _check(self, lines: DataFrame) -> DataFrame:
         return lines.mapInArrow(check_lines(self._dataset, self.feed.sliced_by), SCHEMA)
 
     def _look(self) -> None:

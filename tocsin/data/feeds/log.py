@@ -27,6 +27,7 @@ from tocsin.data.feeds.writer import SliceWriter
 from tocsin.data.fence import Fence
 from tocsin.errors import StorageError, SupersededError, UnavailableError
 from tocsin.lock import take_lock
+from tocsin.schema.records import MAX_RECORD_BYTES
 
 _SYNC_THREADS = 8
 _PROBE_BYTES = 1 << 20
@@ -61,6 +62,7 @@ class FeedLog:
             raise ValueError(f"{len(read)} positions given for a feed log of {slices} slices")
         self.path = path
         self.records = 0
+        self.largest_record = MAX_RECORD_BYTES
         """Records appended since the log was opened."""
         self.bytes = 0
         """Bytes appended since the log was opened, frames included."""
@@ -156,6 +158,12 @@ class FeedLog:
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
         """What lies between these positions: columns slice, position (after the record), line, damage."""
         return read_here(spark, self.path, ranges_between(starts, ends))
+
+    def took(self, records: int, size: int) -> None:
+        """Nothing is learnt of it: positions are bytes."""
+
+    def failed(self) -> None:
+        """The next batch may be as large: positions are bytes."""
 
     def backlog(self, positions: Sequence[int]) -> int:
         """How many bytes lie between ``positions`` and the ends."""

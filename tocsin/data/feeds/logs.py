@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -28,6 +28,10 @@ class PublicationLog(Protocol):
     def records(self) -> int:
         """Records appended since the log was opened."""
 
+    @property
+    def largest_record(self) -> int:
+        """The most bytes that a record may have."""
+
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> list[int]:
         """Makes the records of each slice durable and returns the new ends."""
 
@@ -42,6 +46,24 @@ class PublicationLog(Protocol):
 
     def release(self, positions: Sequence[int]) -> None:
         """What lies below these positions is no longer needed."""
+
+    def wait_for_more(self, positions: Sequence[int], given_up: Callable[[], bool]) -> None:
+        """Returns when the log goes beyond these positions, or nobody wants to know any more; see :meth:`wake`."""
+
+    def wake(self) -> None:
+        """Has those who wait for more look again."""
+
+    def batch_ends(self, starts: Sequence[int], max_bytes: int) -> list[int]:
+        """How far a batch of about so many bytes goes from these positions."""
+
+    def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
+        """What lies between these positions: columns slice, position (after the record), line, damage."""
+
+    def took(self, records: int, size: int) -> None:
+        """A batch of so many records and bytes was read."""
+
+    def failed(self) -> None:
+        """A batch could not be read, or not be stored."""
 
     def stream(self, spark: SparkSession, positions: Sequence[int], max_bytes: int) -> DataFrame:
         """The log from these positions on: columns slice, position (after the record), line, damage."""
@@ -88,7 +110,7 @@ def open_log(
         return FeedLog(path, feed.slices, settings.segment_bytes, read, fence).open()
     try:
         from tocsin.data.feeds.kafka import ForeignLog, KafkaLog
-        from tocsin.data.feeds.topics import read_address
+        from tocsin.data.feeds.sliced_topic import read_address
     except ImportError:
         raise SettingsError("feeds.log in Kafka needs its client: pip install 'tocsin[kafka]'") from None
     if any(end > position for end, position in zip(read_ends(path) or (), read, strict=False)):

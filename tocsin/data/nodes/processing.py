@@ -34,6 +34,7 @@ from tocsin.data.nodes.reading import open_slices
 from tocsin.data.nodes.sharing import SharedFeed, require_shareable
 from tocsin.data.nodes.writing import REPORT, RowDropper, RowSorter, WrittenRows, first_of, read_report
 from tocsin.data.processing.stage import unavailable_told
+from tocsin.data.reasons import reason_of
 from tocsin.data.session import is_local
 from tocsin.errors import StorageError, TocsinError, UnavailableError
 from tocsin.log import get_logger
@@ -159,6 +160,7 @@ class SliceProcessing:
                 written = self._attempt(ranges)
             except BaseException:
                 self._matching.abandon()
+                self._log.failed()
                 raise
             if self._ids is not None:
                 hashes = (
@@ -168,6 +170,7 @@ class SliceProcessing:
         if pace is not None:
             pace.took(self._log.size(ranges), time.monotonic() - began)
         counts = {index: sum(part.counts.get(index, 0) for part in written) for index, _, _ in ranges}
+        self._log.took(sum(counts.values()), sum(part.size for part in written))
         return ProcessedBatch(
             [ProcessedPart(index, begin, end, counts[index]) for index, begin, end in ranges],
             [files.encoded(file) for file in [*(f for part in written for f in part.files), *self._matching.finish()]],
@@ -245,7 +248,7 @@ class SliceProcessing:
         except TocsinError:
             raise
         except Exception as error:
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            reason = reason_of(error)
             if isinstance(error, OSError) or "No space left" in str(error):
                 raise StorageError(f"feed {self.shared.feed.name}: a batch could not be written ({reason})") from error
             raise UnavailableError(

@@ -34,6 +34,12 @@ class SliceLog(Protocol):
     def size(self, ranges: Sequence[LogRange]) -> int:
         """How many bytes these have, about."""
 
+    def took(self, records: int, size: int) -> None:
+        """A batch of so many records and bytes was read."""
+
+    def failed(self) -> None:
+        """A batch could not be processed."""
+
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there: columns slice, position (after the record), line, damage."""
 
@@ -81,6 +87,12 @@ class DirectorySlices:
     def size(self, ranges: Sequence[LogRange]) -> int:
         """How many bytes these have."""
         return sum(end - begin for _, begin, end in ranges)
+
+    def took(self, records: int, size: int) -> None:
+        """Nothing is learnt of it: positions are bytes."""
+
+    def failed(self) -> None:
+        """The next batch may be as large: positions are bytes."""
 
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there."""

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import KafkaAccess
-from tocsin.data.feeds.batch import fair_shares
 from tocsin.data.feeds.places import TopicLog
+from tocsin.data.feeds.sliced_topic import LATEST, SlicedTopic
 from tocsin.data.feeds.source import LogRange
-from tocsin.data.feeds.topics import LATEST, SlicedTopic, to_json
 from tocsin.errors import UnavailableError
 
 
@@ -32,11 +31,7 @@ class TopicSlices(SlicedTopic):
 
     def ranges(self, starts: Mapping[int, int], max_bytes: int) -> list[LogRange]:
         """What a batch of about so many bytes has."""
-        waiting = self._waiting(starts)
-        shares = fair_shares(list(waiting.values()), max(int(max_bytes / self.record_bytes), len(starts)))
-        return [
-            (index, starts[index], starts[index] + share) for index, share in zip(waiting, shares, strict=True) if share
-        ]
+        return self.batch_ranges(starts, self._ends(starts), max_bytes)
 
     def size(self, ranges: Sequence[LogRange]) -> int:
         """About how many bytes these have."""
@@ -44,18 +39,15 @@ class TopicSlices(SlicedTopic):
 
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there, each slice by one task."""
-        begins = {str(index): begin - self.bases[index] for index, begin, _ in ranges}
-        ends = {str(index): end - self.bases[index] for index, _, end in ranges}
-        frame = (
-            spark.read.format("kafka")
-            .options(**self.access.spark())
-            .option("kafka.bootstrap.servers", self.servers)
-            .option("assign", to_json({self.topic: [index for index, _, _ in ranges]}))
-            .option("startingOffsets", to_json({self.topic: begins}))
-            .option("endingOffsets", to_json({self.topic: ends}))
-            .load()
-        )
-        return self.lines_of(frame)
+        return self.read(spark, ranges)
+
+    def took(self, records: int, size: int) -> None:
+        """A batch of so many records and bytes was read."""
+        self.pace.took(records, size)
+
+    def failed(self) -> None:
+        """A batch could not be processed."""
+        self.pace.failed()
 
     def nothing(self, spark: SparkSession) -> DataFrame:
         """The same of a part in which nothing is: from the end of a slice up to there."""
@@ -69,4 +61,4 @@ class TopicSlices(SlicedTopic):
         wanted = list(slices)
         if missing := [index for index in wanted if not 0 <= index < len(self.bases)]:
             raise UnavailableError(f"the topic {self.topic} has {len(self.bases)} slices, and no slice {missing[0]}")
-        return {index: self.bases[index] + offset for index, offset in self.offsets(LATEST, wanted).items()}
+        return self._positions(LATEST, wanted)

@@ -1,0 +1,175 @@
+"""Topics that others fill: transactions that came to nothing, what is deleted before it is read, and large records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from tests.data.feeds.ingesting import UNKEYED, Ingesting, Make
+from tests.data.nodes.sharing import Sharing, on_spark
+from tests.kafka import KafkaServer
+from tests.waiting import until
+from tocsin.data.feeds.kafka import ForeignLog
+from tocsin.data.feeds.pace import RecordPace
+from tocsin.data.store import Store
+from tocsin.schema.definitions import Feed
+
+
+class Others:
+    """Somebody who fills a topic of two partitions, and knows nothing of us."""
+
+    def __init__(self, kafka: KafkaServer, store: Store) -> None:
+        self.kafka, self.store, self.topic = kafka, store, kafka.prefix()
+        kafka.create_topic(self.topic, 2)
+        self._producer = Producer({"bootstrap.servers": kafka.servers, "log_level": 0})
+
+    def produce(self, *numbers: int, partition: int = 0, name: str = "r") -> None:
+        """Records with these numbers."""
+        for number in numbers:
+            self._producer.produce(self.topic, line(number, name), partition=partition)
+        assert self._producer.flush(60) == 0
+
+    def transaction(self, *numbers: int, kept: bool) -> None:
+        """The same in one transaction, which is committed, or taken back."""
+        about = {"bootstrap.servers": self.kafka.servers, "log_level": 0, "transactional.id": self.topic}
+        producer = Producer(about)
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        for number in numbers:
+            producer.produce(self.topic, line(number), partition=0)
+        assert producer.flush(60) == 0
+        if kept:
+            producer.commit_transaction(60)
+        else:
+            producer.abort_transaction(60)
+
+    def delete(self, partition: int, before: int) -> None:
+        """As a topic does that keeps records for a while only."""
+        admin = AdminClient({"bootstrap.servers": self.kafka.servers, "log_level": 0})
+        for asked in admin.delete_records([TopicPartition(self.topic, partition, before)]).values():
+            asked.result(60)
+
+    def fill(self, ingesting: Ingesting) -> None:
+        """Has the feed filled from here."""
+        ingesting.log.close()
+        ingesting.feed = Feed("reports", "Reports", "id", 2, topic=self.topic)
+        log = ForeignLog(self.kafka.servers, ingesting.feed, ingesting.dataset, self.store.topics, [0, 0])
+        ingesting.log = log.open()  # type: ignore[assignment]
+
+    def share(self, directory: Path, **options: int) -> Sharing:
+        """The same for nodes."""
+        sharing = Sharing(directory, UNKEYED, slices=2, **options)  # type: ignore[arg-type]
+        sharing.log.close()
+        sharing.feed = Feed("reports", "Reports", "id", 2, topic=self.topic)
+        log = ForeignLog(self.kafka.servers, sharing.feed, sharing.dataset, self.store.topics, sharing.store.markers())
+        sharing.log = log.open()
+        sharing.open()
+        return sharing
+
+
+def line(number: int, name: str = "r") -> bytes:
+    return json.dumps({"id": f"{name}{number}", "value": number}).encode()
+
+
+@pytest.fixture
+def others(kafka: KafkaServer, tmp_path: Path) -> Iterator[Others]:
+    with Store(tmp_path) as store:
+        yield Others(kafka, store)
+
+
+def test_what_a_transaction_has_taken_back_is_not_stored_and_nothing_waits_for_it(others: Others, make: Make) -> None:
+    others.transaction(1, 2, kept=True)
+    others.transaction(3, 4, kept=False)
+    ingesting = make(UNKEYED, slices=2)
+    others.fill(ingesting)
+    ingesting.start()
+    ingesting.drain()
+    assert [row["value"] for row in ingesting.rows()] == [1, 2]
+    ingesting.reopen()
+    others.transaction(5, kept=True)
+    ingesting.start()
+    until(lambda: len(ingesting.rows()) == 3)
+    ingesting.drain()
+    assert [row["value"] for row in ingesting.rows()] == [1, 2, 5]
+    assert ingesting.letters() == []
+
+
+def test_nodes_do_not_process_what_a_transaction_has_taken_back(
+    others: Others, spark: SparkSession, tmp_path: Path
+) -> None:
+    others.transaction(1, 2, kept=True)
+    others.transaction(3, 4, kept=False)
+    sharing = others.share(tmp_path / "shared")
+    sharing.commit(on_spark(spark, sharing).process(sharing.starts()))
+    assert sharing.rows() == {"r1": 1, "r2": 2}
+    assert sharing.store.markers() == sharing.log.ends()
+    sharing.log.close()
+
+
+def test_what_a_topic_deleted_before_it_was_read_is_one_dead_letter_and_the_rest_goes_on(
+    others: Others, make: Make
+) -> None:
+    others.produce(0, 1)
+    ingesting = make(UNKEYED, slices=2)
+    others.fill(ingesting)
+    ingesting.start()
+    ingesting.drain()
+    ingesting.reopen()
+    others.produce(*range(2, 9))
+    others.produce(20, partition=1)
+    others.delete(0, before=6)
+    ingesting.start()
+    until(lambda: len(ingesting.rows()) == 6)
+    ingesting.drain()
+    assert sorted(row["value"] for row in ingesting.rows()) == [0, 1, 6, 7, 8, 20]
+    (letter,) = ingesting.letters()
+    assert letter["slice"] == 0
+    assert f"the topic {others.topic} has deleted offsets 2 to 5 of partition 0" in letter["reason"]
+
+
+@pytest.mark.parametrize("left", [3, 0])
+def test_nodes_pass_over_what_was_deleted(others: Others, spark: SparkSession, tmp_path: Path, left: int) -> None:
+    sharing = others.share(tmp_path / "shared")
+    others.produce(*range(9))
+    others.produce(20, partition=1)
+    others.delete(0, before=9 - left)
+    node = on_spark(spark, sharing)
+    sharing.commit(node.process(sharing.starts()))
+    assert sharing.rows() == {"r20": 20} | {f"r{number}": number for number in range(9 - left, 9)}
+    (letter,) = sharing.letters.read(columns=["reason"]).to_pylist()
+    assert f"offsets 0 to {8 - left} of partition 0" in letter["reason"]
+    assert node.process(sharing.starts()).parts == ()
+    sharing.log.close()
+
+
+def test_a_topic_of_large_records_is_read_a_few_at_a_time(others: Others, spark: SparkSession, tmp_path: Path) -> None:
+    others.produce(*range(900), name="x" * 4_000)
+    sharing = others.share(tmp_path / "shared", max_batch_bytes=100_000)
+    node, sizes = on_spark(spark, sharing), []
+    while (batch := node.process(sharing.starts())).parts:
+        sharing.commit(batch)
+        sizes.append(sum(part.records for part in batch.parts))
+    assert sum(sizes) == 900
+    assert sizes[0] <= 256
+    assert max(sizes[1:-1]) <= 30
+    sharing.log.close()
+
+
+def test_a_batch_has_at_most_twice_as_many_records_as_one_before_and_begins_anew_after_a_failure() -> None:
+    pace = RecordPace(300.0)
+    assert pace.most(1 << 24) == 256
+    for records in (256, 512, 1024):
+        pace.took(records, records * 100)
+        assert pace.most(1 << 24) == 2 * records
+    pace.took(2000, 2000 * 4_000)
+    assert pace.most(400_000) == 100
+    pace.failed()
+    assert pace.most(1 << 24) == 256
+    pace.took(0, 0)
+    assert pace.most(1) == 1
