@@ -115,11 +115,13 @@ def city() -> Pair:
     return pair
 
 
+@pytest.mark.slow
 def test_a_broker_that_starts_gets_all_its_subscribers_back(city: Pair) -> None:
     assert len(city.broker.holdings.stays) == 16_000
     assert held_by(city) == 32_000
 
 
+@pytest.mark.slow
 def test_sixteen_thousand_people_come_through_a_restart_of_the_coordinator(city: Pair) -> None:
     city.sizes.clear()
     city.largest = city.most_waiting = 0
@@ -132,6 +134,7 @@ def test_sixteen_thousand_people_come_through_a_restart_of_the_coordinator(city:
     assert city.waiting == 0
 
 
+@pytest.mark.slow
 def test_all_are_attached_again_in_parts_when_the_data_cluster_is_back(city: Pair) -> None:
     city.sizes.clear()
     city.largest = 0
