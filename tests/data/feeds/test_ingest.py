@@ -51,6 +51,7 @@ def test_a_batch_that_several_tasks_read_is_stored_in_its_order(make: Make) -> N
     feed.publish(*records)
     feed.start()
     feed.drain()
+    feed.stop()
     assert feed.commits == 1
     stored = feed.table.read(columns=["id", "value"]).to_pylist()
     for name in {record["id"] for record in records}:

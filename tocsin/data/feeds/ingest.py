@@ -158,9 +158,9 @@ class Ingestion:
             rows = self._patiently(lambda: self._try_to_parse(batch))
             if rows is None or not self._patiently(lambda: self._try_to_commit(rows) or None):
                 return
-            self._log.took(rows.num_rows, rows.nbytes)
             self.problem = ""
             self._tell_committed()
+            self._log.took(rows.num_rows, rows.nbytes)
 
     def _patiently(self, attempt: Callable[[], T | None]) -> T | None:
         """What an attempt gives when it gives something at last; None if there is no more time."""
