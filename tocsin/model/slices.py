@@ -6,13 +6,14 @@ from typing import Literal
 
 import msgspec
 
-NodeState = Literal["serving", "joining", "draining", "leaving", "lost", "stuck"]
+NodeState = Literal["serving", "joining", "draining", "leaving", "lost", "stuck", "failing"]
 
 
 class SliceFigures(msgspec.Struct, frozen=True):
     """A slice: whose it is, what comes for it and waits in the log in bytes, and how far the dataset has it.
 
-    ``records`` are those stored since the head's start; ``taker`` is whom it moves to.
+    ``records`` are those stored since the head's start; ``taker`` is whom it moves to. ``left_out`` says why its owner
+    leaves it out for now, if it does.
     """
 
     slice: int
@@ -22,10 +23,14 @@ class SliceFigures(msgspec.Struct, frozen=True):
     position: int
     records: int
     taker: str | None = None
+    left_out: str = ""
 
 
 class NodeFigures(msgspec.Struct, frozen=True):
-    """A node with its part of a feed. ``load`` is its class; processor and memory are parts of 1, all as last told."""
+    """A node with its part of a feed. ``load`` is its class; processor and memory are parts of 1, all as last told.
+
+    ``problem`` says why it does not get on at all, if that is so; figures of the log are old then.
+    """
 
     name: str
     state: NodeState
@@ -38,6 +43,7 @@ class NodeFigures(msgspec.Struct, frozen=True):
     memory: float
     rows: float
     batch_seconds: float
+    problem: str = ""
 
 
 class FeedSlices(msgspec.Struct, frozen=True):

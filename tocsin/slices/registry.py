@@ -49,6 +49,16 @@ class NodeMember:
         """Whether it can be given slices."""
         return self.connection is not None and not self.empties
 
+    @property
+    def problem(self) -> str:
+        """Why it does not get on, as it says itself."""
+        return self.report.problem if self.report is not None else ""
+
+    @property
+    def fails(self) -> bool:
+        """Whether it does not get on, by its own word or as it was seen; it gets nothing then while others can."""
+        return self.stuck or bool(self.problem)
+
 
 class NodeRegistry:
     """All nodes, by name and by connection. A node that was away for too long is forgotten."""
@@ -74,9 +84,9 @@ class NodeRegistry:
         return self._members.get(name) if name is not None else None
 
     def takes(self, name: str) -> bool:
-        """Whether a node can be given slices."""
+        """Whether a node can be given slices that somebody else has."""
         member = self._members.get(name)
-        return member is not None and member.takes
+        return member is not None and member.takes and not member.fails
 
     def add(self, now: float, connection: int, hello: Hello) -> NodeMember:
         """A node has come, or come back."""

@@ -81,6 +81,10 @@ class MemoryFeed:
         """Up to where the dataset has each slice."""
         return list(self.marked)
 
+    def ends(self) -> list[int]:
+        """Up to where the log has each slice."""
+        return [len(records) for records in self.log]
+
     def check(self, commit: Commit) -> None:
         """As a store does."""
         if self.unreachable:
