@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -66,7 +67,7 @@ def test_a_slice_that_is_left_out_is_tried_by_itself_after_longer_and_longer() -
     trying = Trying(4, [2])
     trying.steps(300)
     tried = [at for at, batch in enumerate(trying.batches) if batch == [2]]
-    pauses = [later - earlier for earlier, later in zip(tried, tried[1:], strict=False)]
+    pauses = [later - earlier for earlier, later in pairwise(tried)]
     assert pauses == sorted(pauses)
     assert pauses[0] <= 2
     assert pauses[-1] == 60

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-
 LONG_REASON: Final = 1024
 """The most characters of a reason."""
 SHORT_REASON: Final = 120

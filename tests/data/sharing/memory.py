@@ -137,6 +137,7 @@ class MemoryWork:
     going_on: threading.Event = field(default_factory=threading.Event)
     channels: dict[str, str] = field(default_factory=dict)
     closed: int = 0
+    cancellable: bool = False
 
     def __post_init__(self) -> None:
         self.going_on.set()
@@ -171,6 +172,11 @@ class MemoryWork:
 
     def backlog(self, starts: Mapping[int, int]) -> dict[int, int]:
         return {slice_: 100 * (len(self.feed.log[slice_]) - start) for slice_, start in starts.items()}
+
+    def cancel(self) -> None:
+        if self.cancellable:
+            self.failing = "it was given up"
+            self.going_on.set()
 
     def discard(self, files: Sequence[str]) -> None:
         with self.feed.lock:

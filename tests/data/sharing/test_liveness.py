@@ -147,3 +147,16 @@ async def test_a_slow_lake_is_not_taken_for_silent_nodes(settings: Settings) -> 
         going_on.set()
         await site.until_stored()
         assert not lost()
+
+
+async def test_a_feed_ends_without_waiting_for_a_function_that_takes_its_time(settings: Settings) -> None:
+    feed = MemoryFeed()
+    async with begun(settings, feed, NODES) as site:
+        await site.until_owned("data")
+        work = site.works["data"]
+        work.cancellable = True
+        work.going_on.clear()
+        feed.publish(10)
+        await asyncio.to_thread(site.heads.end, "reports")
+        assert work.failing == "it was given up"
+        assert work.closed == 1

@@ -20,8 +20,8 @@ class IncomingMessages:
     """Messages of one node. On the event loop.
 
     Before the core hears of a commit, its files are looked up in the lake, which may take long. Meanwhile what else is
-    said about the feed waits behind it, in order, and other feeds of the node go on. Its reports pass by: who reports is
-    not silent, however slow the lake is.
+    said about the feed waits behind it, in order, and other feeds of the node go on. Its reports pass by: who reports
+    is not silent, however slow the lake is.
 
     What can go wrong: a message makes no sense (``failed`` is told, and the rest is not heard any more); too many wait
     (:meth:`put` does not return before there is room, so that nothing more is read).

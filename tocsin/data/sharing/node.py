@@ -63,6 +63,9 @@ class SliceWork(Protocol):
     def backlog(self, starts: Mapping[int, int], /) -> dict[int, int]:
         """How many bytes lie ahead of these positions."""
 
+    def cancel(self) -> None:
+        """What is processed just now will not count, and fails soon if it might take long."""
+
     def discard(self, files: Sequence[str], /) -> None:
         """These will never count."""
 
@@ -109,12 +112,13 @@ class NodeDriver:
         self._spawn(self._report())
 
     async def stop(self) -> None:
-        """Begins nothing any more, and waits for what is at hand."""
+        """Begins nothing any more, and waits for what is at hand; but not for a feed's function."""
         self._ending = True
         self._alarm.cancel()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._loop.run_in_executor(None, self._work.cancel)
         for pool in (self._working, self._looking):
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
 
