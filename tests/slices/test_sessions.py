@@ -19,6 +19,7 @@ from tocsin.slices.messages import (
     SliceState,
     UpdateSlices,
 )
+from tocsin.slices.registry import NodeMember
 from tocsin.slices.sessions import Transfer
 
 
@@ -186,6 +187,24 @@ def test_who_waits_for_the_heads_disk_is_not_stuck() -> None:
     small.system.circumstances.store_seconds = 30.0
     small.publish(100, 10.0)
     assert not any(member.stuck for member in small.system.head.core.registry)
+
+
+def test_who_has_lost_all_slices_since_it_was_stuck_is_tried_again_later_and_later() -> None:
+    limits = structs.replace(LIMITS, stuck_seconds=3.0, longest_stuck_seconds=30.0)
+    small = SmallSystem(nodes=2, slices=8, limits=limits)
+    small.system.circumstances.blind.add("a")
+    small.publish(100, 9.0)
+    assert set(small.owners()) == {"b"}
+    small.system.circumstances.blind.clear()
+    small.publish(2000, 20.0)
+    assert set(small.owners()) == {"a", "b"}
+    member = NodeMember("n", 1.0, 0.0)
+    waits = []
+    for _ in range(4):
+        member.stuck = False
+        member.bench(100.0, limits)
+        waits.append(member.stuck_until - 100.0)
+    assert waits == [12.0, 24.0, 30.0, 30.0]
 
 
 def test_who_cannot_read_the_log_is_given_nothing_while_others_can() -> None:

@@ -106,7 +106,7 @@ class HeadCore:
                 for offered in self.commits.stored(number):
                     self._answer(offered, Accepted(offered.commit.batch))
                     if member := self.registry.get(offered.node):
-                        member.stuck = False
+                        member.get_on()
                 self.sessions.due(now)
                 self._due = now if self.ownership.free() or self.sessions else self._due
             case events.StoreFailed(number):
@@ -213,7 +213,8 @@ class HeadCore:
         for slice_ in slices:
             self._take_away(now, slice_, avoid=member.name)
         left_out = member.report.left_out.keys() if member.report is not None else ()
-        member.stuck |= bool(member.problem) or any(slice_ not in left_out for slice_ in slices)
+        if member.problem or any(slice_ not in left_out for slice_ in slices):
+            member.bench(now, self._limits)
         self._post.order(member.name, lambda order: RemoveSlices(order, slices))
         self._due = now
 
@@ -276,6 +277,7 @@ class HeadCore:
         if now < self._round:
             return
         self._round = now + self._limits.round_seconds
+        self.registry.try_again(now)
         if self.sessions:
             return
         idle = self._elasticity.spare(now, list(self.registry)) if self._elasticity else None

@@ -250,6 +250,9 @@ class NodeCore:
             self._lose(number)
             del self.slices[number]
         self.failing.forget(gone)
+        if not self.slices:
+            # Who has nothing cannot show that it would get on by now.
+            self.failing = FailingSlices(self._limits)
         if gone:
             self._actions.append(Forget(gone))
 

@@ -280,6 +280,7 @@ def _limits(random: Random) -> SliceLimits:
         grace_seconds=random.choice([0.2, 2.0]),
         silent_seconds=random.choice([3.0, 6.0]),
         stuck_seconds=random.choice([3.0, 5.0]),
+        longest_stuck_seconds=5.0,
         prepare_seconds=random.choice([0.5, 3.0]),
         release_seconds=random.choice([0.3, 3.0]),
         sessions=random.choice([1, 4]),
