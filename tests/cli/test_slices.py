@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec import structs
 
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster
@@ -43,6 +44,18 @@ def test_who_has_what_is_shown_within_80_columns(tocsin: Program, shared: FeedSl
         "data has 0-1 4-7",
     ]
     assert "people into People: not shared (People is keyed)" in shown
+
+
+def test_who_does_not_get_on_and_what_is_left_out_is_named(
+    tocsin: Program, cluster: MemoryCluster, shared: FeedSlices
+) -> None:
+    slices = [structs.replace(shared.slices[0], left_out="it cannot be read"), *shared.slices[1:]]
+    nodes = [shared.nodes[0], structs.replace(shared.nodes[1], state="failing", problem="Kafka does not answer")]
+    cluster.shared = [structs.replace(shared, slices=slices, nodes=nodes)]
+    shown = tocsin("slices").out.splitlines()
+    assert shown[3].split()[:2] == ["data", "failing"]
+    assert "data does not get on: Kafka does not answer" in shown
+    assert "0 is left out by data: it cannot be read" in shown
 
 
 def test_each_slice_can_be_shown(tocsin: Program, shared: FeedSlices) -> None:

@@ -158,6 +158,16 @@ class Sharing:
         answer = self.head.client.put(f"/nodes/{node}/draining", json={"on": on})
         assert answer.status_code == 200, answer.text
 
+    def hold_in_session(self, drained: str, held: str) -> None:
+        """Drains a node, and has a session stand still in the middle: one of its two nodes does not go on."""
+        self.drain(drained)
+        self.nodes[held].signal(signal.SIGSTOP)
+
+        def moves() -> bool:
+            return any(one["taker"] and held in (one["owner"], one["taker"]) for one in self.figures()["slices"])
+
+        self.head.until(moves, f"a session of {held}")
+
 
 @contextmanager
 def sharing(
@@ -185,14 +195,14 @@ def live_through_everything(made: Sharing, restart_store: Callable[[], None]) ->
     made.spread()
     made.wait_matched()
 
-    made.drain("n1")
+    made.hold_in_session("n1", held="n1")
     n1.kill()
     made.wait(lambda owners: not owners["n1"], "owners of what the giver had")
     made.drain("n1", False)
     n1.start()
     made.spread()
 
-    made.drain("n2")
+    made.hold_in_session("n2", held="n1")
     n1.kill()
     made.wait(lambda owners: set(owners) == {"data"}, "slices of the data cluster alone")
     assert n2.wait() == 0, n2.tail()
@@ -201,8 +211,9 @@ def live_through_everything(made: Sharing, restart_store: Callable[[], None]) ->
     n2.start()
     made.spread()
 
-    made.drain("n1")
+    made.hold_in_session("n1", held="n1")
     head.kill()
+    n1.signal(signal.SIGCONT)
     head.start()
     if n1.has_ended:
         n1.start()

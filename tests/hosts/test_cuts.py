@@ -84,7 +84,8 @@ async def test_whatever_way_is_cut_nothing_is_lost_and_nothing_comes_twice(
     brokers = [{"broker.ping_seconds": 2}] * BROKERS
     # Who stands by must have a core when it takes over, also if the other one only hangs.
     spark = {"spark.pyspark.python": str(executors_python(tmp_path)), "spark.cores.max": "1"}
-    soon = {"data.takeover_seconds": 4}
+    # A cut may last longer than that, so that nodes lose their slices by some.
+    soon = {"data.takeover_seconds": 4, "nodes.silent_seconds": 3}
     planned = ClusterNetwork(servers, tmp_path, BROKERS, of_data=soon, of_brokers=brokers, of_spark=spark, nodes=NODES)
 
     async def run() -> None:

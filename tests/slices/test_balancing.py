@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.slices.balancing import SliceBalancer, SlicePlanners, slice_thresholds
@@ -205,6 +206,17 @@ def test_nobody_is_spared_who_is_needed() -> None:
     elasticity = Elasticity(seconds=0.0)
     assert elasticity.spare(0.0, members(0.4, 0.4, 0.4)) is None
     assert elasticity.spare(0.0, members(0.1)) is None
+
+
+def test_who_reads_nothing_is_no_reason_to_spare_another_nor_to_want_none() -> None:
+    elasticity = Elasticity(seconds=0.0)
+    nodes = members(0.1, 0.0)
+    assert nodes[1].report is not None
+    nodes[1].report = structs.replace(nodes[1].report, problem="the log does not answer")
+    assert elasticity.spare(0.0, nodes) is None
+    nodes[0].report = report(0.9)
+    elasticity.spare(1.0, nodes)
+    assert elasticity.wanted == 1
 
 
 def test_another_node_is_wanted_when_all_are_busy_for_a_while() -> None:

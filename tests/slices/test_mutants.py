@@ -9,8 +9,8 @@ import pytest
 
 from tocsin.simulate.faults.campaign import run_slice_schedule
 from tocsin.simulate.slices import lake
-from tocsin.slices import balancing, commits, head, node, sessions
-from tocsin.slices.messages import Order, Refused, SlicePart, Welcome
+from tocsin.slices import balancing, commits, failures, head, node, ownership, sessions
+from tocsin.slices.messages import Epoch, Order, Refused, SlicePart, Welcome
 
 SEEDS = 300
 
@@ -75,14 +75,33 @@ def nobody_is_new(self: balancing.SliceBalancer, registry: Any) -> None:
         member.joining = False
 
 
+def owns_by_any_epoch(self: ownership.Ownership, node: str, slice_: int, epoch: Epoch) -> bool:
+    return self.slices[slice_].owner == node
+
+
+def believes_reports(self: head.HeadCore, now: float, ends: Any, checking: Any) -> None:
+    loads = [load for member in self.registry if member.report for load in member.report.slices]
+    waiting = {load.slice for load in loads if load.backlog}
+    _watch(self, now, [end if slice_ in waiting else 0 for slice_, end in enumerate(ends)], checking)
+
+
+def tries_all_again(self: failures.FailingSlices, now: float, slices: Any) -> list[int]:
+    return list(slices)
+
+
 def stores_for_anybody(self: lake.SimulatedDataset, term: int, *rest: Any) -> None:
     _store(self, self._term, *rest)
 
 
 _store = lake.SimulatedDataset.store
+_watch = head.HeadCore._watch
 
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a commit counts wherever it begins": (commits.CommitQueue, "_fits", takes_what_begins_anywhere),
+    "who owned a slice by an older epoch owns it": (ownership.Ownership, "is_owner", owns_by_any_epoch),
+    "who does not get on keeps its slices": (head.HeadCore, "_watch", nothing),
+    "the head believes that nothing waits": (head.HeadCore, "_watch", believes_reports),
+    "one slice that cannot be read holds up all others": (failures.FailingSlices, "choose", tries_all_again),
     "a commit counts in part": (commits.CommitQueue, "offer", takes_half_of_it),
     "what rests on a failed commit counts": (commits.CommitQueue, "failed", keeps_what_rests_on_it),
     "the head does not go back to the markers when the disk refuses": (

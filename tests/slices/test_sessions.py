@@ -8,7 +8,18 @@ from msgspec import structs
 from tests.slices.examples import LIMITS, SmallSystem
 from tocsin.simulate.slices.invariants import violations
 from tocsin.slices import events
-from tocsin.slices.messages import AddSlices, FromHead, RemoveSlices, SliceState, UpdateSlices
+from tocsin.slices.head import HeadCore
+from tocsin.slices.messages import (
+    AddSlices,
+    FromHead,
+    Hello,
+    NodeReport,
+    RemoveSlices,
+    SliceLoad,
+    SliceState,
+    UpdateSlices,
+)
+from tocsin.slices.registry import NodeMember
 from tocsin.slices.sessions import Transfer
 
 
@@ -132,6 +143,108 @@ def test_a_node_that_talks_and_does_nothing_loses_its_slices_to_others() -> None
     assert set(small.owners()) == {"b"}
     assert small.system.nodes["a"].alive
     small.system.advance(2.0)
+    assert violations(small.system) == []
+
+
+def test_a_node_that_cannot_read_the_log_loses_its_slices_also_if_it_saw_nothing_waiting() -> None:
+    small = SmallSystem(nodes=2, limits=structs.replace(LIMITS, stuck_seconds=3.0))
+    small.publish(20, 1.0)
+    small.system.advance(5.0)
+    small.system.circumstances.blind.add("a")
+    small.publish(100, 9.0)
+    assert set(small.owners()) == {"b"}
+    small.system.advance(2.0)
+    assert violations(small.system) == []
+
+
+def one_node(ends: list[int], checking: frozenset[int] = frozenset()) -> HeadCore:
+    """A head whose only node says that it is well and nothing waits, while the log goes up to these ends."""
+    core = HeadCore(1, [0] * len(ends), limits=structs.replace(LIMITS, stuck_seconds=3.0))
+    core.handle(0.0, events.NodeSaid(1, Hello("a", 1.0, {})))
+    loads = [SliceLoad(slice_, 0, 0) for slice_ in range(len(ends))]
+    for seconds in range(1, 10):
+        core.handle(float(seconds), events.NodeSaid(1, NodeReport(0.0, 0.0, 0.0, 0.0, loads)))
+        core.handle(float(seconds), events.LogReaches(ends, checking))
+        if core.registry.get("a").stuck:  # type: ignore[union-attr]
+            break
+    return core
+
+
+def test_the_head_sees_by_itself_what_does_not_get_on_whatever_the_node_says() -> None:
+    core = one_node([0, 100])
+    assert core.registry.get("a").stuck  # type: ignore[union-attr]
+    assert [owned.avoid for owned in core.ownership.slices] == [None, "a"]
+
+
+def test_what_nobody_waits_for_or_is_being_checked_is_not_stuck() -> None:
+    for core in (one_node([0, 0]), one_node([100, 100], frozenset({0, 1}))):
+        assert not core.registry.get("a").stuck  # type: ignore[union-attr]
+        assert [owned.owner for owned in core.ownership.slices] == ["a", "a"]
+
+
+def test_who_waits_for_the_heads_disk_is_not_stuck() -> None:
+    small = SmallSystem(nodes=2, limits=structs.replace(LIMITS, stuck_seconds=3.0))
+    small.system.circumstances.store_seconds = 30.0
+    small.publish(100, 10.0)
+    assert not any(member.stuck for member in small.system.head.core.registry)
+
+
+def test_who_has_lost_all_slices_since_it_was_stuck_is_tried_again_later_and_later() -> None:
+    limits = structs.replace(LIMITS, stuck_seconds=3.0, longest_stuck_seconds=30.0)
+    small = SmallSystem(nodes=2, slices=8, limits=limits)
+    small.system.circumstances.blind.add("a")
+    small.publish(100, 9.0)
+    assert set(small.owners()) == {"b"}
+    small.system.circumstances.blind.clear()
+    small.publish(2000, 20.0)
+    assert set(small.owners()) == {"a", "b"}
+    member = NodeMember("n", 1.0, 0.0)
+    waits = []
+    for _ in range(4):
+        member.stuck = False
+        member.bench(100.0, limits)
+        waits.append(member.stuck_until - 100.0)
+    assert waits == [12.0, 24.0, 30.0, 30.0]
+
+
+def test_who_cannot_read_the_log_is_given_nothing_while_others_can() -> None:
+    small = SmallSystem(nodes=2, limits=structs.replace(LIMITS, stuck_seconds=1e9))
+    small.system.circumstances.blind.add("a")
+    small.publish(50, 5.0)
+    member = small.system.head.core.registry.get("a")
+    assert member is not None
+    assert member.problem == "the log does not answer"
+    had = small.owners().count("a")
+    small.system.start_node("c")
+    small.publish(50, 5.0)
+    small.system.crash("c")
+    small.publish(50, 5.0)
+    assert small.owners().count("a") == had
+
+
+def test_one_slice_that_nobody_can_read_holds_up_no_other() -> None:
+    small = SmallSystem(nodes=2, slices=8, limits=structs.replace(LIMITS, stuck_seconds=20.0))
+    small.publish(80, 2.0)
+    small.system.circumstances.unreadable.add(3)
+    small.publish(300, 10.0)
+    behind = [
+        small.log.end(slice_, small.system.clock.now - 2.0) - marker
+        for slice_, marker in enumerate(small.system.dataset.markers)
+    ]
+    assert [slice_ for slice_, records in enumerate(behind) if records > 0] == [3]
+    owner = small.owners()[3]
+    assert owner is not None
+    member = small.system.head.core.registry.get(owner)
+    assert member is not None
+    assert member.report is not None
+    assert member.report.left_out == {3: "slice 3 cannot be read"}
+    assert not member.fails
+    # It may be read from elsewhere; who has told that it gets on with all others is not to blame.
+    small.publish(600, 20.0)
+    assert small.owners()[3] not in (owner, None)
+    assert not member.fails
+    small.system.circumstances.unreadable.clear()
+    small.system.advance(70.0)
     assert violations(small.system) == []
 
 

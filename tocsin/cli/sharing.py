@@ -15,7 +15,14 @@ from tocsin.errors import NotFoundError, UnavailableError
 from tocsin.model import names
 from tocsin.model.slices import FeedSlices, NodeFigures, NodesNeeded, SliceFigures, SlicesStatus
 
-_STYLES = {"lost": "bold red", "stuck": "red", "draining": "cyan", "leaving": "cyan", "joining": "green"}
+_STYLES = {
+    "lost": "bold red",
+    "stuck": "red",
+    "failing": "red",
+    "draining": "cyan",
+    "leaving": "cyan",
+    "joining": "green",
+}
 _LOADS = {"overloaded": "red", "underloaded": "dim"}
 
 
@@ -96,6 +103,12 @@ def _feed(feed: FeedSlices, each: bool) -> Iterator[RenderableType]:
         yield Text(f"nobody has {ranges(nobody)}", style="bold red")
     for name, reason in feed.declined.items():
         yield Text(f"{name} cannot process it: {reason}", style="red")
+    for node in feed.nodes:
+        if node.problem:
+            yield Text(f"{node.name} does not get on: {node.problem}", style="red")
+    for one in feed.slices:
+        if one.left_out:
+            yield Text(f"{one.slice} is left out by {one.owner}: {one.left_out}", style="red")
     yield from _moves(feed)
     if each:
         yield _each(feed.slices)

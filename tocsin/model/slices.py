@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-NodeState = Literal["serving", "joining", "draining", "leaving", "lost", "stuck"]
+NodeState = Literal["serving", "joining", "draining", "leaving", "lost", "stuck", "failing"]
 
 
 class SliceFigures(msgspec.Struct, frozen=True):
@@ -14,6 +14,7 @@ class SliceFigures(msgspec.Struct, frozen=True):
 
     ``records`` are those stored since the head's start; ``taker`` is whom it moves to. ``pause`` is the time from
     the last commit of who had it before to the first of its owner, in seconds; None if nobody had since the start.
+    ``left_out`` says why its owner leaves it out for now, if it does.
     """
 
     slice: int
@@ -24,10 +25,14 @@ class SliceFigures(msgspec.Struct, frozen=True):
     records: int
     taker: str | None = None
     pause: float | None = None
+    left_out: str = ""
 
 
 class NodeFigures(msgspec.Struct, frozen=True):
-    """A node with its part of a feed. ``load`` is its class; processor and memory are parts of 1, all as last told."""
+    """A node with its part of a feed. ``load`` is its class; processor and memory are parts of 1, all as last told.
+
+    ``problem`` says why it does not get on at all, if that is so; figures of the log are old then.
+    """
 
     name: str
     state: NodeState
@@ -40,6 +45,7 @@ class NodeFigures(msgspec.Struct, frozen=True):
     memory: float
     rows: float
     batch_seconds: float
+    problem: str = ""
 
 
 class FeedSlices(msgspec.Struct, frozen=True):

@@ -224,7 +224,7 @@ class SliceBalancer:
             joining=[
                 self._nodes[member.name]
                 for member in connected
-                if member.joining and not member.empties and not member.stuck
+                if member.joining and not member.empties and not member.fails
             ],
             names=self._names,
         )
@@ -276,4 +276,4 @@ class SliceBalancer:
 
 def _is_out(member: NodeMember) -> bool:
     """Whether a node takes no part: it is lost, or does not get on with what it has."""
-    return member.connection is None or (member.stuck and not member.empties)
+    return member.connection is None or (member.fails and not member.empties)

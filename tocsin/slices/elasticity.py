@@ -38,8 +38,10 @@ class Elasticity:
     def spare(self, now: float, *feeds: Sequence[NodeMember]) -> NodeMember | None:
         """The smallest of the nodes that the others could do without, if they could for long enough.
 
-        Each feed has its nodes, and a node may be one of several feeds: all of them must be able to do without it.
+        Each feed has its nodes, and a node may be one of several feeds: all of them must be able to do without it. Who
+        does not get on counts as if it were not there, though it seems to have nothing to do.
         """
+        feeds = tuple([member for member in nodes if not member.fails] for nodes in feeds)
         members = [member for nodes in feeds for member in nodes]
         if not members or not all(member.takes and member.report for member in members):
             # Somebody comes, goes or is lost: what the others have to do is not known before that is over.

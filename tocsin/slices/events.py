@@ -23,6 +23,17 @@ class NodeSaid(Event, frozen=True):
     message: FromNode
 
 
+class LogReaches(Event, frozen=True):
+    """At the head: how far each slice of the log goes, as far as it could be seen; to be told again and again.
+
+    Args:
+        checking: slices of which something is offered that could not be looked into yet.
+    """
+
+    ends: list[int]
+    checking: frozenset[int] = frozenset()
+
+
 class NodeLost(Event, frozen=True):
     """At the head: a connection is over."""
 
@@ -109,13 +120,17 @@ class ProcessingFailed(Event, frozen=True):
 
 
 class Gauged(Event, frozen=True):
-    """At a node: what the driver has measured; of slices that the node no longer has, nothing is passed on."""
+    """At a node: what the driver has measured; of slices that the node no longer has, nothing is passed on.
+
+    ``problem``: why the log cannot be looked at, so that what is said of slices is old; empty if it can.
+    """
 
     cpu: float
     memory: float
     rows: float
     batch_seconds: float
     slices: list[SliceLoad]
+    problem: str = ""
 
 
 class LeaveWanted(Event, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from math import inf
 
@@ -44,10 +44,10 @@ class HeadCore:
     All that outlives it are the markers in the dataset, and that its term was used. Who owned what, it is told by the
     nodes when they come back.
 
-    What can go wrong: a node is lost (its slices are given to others after the time of grace), hangs (the same, also if
-    it still talks), is cut off and goes on (its commits bear an old epoch); the head itself dies (the next one has a
-    higher term, lets nodes keep what they had, and gives away what nobody claims); the disk refuses (nothing of what
-    was to be stored counts, and nodes do it again).
+    What can go wrong: a node is lost (its slices are given to others after the time of grace), hangs (the same), talks
+    and does not get on with a slice, whatever it says of it (that is given to another), is cut off and goes on (its
+    commits bear an old epoch); the head itself dies (the next one has a higher term, lets nodes keep what they had, and
+    gives away what nobody claims); the disk refuses (nothing of what was to be stored counts, and nodes do it again).
 
     Args:
         term: higher than that of every head before; kept by whoever starts heads.
@@ -97,6 +97,8 @@ class HeadCore:
         match event:
             case events.NodeSaid(connection, message):
                 self._heard(now, connection, message)
+            case events.LogReaches(ends, checking):
+                self._watch(now, ends, checking)
             case events.NodeLost(connection):
                 if member := self.registry.on(connection):
                     self._lose(now, member)
@@ -104,7 +106,7 @@ class HeadCore:
                 for offered in self.commits.stored(number, now):
                     self._answer(offered, Accepted(offered.commit.batch))
                     if member := self.registry.get(offered.node):
-                        member.stuck = False
+                        member.get_on()
                 self.sessions.due(now)
                 self._due = now if self.ownership.free() or self.sessions else self._due
             case events.StoreFailed(number):
@@ -139,7 +141,6 @@ class HeadCore:
             case NodeReport():
                 self.registry.report(member, message)
                 self.balancer.report(now, member, message, self.ownership.of(member.name))
-                self._watch(now, member, message)
             case Prepared(session):
                 self.sessions.prepared(now, member.name, session)
                 self._due = now
@@ -192,18 +193,30 @@ class HeadCore:
                 self._take_away(now, slice_, avoid=member.name)
         self._due = now
 
-    def _watch(self, now: float, member: NodeMember, report: NodeReport) -> None:
-        """Takes away what a node does not get on with, though it says that it lives."""
-        stuck: dict[int, Epoch] = {}
-        for load in report.slices:
-            own = load.slice in self.ownership and self.ownership[load.slice].owner == member.name
-            if own and self.ownership.watch(load.slice, now, load.backlog):
-                stuck[load.slice] = self.ownership[load.slice].epoch
-                self._take_away(now, load.slice, avoid=member.name)
-        if stuck:
-            member.stuck = True
-            self._post.order(member.name, lambda order: RemoveSlices(order, stuck))
-            self._due = now
+    def _watch(self, now: float, ends: Sequence[int], checking: Collection[int]) -> None:
+        """Takes away what nodes do not get on with, whatever they say: the log goes on, and nothing is committed.
+
+        What is on its way into the dataset waits for the head, and not for its owner.
+        """
+        stuck: dict[str, dict[int, Epoch]] = {}
+        for owned, end, marker in zip(self.ownership.slices, ends, self.commits.markers, strict=False):
+            offered = owned.number in checking or self.commits.is_busy(owned.number)
+            late = self.ownership.watch(owned.number, now, end > marker and not offered)
+            if late and owned.owner is not None:
+                stuck.setdefault(owned.owner, {})[owned.number] = owned.epoch
+        for name, slices in stuck.items():
+            if (member := self.registry.get(name)) and member.connection is not None:
+                self._relieve(now, member, slices)
+
+    def _relieve(self, now: float, member: NodeMember, slices: dict[int, Epoch]) -> None:
+        """Takes slices from a node; which is to blame, unless it gets on with all others and has said so."""
+        for slice_ in slices:
+            self._take_away(now, slice_, avoid=member.name)
+        left_out = member.report.left_out.keys() if member.report is not None else ()
+        if member.problem or any(slice_ not in left_out for slice_ in slices):
+            member.bench(now, self._limits)
+        self._post.order(member.name, lambda order: RemoveSlices(order, slices))
+        self._due = now
 
     def _drain(self, node: str, on: bool) -> None:
         if on:
@@ -250,7 +263,7 @@ class HeadCore:
         nodes = [member for member in self.registry if member.takes]
         if not free or not nodes:
             return
-        nodes = [member for member in nodes if not member.stuck] or nodes
+        nodes = [member for member in nodes if not member.fails] or nodes
         given: dict[str, list[Grant]] = {}
         avoid = {slice_: self.ownership[slice_].avoid for slice_ in free}
         for slice_, node in self.balancer.place(free, nodes, avoid):
@@ -264,6 +277,7 @@ class HeadCore:
         if now < self._round:
             return
         self._round = now + self._limits.round_seconds
+        self.registry.try_again(now)
         if self.sessions:
             return
         idle = self._elasticity.spare(now, list(self.registry)) if self._elasticity else None

@@ -16,6 +16,8 @@ class SliceLimits(msgspec.Struct, frozen=True, kw_only=True):
     """A node with a connection that has said nothing for so long counts as lost."""
     stuck_seconds: float = 120.0
     """A slice of which something waits, and nothing was committed for so long, is given to another node."""
+    longest_stuck_seconds: float = 3600.0
+    """A node that did not get on is tried again after four times that, twice as long each time, up to this."""
     prepare_seconds: float = 10.0
     """How long a taker may prepare."""
     release_seconds: float = 10.0

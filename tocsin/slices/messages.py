@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
+
+LONG_REASON: Final = 1024
+"""The most characters of a reason."""
+SHORT_REASON: Final = 120
+"""Of one of many reasons."""
 
 
 class SliceState(StrEnum):
@@ -64,13 +69,20 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class NodeReport(msgspec.Struct, frozen=True, tag="report"):
-    """How a node is: the parts of processor and memory in use, rows per second, seconds per batch, and its slices."""
+    """How a node is: the parts of processor and memory in use, rows per second, seconds per batch, and its slices.
+
+    Args:
+        problem: why it does not get on with anything; empty if it does.
+        left_out: slices that it leaves out for now, as they alone make batches fail, and why.
+    """
 
     cpu: float
     memory: float
     rows: float
     batch_seconds: float
     slices: list[SliceLoad]
+    problem: str = ""
+    left_out: dict[int, str] = {}
 
 
 class Commit(msgspec.Struct, frozen=True, tag="commit"):

@@ -9,8 +9,11 @@ from typing import Final
 
 from tocsin.slices import events
 from tocsin.slices.actions import Action, Discard, Forget, Prepare, Process, SendHead, Stop
+from tocsin.slices.failures import FailingSlices
 from tocsin.slices.limits import SliceLimits
 from tocsin.slices.messages import (
+    LONG_REASON,
+    SHORT_REASON,
     Accepted,
     AddSlices,
     Commit,
@@ -77,8 +80,9 @@ class NodeCore:
 
     What can go wrong: the head is lost (nothing is begun any more; when it is back, it says what the node has, and what
     fits is committed again); a commit is refused (it and what rests on it are dropped, and its slices are read again
-    from where the head says); a batch fails (it is tried again after a while); a slice cannot be processed here (the
-    head is told, and gives it to somebody else).
+    from where the head says); a batch fails (it is tried again after a while, and the slice that makes it fail is left
+    out; the head is told of that, and if all fail again and again); a slice cannot be processed here (the head is told,
+    and gives it to somebody else).
 
     Args:
         name: its own, which no other node has.
@@ -102,6 +106,7 @@ class NodeCore:
         self._processing: int | None = None
         self._number = 0
         self._next = 0.0
+        self.failing = FailingSlices(self._limits)
         self._releasing: dict[int, dict[int, Epoch]] = {}
         self._preparing: dict[int, dict[int, Epoch]] = {}
         self._actions: list[Action] = []
@@ -117,7 +122,8 @@ class NodeCore:
 
     def wake(self) -> float | None:
         """When the core wants a Tick, at the latest."""
-        return self._next if self._may_begin() and self._next < inf else None
+        at = max(self._next, self.failing.wake(self._open())) if self._may_begin() else inf
+        return at if at < inf else None
 
     @property
     def in_session(self) -> list[int]:
@@ -130,9 +136,8 @@ class NodeCore:
                 self._heard(now, message)
             case events.Processed():
                 self._processed(now, event)
-            case events.ProcessingFailed(batch):
-                self._drop(batch)
-                self._next = now + self._limits.retry_seconds
+            case events.ProcessingFailed(batch, reason):
+                self._failed(now, batch, reason)
             case events.SlicesPrepared(slices):
                 self._prepared(slices)
             case events.PreparationFailed(slices, reason):
@@ -213,6 +218,7 @@ class NodeCore:
             number, before = grant.slice, self.slices.get(grant.slice)
             if before is None or before.epoch != grant.epoch:
                 self._lose(number)
+                self.failing.forget([number])
                 new[number] = grant.epoch
             is_open = grant.state is SliceState.AVAILABLE
             held = HeldSlice(grant.epoch, grant.state, grant.position if is_open else None, session)
@@ -243,6 +249,10 @@ class NodeCore:
         for number in gone:
             self._lose(number)
             del self.slices[number]
+        self.failing.forget(gone)
+        if not self.slices:
+            # Who has nothing cannot show that it would get on by now.
+            self.failing = FailingSlices(self._limits)
         if gone:
             self._actions.append(Forget(gone))
 
@@ -303,21 +313,20 @@ class NodeCore:
     def _may_begin(self) -> bool:
         committing = len(self._batches) - (self._processing is not None)
         return (
-            self._welcomed
-            and self._processing is None
-            and committing < self._limits.uncommitted
-            and any(held.is_open for held in self.slices.values())
+            self._welcomed and self._processing is None and committing < self._limits.uncommitted and bool(self._open())
         )
+
+    def _open(self) -> list[int]:
+        return [number for number, held in self.slices.items() if held.is_open]
 
     def _begin(self, now: float) -> None:
         """The next batch, if there is something that may be read."""
         if now < self._next or not self._may_begin():
             return
-        ranges = {
-            number: (held.epoch, held.position)
-            for number, held in self.slices.items()
-            if held.is_open and held.position is not None
-        }
+        chosen = [(number, self.slices[number]) for number in self.failing.choose(now, self._open())]
+        ranges = {number: (held.epoch, held.position) for number, held in chosen if held.position is not None}
+        if not ranges:
+            return
         self._number += 1
         self._processing = self._number
         self._next = now + self._limits.batch_seconds
@@ -330,6 +339,7 @@ class NodeCore:
             self._actions.append(Discard(event.files))
             return
         self._processing = None
+        self.failing.succeed(batch.epochs, bool(event.parts))
         if not event.parts:
             del self._batches[event.batch]
             self._next = now + self._limits.idle_seconds
@@ -339,6 +349,12 @@ class NodeCore:
         for part in event.parts:
             self.slices[part.slice].position = part.end
         self._say(batch.commit)
+
+    def _failed(self, now: float, number: int, reason: str) -> None:
+        batch = self._batches.get(number)
+        self._drop(number)
+        expected = batch is not None and self.failing.fail(now, batch.epochs, reason)
+        self._next = now + (self._limits.batch_seconds if expected else self._limits.retry_seconds)
 
     def _refused(self, now: float, refused: Refused) -> None:
         """Drops a batch and those that rest on it; its slices go on where the head says."""
@@ -358,7 +374,10 @@ class NodeCore:
     def _report(self, gauged: events.Gauged) -> None:
         if self._welcomed:
             own = [load for load in gauged.slices if load.slice in self.slices]
-            self._say(NodeReport(gauged.cpu, gauged.memory, gauged.rows, gauged.batch_seconds, own))
+            problem, left_out = self.failing.problem or gauged.problem, self.failing.left_out
+            figures = gauged.cpu, gauged.memory, gauged.rows, gauged.batch_seconds
+            short = {number: reason[:SHORT_REASON] for number, reason in left_out.items()}
+            self._say(NodeReport(*figures, own, problem[:LONG_REASON], short))
 
     def _say(self, message: FromNode) -> None:
         if self._connected:

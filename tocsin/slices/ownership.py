@@ -105,13 +105,13 @@ class Ownership:
         owned.stored = node, now
         owned.progressed, owned.relapses, owned.since, owned.avoid = True, 0, inf, None
 
-    def watch(self, slice_: int, now: float, backlog: int) -> bool:
-        """Its owner says how much of it waits; whether it has waited for too long.
+    def watch(self, slice_: int, now: float, waits: bool) -> bool:
+        """Something of it waits for its owner, or nothing does; whether something has waited for too long.
 
-        The time begins with the first word of it, and anew with each commit.
+        The time begins when that is seen first, and anew with each commit.
         """
         owned = self.slices[slice_]
-        owned.since = min(owned.since, now) if backlog > 0 else inf
+        owned.since = min(owned.since, now) if waits else inf
         return now - owned.since > self._limits.stuck_seconds
 
     def wake(self, now: float) -> float:

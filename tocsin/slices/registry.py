@@ -23,7 +23,8 @@ class NodeMember:
         leaving: whether it wants that itself.
         told: whether it was told that it may leave.
         stuck: whether slices were taken from it as it did not get on with them; it gets none while there are others,
-            until it has committed something or come anew.
+            until it has committed something, come anew, or waited for long enough (``stuck_until``) to be tried again.
+        stuck_times: how often in a row that was so.
     """
 
     name: str
@@ -36,6 +37,8 @@ class NodeMember:
     leaving: bool = False
     told: bool = False
     stuck: bool = False
+    stuck_until: float = inf
+    stuck_times: int = 0
     report: NodeReport | None = None
     load: NodeClass = NodeClass.NORMAL
 
@@ -48,6 +51,28 @@ class NodeMember:
     def takes(self) -> bool:
         """Whether it can be given slices."""
         return self.connection is not None and not self.empties
+
+    @property
+    def problem(self) -> str:
+        """Why it does not get on, as it says itself."""
+        return self.report.problem if self.report is not None else ""
+
+    @property
+    def fails(self) -> bool:
+        """Whether it does not get on, by its own word or as it was seen; it gets nothing then while others can."""
+        return self.stuck or bool(self.problem)
+
+    def bench(self, now: float, limits: SliceLimits) -> None:
+        """It does not get on, and is left alone for longer each time."""
+        if self.stuck:
+            return
+        seconds = limits.stuck_seconds * 2.0 ** min(self.stuck_times + 2, 30)
+        self.stuck, self.stuck_until = True, now + min(seconds, limits.longest_stuck_seconds)
+        self.stuck_times += 1
+
+    def get_on(self) -> None:
+        """It has committed something, or come anew."""
+        self.stuck, self.stuck_times = False, 0
 
 
 class NodeRegistry:
@@ -74,9 +99,9 @@ class NodeRegistry:
         return self._members.get(name) if name is not None else None
 
     def takes(self, name: str) -> bool:
-        """Whether a node can be given slices."""
+        """Whether a node can be given slices that somebody else has."""
         member = self._members.get(name)
-        return member is not None and member.takes
+        return member is not None and member.takes and not member.fails
 
     def add(self, now: float, connection: int, hello: Hello) -> NodeMember:
         """A node has come, or come back."""
@@ -84,7 +109,7 @@ class NodeRegistry:
         if member is None:
             member = self._members[hello.node] = NodeMember(hello.node, hello.capacity, now)
         member.capacity, member.leaving, member.told = hello.capacity, hello.leaving, False
-        member.stuck = False
+        member.get_on()
         member.connection, member.heard, member.lost_at = connection, now, inf
         self._names[connection] = hello.node
         return member
@@ -113,6 +138,12 @@ class NodeRegistry:
         """Those who have been lost for too long."""
         before = now - self._limits.grace_seconds
         return [member for member in self if member.lost_at <= before]
+
+    def try_again(self, now: float) -> None:
+        """Who was stuck, and is left with nothing that could show whether it still is, may have slices again."""
+        for member in self:
+            if member.stuck and member.stuck_until <= now and not member.problem:
+                member.stuck = False
 
     def wake(self) -> float:
         """When the next of them may have become silent or dead."""

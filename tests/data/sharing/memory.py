@@ -81,6 +81,10 @@ class MemoryFeed:
         """Up to where the dataset has each slice."""
         return list(self.marked)
 
+    def ends(self) -> list[int]:
+        """Up to where the log has each slice."""
+        return [len(records) for records in self.log]
+
     def check(self, commit: Commit) -> None:
         """As a store does."""
         if self.unreachable:
@@ -135,6 +139,7 @@ class MemoryWork:
     going_on: threading.Event = field(default_factory=threading.Event)
     channels: dict[str, str] = field(default_factory=dict)
     closed: int = 0
+    cancellable: bool = False
 
     def __post_init__(self) -> None:
         self.warm.set()
@@ -172,6 +177,11 @@ class MemoryWork:
 
     def backlog(self, starts: Mapping[int, int]) -> dict[int, int]:
         return {slice_: 100 * (len(self.feed.log[slice_]) - start) for slice_, start in starts.items()}
+
+    def cancel(self) -> None:
+        if self.cancellable:
+            self.failing = "it was given up"
+            self.going_on.set()
 
     def discard(self, files: Sequence[str]) -> None:
         with self.feed.lock:

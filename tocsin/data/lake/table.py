@@ -317,7 +317,10 @@ class Table:
             if file.path in self._doomed or found is None or found.size != file.size:
                 raise StorageError(f"{self.folder.name}: {file.name} is not there as it was written")
             if is_too_old(found):
-                raise StorageError(f"{self.folder.name}: {file.name} was written too long ago, and may be removed")
+                raise StorageError(
+                    f"{self.folder.name}: {file.name} was written too long ago, and may be removed; if it was written "
+                    "just now, the clock of this machine is ahead of the one that stores it: see that both are right"
+                )
 
     def _check_fence(self) -> None:
         if self.folder.fence is not None:

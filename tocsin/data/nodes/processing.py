@@ -102,6 +102,7 @@ class SliceProcessing:
         self._lake = shared.folder
         self._table = self._lake.below(shared.table)
         self._lake_seen = self._warm = False
+        self._jobs = f"slices-{shared.feed.name}-{id(self)}"
         self._sorter = RowSorter(shared, self._lake)
         self._function = NodeFunction(shared, self._lake, list(functions)) if shared.feed.processed_by else None
         self._ids = self._known_ids(ids)
@@ -180,6 +181,14 @@ class SliceProcessing:
         """How many bytes wait in the log after each of these positions; does not wait for a batch that is processed."""
         return self._log.backlog(starts)
 
+    def cancel(self) -> None:
+        """Ends what Spark does for the batch at hand, which fails by that, if there is a function.
+
+        That may take its time, and what it does now is done again by the next who begins at the markers.
+        """
+        if self._function is not None:
+            self._spark.sparkContext.cancelJobGroup(self._jobs)
+
     def discard(self, files_: Iterable[str]) -> None:
         """Removes files that the head was never told of."""
         for text in files_:
@@ -243,6 +252,7 @@ class SliceProcessing:
         """What is written of a part of the log; what Spark, Kafka or the disk refuse is told as ours."""
         try:
             with unavailable_told():
+                self._spark.sparkContext.setJobGroup(self._jobs, self._jobs)
                 lines = self._log.lines(self._spark, ranges)
                 return self._write(self._process_lines(lines, {index: begin for index, begin, _ in ranges}))
         except TocsinError:

@@ -63,6 +63,10 @@ class CommitStore:
         """Up to which position the dataset has each slice; what a head's core begins with."""
         return positions(self._tables[FileKind.RECORDS], self._shared.feed)
 
+    def ends(self) -> list[int]:
+        """Up to where the log has each slice by now, whoever writes it."""
+        return self._log.newest_ends()
+
     def check(self, commit: Commit) -> None:
         """Raises InvalidError, with what is wrong, if a node could not have offered this in good faith.
 

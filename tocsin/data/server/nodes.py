@@ -20,6 +20,7 @@ from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster
 from tocsin.data.server.control import UNSUPPORTED, WATCH_SECONDS
 from tocsin.data.sharing import LOCAL, UNSHARED
+from tocsin.data.sharing.incoming import IncomingMessages
 from tocsin.data.sharing.outgoing import OutgoingMessages
 from tocsin.data.sharing.wire import ConnectionRefused, ForNode, FromWorker
 from tocsin.errors import (
@@ -28,7 +29,6 @@ from tocsin.errors import (
     ForbiddenError,
     InvalidError,
     StorageError,
-    TocsinError,
     TooLargeError,
     UnauthorizedError,
 )
@@ -114,10 +114,12 @@ class SocketOfNode:
     async def hold(self) -> None:
         """Talks until one side closes."""
         number = self._heads.connect(self)
+        incoming = IncomingMessages(lambda said: self._heads.hear(number, said), self._give_up)
         log.info("node connected", node=self.node)
         try:
-            await until_one_ends(self._read(number), self._write(), self._wait())
+            await until_one_ends(self._read(incoming), self._write(), self._wait())
         finally:
+            await incoming.stop()
             self._heads.disconnect(number)
             log.info("node disconnected", node=self.node)
 
@@ -130,7 +132,7 @@ class SocketOfNode:
         """Ends it, and says why."""
         self._give_up(ConflictError(reason))
 
-    def _give_up(self, error: TocsinError) -> None:
+    def _give_up(self, error: Exception) -> None:
         if not self._end.done():
             self._end.set_exception(error)
 
@@ -142,14 +144,13 @@ class SocketOfNode:
             message = await self._outgoing.take()
             await self._websocket.send_text(msgspec.json.encode(message).decode())
 
-    async def _read(self, number: int) -> None:
+    async def _read(self, incoming: IncomingMessages) -> None:
         allowance = Allowance(asyncio.get_running_loop().time())
         while True:
             text = await _text(self._websocket)
             if text is None:
                 return
-            said = _decode(text)
-            await self._heads.hear(number, said)
+            await incoming.put(_decode(text))
             wait = allowance.spend(asyncio.get_running_loop().time(), 1 + len(text) / _COST_BYTES)
             if wait:
                 await asyncio.sleep(wait)

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from tocsin.model.slices import FeedSlices, NodeFigures, NodeState, SliceFigures
 from tocsin.slices.head import HeadCore
 from tocsin.slices.registry import NodeMember
+
+_MOST_TOLD: Final = 3
 
 
 def feed_slices(feed: str, dataset: str, term: int, core: HeadCore, declined: Mapping[str, str]) -> FeedSlices:
     """Who owns which slice of a feed, and how the nodes are."""
     members = sorted(core.registry, key=lambda member: member.name)
     loads = {load.slice: load for member in members if member.report for load in member.report.slices}
+    left_out = {
+        (member.name, slice_): reason
+        for member in members
+        if member.report
+        for slice_, reason in member.report.left_out.items()
+    }
     takers = {slice_: session.taker for session in core.sessions for slice_ in session.epochs}
     slices = [
         SliceFigures(
@@ -24,6 +33,7 @@ def feed_slices(feed: str, dataset: str, term: int, core: HeadCore, declined: Ma
             core.commits.records[number],
             takers.get(number),
             owned.pause,
+            left_out.get((owned.owner or "", number), ""),
         )
         for number, owned in enumerate(core.ownership.slices)
     ]
@@ -31,6 +41,19 @@ def feed_slices(feed: str, dataset: str, term: int, core: HeadCore, declined: Ma
     # The planners balance brokers, and say so.
     decision = core.balancer.decision.replace("broker", "node")
     return FeedSlices(feed, dataset, True, "", term, slices, nodes, core.sessions.moves, decision, dict(declined))
+
+
+def failing(core: HeadCore) -> str:
+    """Which nodes do not get on with slices that they have, and why, in a sentence; empty if all do."""
+    found = []
+    for member in sorted(core.registry, key=lambda member: member.name):
+        own = set(core.ownership.of(member.name))
+        if own and member.fails:
+            found.append(f"node {member.name} does not get on: {member.problem or 'it has committed nothing for long'}")
+        for slice_, reason in member.report.left_out.items() if member.report else ():
+            if slice_ in own:
+                found.append(f"slice {slice_} is left out by node {member.name}: {reason}")
+    return "; ".join(found[:_MOST_TOLD])
 
 
 def _node(member: NodeMember, own: list[SliceFigures]) -> NodeFigures:
@@ -47,6 +70,7 @@ def _node(member: NodeMember, own: list[SliceFigures]) -> NodeFigures:
         memory=report.memory if report else 0.0,
         rows=report.rows if report else 0.0,
         batch_seconds=report.batch_seconds if report else 0.0,
+        problem=member.problem,
     )
 
 
@@ -59,4 +83,6 @@ def _state(member: NodeMember) -> NodeState:
         return "draining"
     if member.stuck:
         return "stuck"
+    if member.problem:
+        return "failing"
     return "joining" if member.joining else "serving"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Coroutine
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
 
 from tocsin.alarm import Alarm
 from tocsin.balance.control.controller import Decision
@@ -21,12 +22,17 @@ from tocsin.slices.messages import Commit, Declined, FromHead, FromNode, Hello, 
 
 log = get_logger(__name__)
 
+LOOK_SECONDS: Final = 1.0
+
 
 class CommitStorage(Protocol):
     """What puts nodes' files into the dataset; each call takes its time, and is made from a thread."""
 
     def markers(self) -> list[int]:
         """Up to which position the dataset has each slice."""
+
+    def ends(self) -> list[int]:
+        """Up to where the log has each slice by now. Raises TocsinError if nobody can tell."""
 
     def check(self, commit: Commit, /) -> None:
         """Raises InvalidError for what cannot be: files that are not there, records that were never published.
@@ -41,7 +47,8 @@ class CommitStorage(Protocol):
 class HeadDriver:
     """Runs the core of a head: gives it what happens, and does what it wants. All but the disk is on the event loop.
 
-    What can go wrong: the disk refuses (nodes are told, and try again; ``problem`` says why).
+    What can go wrong: the disk refuses (nodes are told, and try again; ``problem`` says why); the log cannot be looked
+    at from here (the core is told again how far it went, and ``blind`` says why).
 
     Args:
         incarnation: another each time that a feed begins to be shared.
@@ -59,7 +66,7 @@ class HeadDriver:
         send: Callable[[int, FromHead], None],
         close: Callable[[int, str], None],
     ) -> None:
-        self.shared, self.incarnation, self.core, self.problem = shared, incarnation, core, ""
+        self.shared, self.incarnation, self.core, self.problem, self.blind = shared, incarnation, core, "", ""
         self.declined: dict[str, str] = {}
         """Who cannot process the feed at all, and why."""
         self._store, self._committed, self._send, self._close = store, committed, send, close
@@ -67,9 +74,12 @@ class HeadDriver:
         self._alarm = Alarm(lambda: self.tell(events.Tick()))
         self._storing = ThreadPoolExecutor(1, thread_name_prefix=f"head-{self.name}")
         self._checking = ThreadPoolExecutor(4, thread_name_prefix=f"head-checks-{self.name}")
+        self._looking = ThreadPoolExecutor(1, thread_name_prefix=f"head-log-{self.name}")
+        self._under_check: Counter[int] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[events.Event] = deque()
         self._busy = self._ending = False
+        self._spawn(self._watch())
 
     @property
     def name(self) -> str:
@@ -83,7 +93,7 @@ class HeadDriver:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for pool in (self._storing, self._checking):
+        for pool in (self._storing, self._checking, self._looking):
             await asyncio.to_thread(pool.shutdown)
 
     async def hear(self, connection: int, node: str, message: FromNode) -> None:
@@ -99,7 +109,8 @@ class HeadDriver:
             self.declined.pop(node, None)
         if isinstance(message, Commit):
             try:
-                await self._loop.run_in_executor(self._checking, self._store.check, message)
+                with self._counted(message):
+                    await self._loop.run_in_executor(self._checking, self._store.check, message)
             except UnavailableError as error:
                 # Nobody's fault: it is offered again, when the storage may answer.
                 self._note(error)
@@ -156,6 +167,36 @@ class HeadDriver:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    @contextmanager
+    def _counted(self, commit: Commit) -> Iterator[None]:
+        """Slices of which something is being checked do not wait for their owners."""
+        slices = [part.slice for part in commit.parts]
+        self._under_check.update(slices)
+        try:
+            yield
+        finally:
+            self._under_check.subtract(slices)
+
+    async def _watch(self) -> None:
+        """Looks at the log again and again. While it does not answer, the core hears how far it went before."""
+        ends = list[int]()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            looking = self._loop.run_in_executor(self._looking, self._store.ends)
+            try:
+                while not (await asyncio.wait([looking], timeout=LOOK_SECONDS))[0]:
+                    self._tell_ends(ends)
+                ends, self.blind = await looking, ""
+            except Exception as error:
+                self.blind = f"feed {self.name}: the log cannot be looked at ({_first_line(error)})"
+            finally:
+                looking.cancel()
+            self._tell_ends(ends)
+
+    def _tell_ends(self, ends: list[int]) -> None:
+        checking = frozenset(slice_ for slice_, times in self._under_check.items() if times > 0)
+        self.tell(events.LogReaches(ends, checking))
+
     async def _commit(self, commits: actions.StoreCommits) -> None:
         try:
             await self._loop.run_in_executor(self._storing, self._store_surely, commits)
@@ -195,7 +236,11 @@ class HeadDriver:
         self.tell(events.Decided(question.round, decision))
 
     def _note(self, error: Exception) -> None:
-        reason = f"feed {self.name}: {next(iter(str(error).splitlines()), type(error).__name__)}"
+        reason = f"feed {self.name}: {_first_line(error)}"
         if reason != self.problem:
             log.error("nodes' files cannot be stored", feed=self.name, reason=reason)
         self.problem = reason
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -13,7 +13,7 @@ import msgspec
 from tocsin.data.nodes.channels import MatchingLimits, NodeChannel
 from tocsin.data.nodes.sharing import SharedFeed
 from tocsin.data.sharing import LOCAL
-from tocsin.data.sharing.figures import feed_slices
+from tocsin.data.sharing.figures import failing, feed_slices
 from tocsin.data.sharing.gauge import ProcessGauge
 from tocsin.data.sharing.head import CommitStorage, HeadDriver
 from tocsin.data.sharing.local import LocalNode, NodeConnection
@@ -144,8 +144,8 @@ class Heads:
                 f"data cluster be one again (nodes.local = true, 'tocsin slices undrain {LOCAL}')"
                 + "".join(f"; {node} cannot: {reason}" for node, reason in list(head.declined.items())[:3])
             )
-        own = local.problem if local else ""
-        return head.problem or (f"feed {feed}: {own}" if own else "")
+        own = (local.problem if local else "") or failing(head.core)
+        return head.problem or (f"feed {feed}: {own}" if own else "") or head.blind
 
     def connect(self, connection: NodeConnection) -> int:
         """A node has come, and is told which feeds are shared; the number by which it is known."""
@@ -290,7 +290,7 @@ class Heads:
         """Whether others can have its slices."""
         registries = [head.core.registry for head in self._heads.values()]
         return all(
-            any(member.takes and member.name != node for member in registry)
+            any(member.takes and not member.fails and member.name != node for member in registry)
             for registry in registries
             if registry.get(node)
         )

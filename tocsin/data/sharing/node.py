@@ -20,6 +20,8 @@ from tocsin.slices.node import NodeCore
 log = get_logger(__name__)
 
 GAUGE_SECONDS: Final = 1.0
+ANSWER_SECONDS: Final = 5.0
+"""A log that has not answered for so long cannot be looked at."""
 
 T = TypeVar("T")
 
@@ -61,6 +63,9 @@ class SliceWork(Protocol):
     def backlog(self, starts: Mapping[int, int], /) -> dict[int, int]:
         """How many bytes lie ahead of these positions."""
 
+    def cancel(self) -> None:
+        """What is processed just now will not count, and fails soon if it might take long."""
+
     def discard(self, files: Sequence[str], /) -> None:
         """These will never count."""
 
@@ -75,7 +80,8 @@ class NodeDriver:
     """Runs the core of a node: gives it what happens, and does what it wants. All but the work is on the event loop.
 
     What can go wrong: the work fails (the core is told, and tries again; ``problem`` says why), or takes long (the head
-    hears from the node meanwhile, with the figures that were measured last).
+    hears from the node meanwhile, with the figures that were measured last); the log cannot be looked at, or does not
+    answer (the head is told that, beside the figures of before).
 
     Args:
         say: takes a message for the head, and does not answer before it returns.
@@ -91,7 +97,7 @@ class NodeDriver:
         stopped: Callable[[], None],
         usage: Callable[[], Usage | None],
     ) -> None:
-        self.core, self.problem = core, ""
+        self.core, self._problem, self._blind = core, "", ""
         self._work, self._say, self._stopped, self._usage = work, say, stopped, usage
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(lambda: self.tell(events.Tick()))
@@ -106,14 +112,22 @@ class NodeDriver:
         self._spawn(self._report())
 
     async def stop(self) -> None:
-        """Begins nothing any more, and waits for what is at hand."""
+        """Begins nothing any more, and waits for what is at hand; but not for a feed's function."""
         self._ending = True
         self._alarm.cancel()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._loop.run_in_executor(None, self._work.cancel)
         for pool in (self._working, self._looking):
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+
+    @property
+    def problem(self) -> str:
+        """Why it does not get on, with all slices or with some; empty if it does."""
+        left_out = self.core.failing.left_out
+        some = "; ".join(f"slice {slice_} is left out: {reason}" for slice_, reason in list(left_out.items())[:3])
+        return self._problem or some or self._blind
 
     @property
     def ended(self) -> bool:
@@ -190,7 +204,7 @@ class NodeDriver:
         except Exception as error:
             self.tell(events.ProcessingFailed(batch, self._note(error)))
             return
-        self.problem = ""
+        self._problem = ""
         epochs = {slice_: epoch for slice_, (epoch, _) in slices.items()}
         parts = [SlicePart(one.slice, epochs[one.slice], one.begin, one.end, one.records) for one in done.parts]
         self._rows += sum(part.records for part in parts)
@@ -217,23 +231,29 @@ class NodeDriver:
 
     def _note(self, error: Exception) -> str:
         """The reason, which is logged when it is another than before."""
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        if reason != self.problem:
+        reason = _first_line(error)
+        if reason != self._problem:
             told = log.warning if isinstance(error, TocsinError) else log.exception
             told("a node cannot go on for now", node=self.core.name, reason=reason)
-        self.problem = reason
+        self._problem = reason
         return reason[:1000]
 
     async def _measure(self) -> None:
-        """Looks at the log again and again. While it cannot be looked at, what was seen last is told."""
+        """Looks at the log again and again. While it cannot be looked at, what was seen last is told, and that."""
         while True:
             await asyncio.sleep(GAUGE_SECONDS)
             held = self.core.slices.items()
             positions = {slice_: one.position for slice_, one in held if one.position is not None}
+            looking = self._loop.run_in_executor(self._looking, self._look, positions)
             try:
-                self._loads = await self._loop.run_in_executor(self._looking, self._look, positions)
+                answered, _ = await asyncio.wait([looking], timeout=ANSWER_SECONDS)
+                if not answered:
+                    self._blind = f"the log has not answered for {ANSWER_SECONDS:.0f} s"
+                self._loads, self._blind = await looking, ""
             except Exception as error:
-                log.debug("a log cannot be looked at", reason=str(error))
+                self._blind = f"the log cannot be looked at ({_first_line(error)})"
+            finally:
+                looking.cancel()
 
     def _look(self, positions: dict[int, int]) -> list[SliceLoad]:
         before = self._rates.before(positions)
@@ -250,4 +270,8 @@ class NodeDriver:
             busy, rows = min(self._busy / seconds, 1.0), self._rows / seconds
             self._busy, self._rows = 0.0, 0
             usage = self._usage() or Usage(busy, 0.0)
-            self.tell(events.Gauged(usage.cpu, usage.memory, rows, self._batch_seconds, self._loads))
+            self.tell(events.Gauged(usage.cpu, usage.memory, rows, self._batch_seconds, self._loads, self._blind))
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -29,7 +29,9 @@ class Circumstances:
         prepare_seconds: how long a node takes to be able to process a slice.
         prepare_fails: the chance that it cannot.
         processing_fails: the chance that a batch fails.
-        gauge_seconds: how often a node measures itself.
+        gauge_seconds: how often a node measures itself, and the head looks at the log.
+        blind: nodes that cannot read the log.
+        unreadable: slices that nobody can read.
         doubled: the chance that a message comes a second time, up to ``late_seconds`` later.
     """
 
@@ -40,6 +42,8 @@ class Circumstances:
     prepare_fails: float = 0.0
     processing_fails: float = 0.0
     gauge_seconds: float = 1.0
+    blind: set[str] = field(default_factory=set)
+    unreadable: set[int] = field(default_factory=set)
     doubled: float = 0.0
     late_seconds: float = 2.0
 
@@ -93,16 +97,18 @@ class SliceHeadHost(CoreProcess):
         world: SimulatedWorld,
         name: str,
         core: HeadCore,
+        log: SlicedLog,
         dataset: SimulatedDataset,
         circumstances: Circumstances,
         sent: Callable[[str, FromHead], None] | None = None,
     ) -> None:
         super().__init__(world, name, core, events.Tick())
-        self._dataset, self._circumstances, self._sent = dataset, circumstances, sent
+        self._log, self._dataset, self._circumstances, self._sent = log, dataset, circumstances, sent
         self._links: dict[int, _Link] = {}
         self._numbers = count(1)
         world.network.listen(name, self._accept)
         world.clock.after(0.0, self.tell, events.Tick())
+        world.clock.after(circumstances.gauge_seconds, self._look)
 
     def carry_out(self, action: actions.Action) -> None:
         """Does what the core wants done."""
@@ -120,6 +126,13 @@ class SliceHeadHost(CoreProcess):
             case actions.Decide(round_, controller, now, observed):
                 decision = controller.decide(now, observed)
                 clock.after(circumstances.decide_seconds, self.tell, events.Decided(round_, decision))
+
+    def _look(self) -> None:
+        """Sees how far the log goes."""
+        if self.alive:
+            now = self.world.clock.now
+            self.tell(events.LogReaches([self._log.end(slice_, now) for slice_ in range(self._log.slices)]))
+            self.world.clock.after(self._circumstances.gauge_seconds, self._look)
 
     def _send(self, connection: int, message: FromHead) -> None:
         link = self._links.get(connection)
@@ -194,6 +207,7 @@ class NodeHost(CoreProcess):
         self._ends: dict[int, tuple[float, int]] = {}
         self._backoff = Backoff(world.random)
         self._since: float | None = None
+        self._loads: list[SliceLoad] = []
         self._dial()
         world.clock.after(world.random.random() * circumstances.gauge_seconds, self._gauge)
 
@@ -249,6 +263,11 @@ class NodeHost(CoreProcess):
             if end > position:
                 parts.append(SlicePart(slice_, epoch, position, end, end - position))
                 most -= end - position
+        bad = [part.slice for part in parts if part.slice in self._circumstances.unreadable]
+        if bad or self.host in self._circumstances.blind:
+            reason = f"slice {bad[0]} cannot be read" if bad else "the log does not answer"
+            self.world.clock.after(self.power.overhead, self.tell, events.ProcessingFailed(batch, reason))
+            return
         if not parts:
             self.tell(events.Processed(batch, [], []))
             return
@@ -277,12 +296,14 @@ class NodeHost(CoreProcess):
             return
         now = self.world.clock.now
         seconds = max(now - self._gauged, 1e-9)
-        loads = [self._load(slice_, now) for slice_ in self.core.slices]
+        blind = "the log does not answer" if self.host in self._circumstances.blind else ""
+        if not blind:
+            self._loads = [self._load(slice_, now) for slice_ in self.core.slices]
         # What is begun and not yet done is work of the time to come.
         ahead = max(self._busy_until - now, 0.0)
         cpu, rows = min(max((self._busy - ahead) / seconds, 0.0), 1.0), self._done / seconds
         self._busy, self._done, self._gauged = ahead, 0, now
-        self.tell(events.Gauged(cpu, 0.1, rows, self._batch_seconds, loads))
+        self.tell(events.Gauged(cpu, 0.1, rows, self._batch_seconds, self._loads, blind))
         self.world.clock.after(self._circumstances.gauge_seconds, self._gauge)
 
     def _load(self, slice_: int, now: float) -> SliceLoad:

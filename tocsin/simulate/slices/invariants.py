@@ -39,7 +39,7 @@ def _owners(system: SliceSystem) -> list[str]:
     for name, host in system.nodes.items():
         for slice_, held in host.core.slices.items() if host.alive else ():
             holders.setdefault(slice_, []).append(name)
-            if not ownership.is_owner(name, slice_, held.epoch):
+            if (ownership[slice_].owner, ownership[slice_].epoch) != (name, held.epoch):
                 wrong.append(f"{name} has slice {slice_} by {held.epoch}, but it is {ownership[slice_].owner}'s")
     return wrong + [
         f"slice {owned.number} is {owned.owner}'s, and held by {holders.get(owned.number)}"

@@ -20,6 +20,7 @@ from tocsin.slices.messages import AddSlices, FromHead, RemoveSlices, UpdateSlic
 
 NODES = ("a", "b", "c", "d")
 HEALING, ARRIVING = 25.0, 25.0
+LATE = 12.0
 
 
 class SliceSchedule:
@@ -44,6 +45,7 @@ class SliceSchedule:
         self._skew = random.choice([0.0, 1.0, 2.0])
         self._records = 0
         self._unused: list[str] = []
+        self._late: list[str] = []
 
     def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
@@ -61,7 +63,7 @@ class SliceSchedule:
             len(system.dataset.rows),
             sum(host.core.sessions.moves for host in system.heads),
             self._faults,
-            violations(system) + self._unused,
+            violations(system) + self._unused + self._late,
         )
 
     def _begin(self) -> None:
@@ -108,6 +110,8 @@ class SliceSchedule:
             (self._undrain, 2),
             (self._spare, 2),
             (self._leave, 1),
+            (self._blind, 2),
+            (self._spoil, 2),
         ]
         chosen, _ = random.choices(troubles, [weight for _, weight in troubles])[0]
         chosen()
@@ -187,8 +191,29 @@ class SliceSchedule:
         if host and host.alive:
             host.tell(events.LeaveWanted())
 
+    def _blind(self) -> None:
+        """A node cannot read the log any more, or all can again."""
+        blind = self.system.circumstances.blind
+        if blind:
+            blind.clear()
+        else:
+            blind.add(self._random.choice(NODES))
+        self.system.remark(f"{sorted(blind) or 'nobody'} cannot read the log")
+
+    def _spoil(self) -> None:
+        """Nobody can read a slice any more, or all can be read again."""
+        unreadable = self.system.circumstances.unreadable
+        if unreadable:
+            unreadable.clear()
+        else:
+            unreadable.add(self._random.randrange(self.log.slices))
+        self.system.remark(f"{sorted(unreadable) or 'no slice'} cannot be read")
+
     def _heal(self) -> None:
-        """Everything is repaired, and there is time for all that was missed."""
+        """Everything is repaired, and there is time for all that was missed.
+
+        But that one node may go on without the log, and one slice cannot be read for a while: others get on.
+        """
         system, self._healed = self.system, True
         system.remark("everything heals")
         system.network.conditions = CALM
@@ -202,6 +227,12 @@ class SliceSchedule:
                 deposed.crash()
         system.restart_head()
         missing = self._random.choice([None, *NODES])
+        circumstances.blind.clear()
+        circumstances.unreadable.clear()
+        if self._random.random() < 0.3:
+            self._blind()
+        if self._random.random() < 0.3:
+            self._spoil()
         for name in NODES:
             if name == missing:
                 system.crash(name)
@@ -212,7 +243,8 @@ class SliceSchedule:
             if isinstance(host, NodeHost):
                 host.power = NodePower(speed=10_000.0)
         self._undrain()
-        self._unused = self._find_unused()
+        self._unused, self._late = self._find_unused(), self._find_late()
+        circumstances.unreadable.clear()
         for name in NODES:
             if name != missing:
                 self._start(name)
@@ -228,8 +260,18 @@ class SliceSchedule:
             system.advance(1.0)
             used |= {owned.owner for owned in system.head.core.ownership.slices if owned.owner}
         there = {name for name, host in system.nodes.items() if host.alive and host is began[name]}
+        there -= system.circumstances.blind
         plenty = self.log.slices >= 2 * len(NODES)
         return [f"{name} has got no slice" for name in sorted(there - used)] if plenty else []
+
+    def _find_late(self) -> list[str]:
+        """Slices that can be read, and of which nothing was stored for too long."""
+        system, before = self.system, self.system.clock.now - LATE
+        return [
+            f"slice {slice_} is stored up to {marker} only, and has had {self.log.end(slice_, before)} for {LATE:g} s"
+            for slice_, marker in enumerate(system.dataset.markers)
+            if slice_ not in system.circumstances.unreadable and marker < self.log.end(slice_, before)
+        ]
 
 
 def _limits(random: Random) -> SliceLimits:
@@ -237,6 +279,8 @@ def _limits(random: Random) -> SliceLimits:
         settling_seconds=random.choice([0.5, 2.0]),
         grace_seconds=random.choice([0.2, 2.0]),
         silent_seconds=random.choice([3.0, 6.0]),
+        stuck_seconds=random.choice([3.0, 5.0]),
+        longest_stuck_seconds=5.0,
         prepare_seconds=random.choice([0.5, 3.0]),
         release_seconds=random.choice([0.3, 3.0]),
         sessions=random.choice([1, 4]),

@@ -71,7 +71,7 @@ class SliceSystem:
         term = self.dataset.begin_term()
         self.remark(f"head {term} starts")
         core = HeadCore(term, self.dataset.markers, self.planners(), self.limits, self.elasticity())
-        host = SliceHeadHost(self.world, f"head-{term}", core, self.dataset, self.circumstances, self._sends)
+        host = SliceHeadHost(self.world, f"head-{term}", core, self.log, self.dataset, self.circumstances, self._sends)
         self.heads.append(host)
         return host
 
