@@ -1,11 +1,26 @@
-"""What a broker knows of filters that came over a link."""
+"""What a broker knows of filters that came over a link, and how it asks for its own."""
 
 from __future__ import annotations
 
 import gc
 from weakref import ref
 
-from tocsin.overlay.links import read
+from tocsin.overlay.actions import SendLink
+from tocsin.overlay.links import MOST_FILTERS, Links, read
+from tocsin.overlay.messages import Change, Sync
+from tocsin.overlay.post import Post
+
+
+class Asking:
+    """A broker's links, and what it says on them."""
+
+    def __init__(self) -> None:
+        self._post = Post()
+        self.links = Links("b", self._post)
+
+    def said(self) -> list[tuple[str, Sync | Change]]:
+        sent = [action for action in self._post.take() if isinstance(action, SendLink)]
+        return [(each.broker, each.message) for each in sent if isinstance(each.message, Sync | Change)]
 
 
 def test_a_filter_is_read_once_as_long_as_somebody_wants_it() -> None:
@@ -17,3 +32,35 @@ def test_what_nobody_wants_any_more_is_not_kept() -> None:
     gone = ref(read("symbol = 'IBM' and high > 40"))
     gc.collect()
     assert gone() is None
+
+
+def test_many_filters_are_asked_for_in_pieces_and_dropped_with_the_last() -> None:
+    asking, texts = Asking(), [f"high = {number}" for number in range(2 * MOST_FILTERS + 7)]
+    asking.links.opened("down", is_head=False)
+    asking.links.synced("down", Sync(texts, []))
+    asking.said()
+    asking.links.opened("up", is_head=True)
+    (to, sync), *others = asking.said()
+    assert isinstance(sync, Sync)
+    assert (to, sync.publications) == ("up", texts[:MOST_FILTERS])
+    assert [(to, len(change.add)) for to, change in others if isinstance(change, Change)] == [
+        ("up", MOST_FILTERS),
+        ("up", 7),
+    ]
+    asking.links.changed("down", Change(False, ["high exists"], []))
+    ((_, dropping),) = asking.said()
+    assert dropping == Change(False, ["high exists"], texts)
+    asking.links.changed("down", Change(False, [], ["high exists"]))
+    changes = [change for _, change in asking.said() if isinstance(change, Change)]
+    assert [len(change.add) for change in changes] == [MOST_FILTERS, 7, MOST_FILTERS]
+    # Until all of it is asked for, what covers it still is.
+    assert [change.drop for change in changes] == [[], [], ["high exists"]]
+
+
+def test_an_edge_is_asked_for_control_messages_only() -> None:
+    asking = Asking()
+    asking.links.opened("edge", is_head=False)
+    asking.links.opened("head", is_head=True)
+    asking.said()
+    asking.links.synced("head", Sync(["high > 3"], ["to = 'x'"]))
+    assert asking.said() == [("edge", Change(True, ["to = 'x'"], []))]

@@ -8,6 +8,7 @@ filters only, and filters that come together are looked at together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Final
 
 from tocsin.content.engine import Engine
@@ -95,18 +96,27 @@ class CoveringSet:
 
     def _place(self, coming: Iterable[Filter]) -> tuple[list[Filter], list[Filter]]:
         """Finds a keeper for each of these; those that have none come into the CSS, and what they cover goes out."""
-        before, coming = list(self._top), [filter for filter in coming if not self._is_kept(filter, 0)]
+        before, entered = list(self._top), list[Filter]()
+        # What covers another asks for no more attributes: so what is covered finds its keeper, and need not come in.
+        for _, group in groupby(sorted(coming, key=_attributes), key=_attributes):
+            entered += self._place_together(group)
+        covered = self._cover(before, entered)
+        for filter in covered:
+            self._leave(filter, self._filters[filter])
+        return entered, covered
+
+    def _place_together(self, coming: Iterable[Filter]) -> list[Filter]:
+        """Those of them that are covered neither by what is there nor by each other."""
+        coming = [filter for filter in coming if not self._is_kept(filter, 0)]
         for filter in coming:
             self._enter(filter)
         if len(coming) > 1:
             for filter in coming:
                 self._is_kept(filter, self._filters[filter].number)
-        entered = [filter for filter in coming if self._filters[filter].keeper is None]
-        covered = self._cover(before, entered)
-        for filter in (*covered, *coming):
+        for filter in coming:
             if self._filters[filter].keeper is not None:
                 self._leave(filter, self._filters[filter])
-        return entered, covered
+        return [filter for filter in coming if self._filters[filter].keeper is None]
 
     def _is_kept(self, filter: Filter, number: int) -> bool:
         """Whether a filter, which may be in the engine itself, has found a keeper there."""
@@ -152,3 +162,7 @@ class CoveringSet:
             del self._by_trait[trait][filter]
             if not self._by_trait[trait]:
                 del self._by_trait[trait]
+
+
+def _attributes(filter: Filter) -> int:
+    return len(filter.constraints)
