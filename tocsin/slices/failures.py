@@ -90,7 +90,7 @@ class FailingSlices:
         known = [self._left_out[slice_] for slice_ in slices if slice_ in self._left_out]
         self._others_first = len(slices) == 1
         if len(slices) == 1:
-            self._leave_out(now, *slices, reason)
+            self._leave_out(now, next(iter(slices)), reason)
         else:
             self._suspects |= dict.fromkeys(slices)
             self._most = len(slices) // 2
