@@ -6,8 +6,19 @@ import pytest
 from msgspec.structs import replace
 
 from tocsin.errors import ForbiddenError, InvalidError
-from tocsin.slices.judgement import FILE_CHARACTERS, LARGEST, MOST_CAPACITY, MOST_FILES, REASON_CHARACTERS, judge
-from tocsin.slices.messages import Commit, Declined, Epoch, FromNode, Hello, Leave, NodeReport, SliceLoad, SlicePart
+from tocsin.slices.judgement import FILE_CHARACTERS, LARGEST, MOST_CAPACITY, MOST_FILES, judge
+from tocsin.slices.messages import (
+    LONG_REASON,
+    Commit,
+    Declined,
+    Epoch,
+    FromNode,
+    Hello,
+    Leave,
+    NodeReport,
+    SliceLoad,
+    SlicePart,
+)
 
 SLICES = 4
 EPOCH = Epoch(1, 1)
@@ -17,7 +28,7 @@ LOADS = [SliceLoad(number, LARGEST, LARGEST) for number in range(SLICES)]
 REPORT = NodeReport(0.0, 1.0, 2.0, 3.0, LOADS)
 PART = SlicePart(SLICES - 1, EPOCH, 0, LARGEST, LARGEST)
 COMMIT = Commit(LARGEST, [PART] * SLICES, ["f" * FILE_CHARACTERS] * MOST_FILES)
-DECLINED = Declined(ALL, "r" * REASON_CHARACTERS)
+DECLINED = Declined(ALL, "r" * LONG_REASON)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +59,7 @@ NONSENSE: list[tuple[FromNode, str]] = [
     (replace(COMMIT, files=["f"] * (MOST_FILES + 1)), "files of a commit are too many"),
     (replace(COMMIT, files=["f" * (FILE_CHARACTERS + 1)]), "the description of a file has at most"),
     (replace(DECLINED, slices={SLICES: EPOCH}), "slice must be a number from 0 to 3"),
-    (replace(DECLINED, reason="r" * (REASON_CHARACTERS + 1)), "a reason has at most"),
+    (replace(DECLINED, reason="r" * (LONG_REASON + 1)), "a reason has at most"),
 ]
 
 
