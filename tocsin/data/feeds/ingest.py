@@ -41,6 +41,7 @@ log = get_logger(__name__)
 
 # Of the reasons for dead letters, which a function may have as many of as there are records.
 _LOGGED = 10
+_CANCEL_SECONDS = 0.2
 T = TypeVar("T")
 
 
@@ -107,11 +108,12 @@ class Ingestion:
     def stop(self) -> None:
         """Stops after the batch at hand; nothing is committed any more once this returns."""
         self._stopping.set()
-        if self._processing is not None and self._following is not None:
-            # A function may take its time, and what it does now is done again by the next who begins at the markers.
-            self._following.cancel()
-        with self._committing:
-            pass
+        while not self._committing.acquire(timeout=_CANCEL_SECONDS):
+            if self._processing is not None and self._following is not None:
+                # A function may take its time, and what it does is done again by the next who begins at the markers.
+                # Spark cancels nothing that has not begun: it is asked until it has.
+                self._following.cancel()
+        self._committing.release()
         with self._starting:
             if self._following is not None:
                 self._following.stop()
