@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from tests.failures import pytest_configure as pytest_configure
 from tests.kafka import KafkaServer, kafka_server
 from tests.postgresql import PostgresqlServer, postgresql_server
 from tests.s3 import S3Server, s3_server

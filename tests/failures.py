@@ -1,0 +1,33 @@
+"""Says why a test failed as soon as it does: a run of half an hour that is cut off has then said what it found."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+LINES: Final = 30
+"""How many lines are shown at once, the last ones; the summary at the end has all."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Only the process that talks to the terminal says anything, not those that it has run tests."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_AtOnce(terminal))
+
+
+class _AtOnce:
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            last = report.longreprtext.splitlines()[-LINES:]
+            self._terminal.write_line("")
+            self._terminal.write_line(
+                f"FAILED {report.nodeid} ({report.when}, after {report.duration:.0f} s)", red=True
+            )
+            self._terminal.write_line("\n".join(last))
