@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Spark's classes as Java has parsed them once, for the two hundred starts of Spark that the tests need.
+ARCHIVE := $(VENV)/spark.jsa
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Containers often forbid it; without compiled files every run, and every process that a test starts, compiles all anew.
@@ -42,10 +44,10 @@ install: java $(INSTALLED) ## install everything into .venv
 quick: $(INSTALLED) ## run the tests that need no server, no Spark and no browser; T=PATH and K=WORDS choose
 	@$(PYTEST) -m "$(QUICK)" --hypothesis-profile quick
 
-test: java servers $(INSTALLED) ## run all tests; T=PATH and K=WORDS choose
+test: java servers $(ARCHIVE) ## run all tests; T=PATH and K=WORDS choose
 	@$(PYTEST)
 
-coverage: java servers $(INSTALLED) ## run all tests and show which lines and branches none of them reaches
+coverage: java servers $(ARCHIVE) ## run all tests and show which lines and branches none of them reaches
 	@$(PYTEST) --cov --cov-report=term --cov-report=html:build/coverage
 
 lint: $(INSTALLED) ## check style and format
@@ -100,3 +102,8 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(BIN)/pip install --quiet --requirement requirements.lock
 	@$(BIN)/pip install --quiet --no-deps --editable .
 	@touch $@
+
+# All goes without it, only more slowly. Its time tells whether it is older than what is installed.
+$(ARCHIVE): $(INSTALLED) | java
+	@echo "Preparing quick starts of Spark (once; half a minute) ..."
+	@$(BIN)/python -m tests.java || echo "Not prepared: the tests start Spark without it, which takes longer."

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 
 from tests.failures import pytest_configure as pytest_configure
+from tests.java import start_quickly
 from tests.kafka import KafkaServer, kafka_server
 from tests.postgresql import PostgresqlServer, postgresql_server
 from tests.s3 import S3Server, s3_server
@@ -34,6 +35,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+start_quickly()
 
 
 # What a fixture starts, the tests that ask for it need: so a tier of tests can be chosen with -m.

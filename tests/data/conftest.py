@@ -17,11 +17,8 @@ from tocsin.settings import SparkSettings
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark on two cores. Tests share it: they name their views apart, or take a ``newSession()``."""
-    # Many different, tiny queries: there is nothing to gain from optimised machine code, and much to lose by making it.
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    if jars := connector_jars():
-        quick["spark.jars"] = jars
-    settings = SparkSettings(master="local[2]", driver_memory="1g", shuffle_partitions=2, extra=quick)
+    extra = {"spark.jars": jars} if (jars := connector_jars()) else {}
+    settings = SparkSettings(master="local[2]", driver_memory="1g", shuffle_partitions=2, extra=extra)
     session = start(settings, tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()

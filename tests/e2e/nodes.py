@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.e2e.process import JAVA, ROOT, STOP_SECONDS
+from tests.e2e.process import ROOT, STOP_SECONDS
 
 _MARK = "E2E_NODE"
 
@@ -40,7 +40,7 @@ class NodeProcess:
         """Begins to start; returns at once."""
         flags = [f"--set={key}={value}" for key, value in self._settings.items()]
         command = [sys.executable, "-m", "tocsin", *flags, "worker", "--name", self.name, "--head", self._head]
-        marks = {"JAVA_TOOL_OPTIONS": JAVA, "TOCSIN_WORKER_TOKEN": "demo", _MARK: self._mark}
+        marks = {"TOCSIN_WORKER_TOKEN": "demo", _MARK: self._mark}
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **marks}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)

@@ -28,8 +28,6 @@ WORK_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 90.0
 _PAUSE: Final = 0.1
 _MARK: Final = "E2E_PROCESS"
-# In a life of seconds the optimizing compiler takes more than it gives.
-JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Small segments, batches and tables, so that a test of a minute rolls, releases, compacts and vacuums.
 SMALL: Final = {
     "spark.master": "local[2]",
@@ -94,7 +92,7 @@ class DataProcess:
         settings = {**SMALL, "data.directory": self.directory, "data.port": self.port, **self.settings}
         flags = [f"--set={key}={value}" for key, value in settings.items()]
         command = [*self._prefix, sys.executable, "-m", "tocsin", *flags, "data", "--demo-token", *self._options]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": JAVA, _MARK: self._mark}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), _MARK: self._mark}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
