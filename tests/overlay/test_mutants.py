@@ -159,8 +159,8 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a broker does not say that it wants something else": (links.Links, "changed", nothing),
 }
 
-# What few schedules bring about, with one that does.
-RARE = {"a subscriber believes an edge that begins late": range(269, 270)}
+# Seeds that are tried before all others: these mistakes show in few schedules.
+RARE = {"a subscriber believes an edge that begins late": (1, 166, 220)}
 
 
 @pytest.mark.slow
@@ -168,5 +168,5 @@ RARE = {"a subscriber believes an edge that begins late": range(269, 270)}
 def test_schedules_catch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, attribute, mutant = MUTANTS[name]
     monkeypatch.setattr(owner, attribute, mutant)
-    seeds = RARE.get(name, range(SEEDS))
-    assert any(run_overlay_schedule(seed).wrong for seed in seeds), f"{len(seeds)} schedules hold although {name}"
+    seeds = (*RARE.get(name, ()), *range(SEEDS))
+    assert any(run_overlay_schedule(seed).wrong for seed in seeds), f"schedules hold although {name}"

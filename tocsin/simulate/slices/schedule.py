@@ -238,19 +238,24 @@ class SliceSchedule:
                 system.crash(name)
             else:
                 self._start(name)
-        for host in self._hosts():
-            host.fuse = None
-            if isinstance(host, NodeHost):
-                host.power = NodePower(speed=10_000.0)
+        self._repair_hosts()
         self._undrain()
         self._unused, self._late = self._find_unused(), self._find_late()
         circumstances.unreadable.clear()
         for name in NODES:
             if name != missing:
                 self._start(name)
+        self._repair_hosts()
         # Nobody is busy any more, so no session begins; what was published last is processed.
         self._publishing = False
         system.advance(ARRIVING)
+
+    def _repair_hosts(self) -> None:
+        """Nobody crashes any more, and nobody is slow."""
+        for host in self._hosts():
+            host.fuse = None
+            if isinstance(host, NodeHost):
+                host.power = NodePower(speed=10_000.0)
 
     def _find_unused(self) -> list[str]:
         """Lets time heal; nodes that were there all the while and never had a slice, though there are plenty."""
