@@ -20,7 +20,8 @@ K ?=
 # How many at once: as many as cores, and one more, as tests also wait for servers to start and to stop. A test that
 # fails is easier to follow with JOBS=0, which runs all in one process.
 JOBS ?= $(shell expr $$(nproc) + 1)
-PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(if $(K),-k "$(K)") $(T)
+PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder \
+	$(if $(K),-k "$(K)") $(T)
 QUICK := not (spark or process or postgresql or kafka or s3 or browser or slow)
 
 help: ## list the targets

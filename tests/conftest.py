@@ -42,18 +42,50 @@ start_quickly()
 _STARTED = {"spark": "spark", "browse": "browser", "postgresql": "postgresql", "kafka": "kafka", "s3": "s3"}
 
 
+# Whose tests start many processes: they run one after the other, so that at most one of each folder is at work.
+_TOGETHER = ("tests/e2e/", "tests/hosts/", "tests/network/")
+_SLOW = ("process", "slow")
+_LAST = len(_SLOW) + 2
+
+
+# First, for the plugin that spreads tests over processes reads the groups after us.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test by what it starts, unless it says so itself, and by what it is to share a process with."""
+    """Marks each test by what it starts, unless it says so itself, and by what it is to share a process with.
+
+    Groups are begun in the order of their tests: those that take longest come first, so that none is left to the end.
+    """
     on_spark = {_file(item) for item in items if "spark" in getattr(item, "fixturenames", ())}
     for item in items:
-        # The tests of a file stay together, for its fixtures, and all files that run on Spark, for it starts slowly.
-        item.add_marker(pytest.mark.xdist_group("spark" if _file(item) in on_spark else _file(item)))
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in _STARTED:
                 item.add_marker(_STARTED[fixture])
         # Where a fixture has the server as one of its parameters, it asks for it only when it is that one's turn.
         for server in {"postgresql", "kafka", "s3"} & _parameters(item):
             item.add_marker(server)
+    groups = {item: _group(item, on_spark) for item in items}
+    turns: dict[str, int] = {}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+        turns[group] = min(turns.get(group, _LAST), _turn(item, group))
+    items.sort(key=lambda item: turns[groups[item]])
+
+
+def _group(item: pytest.Item, on_spark: set[str]) -> str:
+    """The tests of a file stay together, for its fixtures, and all files that run on Spark, for it starts slowly."""
+    file = _file(item)
+    if file in on_spark:
+        return "spark"
+    return next((folder for folder in _TOGETHER if file.startswith(folder)), file)
+
+
+def _turn(item: pytest.Item, group: str) -> int:
+    """Spark first, then processes of ours, then all that is quick."""
+    if group == "spark":
+        return 0
+    if group in _TOGETHER:
+        return 1
+    return next((turn for turn, marker in enumerate(_SLOW, 2) if item.get_closest_marker(marker)), _LAST)
 
 
 def _parameters(item: pytest.Item) -> set[object]:
