@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 import pytest
@@ -18,12 +19,20 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_AtOnce(terminal))
 
 
+def without_group(nodeid: str) -> str:
+    """A test by the name by which it can be run again: without the group that pytest-xdist has put behind it."""
+    name, _, group = nodeid.rpartition("@")
+    return name if group == "spark" or group.startswith("tests/") else nodeid
+
+
 class _AtOnce:
     def __init__(self, terminal: pytest.TerminalReporter) -> None:
         self._terminal = terminal
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        report.nodeid = without_group(report.nodeid)
+        yield
         if report.failed:
             last = report.longreprtext.splitlines()[-LINES:]
             self._terminal.write_line("")
