@@ -58,6 +58,7 @@ def test_without_keys_names_are_believed() -> None:
         (f"Bearer {token('ann')[:-4]}AAAA", "the token was not signed here"),
         (f"Basic {token('ann')}", "this needs a token that the coordinator has signed"),
     ],
+    ids=["none", "a word", "another key", "too late", "altered", "another scheme"],
 )
 def test_what_was_not_signed_is_refused(bearer: str | None, reason: str) -> None:
     for call in (access(public_keys=KEYS).require_client, access(public_keys=KEYS).require_reader):
