@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def without_group(nodeid: str) -> str:
     """A test by the name by which it can be run again: without the group that pytest-xdist has put behind it."""
     name, _, group = nodeid.rpartition("@")
-    return name if group == "spark" or group.startswith("tests/") else nodeid
+    return name if name and (group == "spark" or group.startswith("tests/")) else nodeid
 
 
 class _AtOnce:

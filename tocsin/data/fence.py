@@ -61,6 +61,10 @@ class Fence:
         if seen != self._written:
             raise self._superseded_error()
 
+    def is_passed(self) -> bool:
+        """Whether somebody with a later term has put up theirs."""
+        return seen_term(self._file.parent) > self.term
+
     def _superseded_error(self) -> SupersededError:
         return SupersededError(
             f"another data cluster has taken over (its term is {seen_term(self._file.parent)}, that of this one "

@@ -34,8 +34,9 @@ def connector_jars() -> str:
 
 
 def new_cluster_id() -> str:
-    """As Kafka wants it, to format its directory."""
-    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    """As Kafka wants it, to format its directory. It does not begin with "-", as an option does."""
+    first, *others = uuid4().bytes
+    return urlsafe_b64encode(bytes([first & 0x7F, *others])).decode().rstrip("=")
 
 
 def properties(address: str, controller: str, directory: Path) -> str:
