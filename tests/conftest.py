@@ -45,7 +45,9 @@ _STARTED = {"spark": "spark", "browse": "browser", "postgresql": "postgresql", "
 # Whose tests start many processes: they run one after the other, so that at most one of each folder is at work.
 _TOGETHER = ("tests/e2e/", "tests/hosts/", "tests/network/")
 _SLOW = ("process", "slow")
-_LAST = len(_SLOW) + 2
+# Threads that libraries begin on another host stay there, so no test comes after these in their process.
+_ELSEWHERE = "tests/hosts/"
+_QUICK, _LAST = len(_SLOW) + 2, len(_SLOW) + 3
 
 
 # First, for the plugin that spreads tests over processes reads the groups after us.
@@ -53,7 +55,7 @@ _LAST = len(_SLOW) + 2
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks each test by what it starts, unless it says so itself, and by what it is to share a process with.
 
-    Groups are begun in the order of their tests: those that take longest come first, so that none is left to the end.
+    Groups are begun in the order of their tests, and those that take longest come first.
     """
     on_spark = {_file(item) for item in items if "spark" in getattr(item, "fixturenames", ())}
     for item in items:
@@ -80,12 +82,12 @@ def _group(item: pytest.Item, on_spark: set[str]) -> str:
 
 
 def _turn(item: pytest.Item, group: str) -> int:
-    """Spark first, then processes of ours, then all that is quick."""
+    """Spark first, then processes of ours, then all that is quick; other hosts last."""
     if group == "spark":
         return 0
     if group in _TOGETHER:
-        return 1
-    return next((turn for turn, marker in enumerate(_SLOW, 2) if item.get_closest_marker(marker)), _LAST)
+        return _LAST if group == _ELSEWHERE else 1
+    return next((turn for turn, marker in enumerate(_SLOW, 2) if item.get_closest_marker(marker)), _QUICK)
 
 
 def _parameters(item: pytest.Item) -> set[object]:
