@@ -11,7 +11,9 @@ from tocsin.settings.section import Port, Seconds, Section
 from tocsin.slices.limits import SliceLimits
 
 _LIMITS = SliceLimits()
-_CAPACITY = Meta(ge=0, le=1_000_000, description="How much it can do, relative to other nodes; 0: its processors.")
+_CAPACITY = Meta(
+    ge=0, le=1_000_000, description="How much it can do, relative to other nodes; 0: the processors it may use."
+)
 
 
 class NodesSettings(Section, frozen=True, kw_only=True):

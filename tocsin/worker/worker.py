@@ -212,7 +212,7 @@ class Worker:
         if not held:
             await self._prepare(work, name)
         limits = SliceLimits(batch_seconds=begun.batch_seconds)
-        capacity = self._settings.capacity or float(self._gauge.processors)
+        capacity = self._settings.capacity or self._gauge.processors
         kept = [slice_ for slice_ in held if slice_ < shared.feed.slices]
         core = NodeCore(self._settings.name, capacity, limits, kept)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.data.sharing import gauge
-from tocsin.data.sharing.gauge import ProcessGauge
+from tocsin.data.sharing.gauge import ProcessGauge, find_allowance
 from tocsin.data.sharing.rates import SliceRates
 
 
@@ -31,6 +33,45 @@ def test_who_looks_again_at_once_is_told_the_same() -> None:
 
 def test_a_process_that_is_gone_uses_nothing() -> None:
     assert gauge._stat(2**22 + 1) == (0.0, 0)
+
+
+def limited(directory: Path, own: str, **limits: str) -> tuple[Path, Path]:
+    """A system's groups and its ``/proc``; limits are ``group__file``, with ``root`` for the outermost group."""
+    groups, proc = directory / "cgroup", directory / "proc"
+    (proc / "self").mkdir(parents=True)
+    (proc / "self" / "cgroup").write_text(f"4:memory:/elsewhere\n0::{own}\n")
+    for name, said in limits.items():
+        group, _, file = name.partition("__")
+        place = groups if group == "root" else groups / group
+        place.mkdir(parents=True, exist_ok=True)
+        (place / file.replace("_", ".")).write_text(said + "\n")
+    return groups, proc
+
+
+def test_a_container_is_measured_by_its_limits(tmp_path: Path) -> None:
+    groups, proc = limited(tmp_path, "/", root__cpu_max="50000 100000", root__memory_max="1048576")
+    assert find_allowance(groups, proc) == (0.5, 1048576)
+
+
+def test_the_narrowest_limit_counts(tmp_path: Path) -> None:
+    groups, proc = limited(
+        tmp_path,
+        "/pods/mine",
+        pods__memory_max="2097152",
+        root__memory_max="9999999999999999",
+        root__cpu_max="max 100000",
+    )
+    (groups / "pods" / "mine").mkdir()
+    (groups / "pods" / "mine" / "cpu.max").write_text("10000 100000\n")
+    assert find_allowance(groups, proc) == (0.1, 2097152)
+
+
+@pytest.mark.parametrize("said", ["", "max 100000", "nonsense", "1 2 3", "0 100000", "-1 100000", "100000 0"])
+def test_what_is_no_limit_leaves_the_machine(tmp_path: Path, said: str) -> None:
+    groups, proc = limited(tmp_path, "/", root__cpu_max=said, root__memory_max="max")
+    machine = (len(os.sched_getaffinity(0)), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    assert find_allowance(groups, proc) == machine
+    assert find_allowance(tmp_path / "none", tmp_path / "none") == machine
 
 
 def test_a_rate_is_what_comes_whether_it_is_read_or_not() -> None:

@@ -239,7 +239,7 @@ class Heads:
     def _begin_local(self, feed: FeedToShare, head: HeadDriver, work: SliceWork) -> None:
         head.declined.pop(LOCAL, None)
         usage = self._gauge.look if feed.measured else lambda: None
-        capacity = self._settings.capacity or float(self._gauge.processors)
+        capacity = self._settings.capacity or self._gauge.processors
         self._locals[feed.name] = LocalNode(self, head, work, usage, capacity, self._limits)
         self._locals[feed.name].learn(dict(self._channels.get(feed.shared.dataset.name, {})))
 
