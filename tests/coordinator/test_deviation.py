@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import json
 
 from tests.coordinator.desk import Desk
-from tocsin.coordinator.answers import BrokerSummary, NetworkStatus
-from tocsin.coordinator.deviation import Deviation
+from tocsin.coordinator.answers import NetworkStatus
+from tocsin.coordinator.deviation import Deviation, relative_deviation
 from tocsin.coordinator.events import AskStatus, Lost
 from tocsin.model.coordination import Load, Presence
 
@@ -114,4 +115,18 @@ def test_a_span_that_cannot_be_hurts_nobody(span: float) -> None:
 
 
 def test_a_broker_that_has_and_plans_nothing_deviates_by_nothing() -> None:
-    assert BrokerSummary("a", "ws://a", "serving", 0, 0, 0.0, 0.0, 0.0).deviation == 0.0
+    assert relative_deviation(0.0, 0.0) == 0.0
+
+
+def test_programs_read_the_difference_as_people_do(desk: Desk) -> None:
+    report(desk, 600.0, 150.0)
+    [first, _] = json.decode(json.encode(status(desk)))["brokers"]
+    assert [first["planned"], first["deviation"]] == pytest.approx([200.0, -0.25])
+
+
+def test_next_to_nothing_is_no_problem(desk: Desk) -> None:
+    for _ in range(200):
+        desk.wait(2.0)
+        desk.say("a", Load(4.0, 4.0, {7: 0.0}, SPAN))
+        desk.say("b", Load(0.0, 0.0, {7: 0.0}, SPAN))
+    assert desk.core.problems == []

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from math import ceil, floor
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tocsin.coordinator import workload
 from tocsin.coordinator.store.records import BrokerRecord
-from tocsin.coordinator.workload import NamedWorkload
+from tocsin.coordinator.workload import NamedWorkload, whole_rate
 
 
 @pytest.fixture
@@ -42,5 +46,19 @@ def test_of_too_many_that_nobody_holds_the_oldest_are_forgotten(
 
 def test_an_impossible_rate_is_passed_over(known: NamedWorkload) -> None:
     known.rate({7: 600.0})
-    known.rate({7: -1.0, 8: 1e300})
-    assert (known.rate_of(7), known.rate_of(8)) == (600, 0)
+    known.rate({7: -1.0, 8: 1e300, 9: float("nan")})
+    assert [known.rate_of(each) for each in (7, 8, 9)] == [600, 0, 0]
+
+
+@given(first=st.integers(0, 2**62), rate=st.floats(0, 1000))
+def test_a_thousand_that_bring_next_to_nothing_weigh_what_they_bring(first: int, rate: float) -> None:
+    rates = [whole_rate(each, rate) for each in range(first, first + 1000)]
+    assert set(rates) <= {floor(rate), ceil(rate)}
+    assert sum(rates) == pytest.approx(1000 * rate, abs=10)
+
+
+def test_what_hourly_channels_bring_is_planned_with(known: NamedWorkload) -> None:
+    for subscription in range(100, 1100):
+        known.hold("ann", subscription)
+    known.rate(dict.fromkeys(range(100, 1100), 0.3))
+    assert known.planned_load("a")[0] == pytest.approx(600, rel=0.02)

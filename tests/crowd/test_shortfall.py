@@ -36,6 +36,11 @@ def test_each_part_that_does_not_keep_up_is_named(figures: CrowdFigures, strain:
     assert re.search(said, sentence)
 
 
+def test_what_is_too_late_goes_by_how_fast_everything_happens() -> None:
+    assert shortfall(KEEPING_UP, Strain(lag=4.0), speed=2.0) == ""
+    assert "up to 4 s later" in shortfall(KEEPING_UP, Strain(lag=4.0), speed=6.0)
+
+
 def test_executions_are_counted_from_the_beginning_of_the_run() -> None:
     assert Strain(3.0, 90, 8).after(Strain(1.0, 30, 8)) == Strain(3.0, 60, 0)
 

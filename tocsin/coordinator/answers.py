@@ -50,7 +50,8 @@ class Proposal(msgspec.Struct, frozen=True):
 class BrokerSummary(msgspec.Struct, frozen=True):
     """A broker: ``load`` as the balancer counts it, ``incoming`` and ``outgoing`` as the broker measured them.
 
-    ``planned`` is the moving average, over the same time as these, of what the balancer counted.
+    ``planned`` is the moving average, over the same time as these, of what the balancer counted; ``deviation`` is by
+    which part of the larger of both the measured load is above the planned one, or, negative, below it.
     """
 
     name: str
@@ -62,12 +63,7 @@ class BrokerSummary(msgspec.Struct, frozen=True):
     incoming: float
     outgoing: float
     planned: float = 0.0
-
-    @property
-    def deviation(self) -> float:
-        """By which part of the larger of both the measured load is above the planned one, or, negative, below it."""
-        measured = self.incoming + self.outgoing
-        return (measured - self.planned) / max(measured, self.planned) if measured or self.planned else 0.0
+    deviation: float = 0.0
 
 
 class CoordinatorHealth(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from tocsin.model.coordination import Load
 
 _LARGE: Final = 0.25
 _NOTABLE: Final = 0.1
+_TRIFLE: Final = 10.0
 _SPANS: Final = 2.0
 _SHORTEST, _LONGEST = 0.1, 86_400.0
 _MORE: Final = (
@@ -28,8 +29,8 @@ class Deviation:
     """A broker's planned load as a moving average like the measured one, and how far they are apart.
 
     Both are over the last ``span`` seconds, or the time since the broker is there. They are far apart when it is by
-    more than a quarter of the larger and a tenth of the brokers' mean load. That is a problem when it is so for longer
-    than two spans: until then, one of them may just be following the other.
+    more than a quarter of the larger, a tenth of the brokers' mean load, and 10 bytes per second. That is a problem
+    when it is so for longer than two spans: until then, one of them may just be following the other.
     """
 
     planned: float = 0.0
@@ -71,5 +72,10 @@ class Deviation:
     def _apart(self, mean: float) -> int:
         """1 when much more is measured than planned, -1 when much less, 0 when about as much."""
         more = self.measured - self.planned
-        large = abs(more) > max(_LARGE * max(self.measured, self.planned), _NOTABLE * mean)
+        large = abs(more) > max(_LARGE * max(self.measured, self.planned), _NOTABLE * mean, _TRIFLE)
         return 0 if not large else 1 if more > 0 else -1
+
+
+def relative_deviation(measured: float, planned: float) -> float:
+    """By which part of the larger of both the measured load is above the planned one, or, negative, below it."""
+    return (measured - planned) / max(measured, planned) if measured or planned else 0.0

@@ -12,6 +12,7 @@ from tocsin.coordinator.actions import Reply
 from tocsin.coordinator.answers import Answer, BrokerSummary, Done, Located, NetworkStatus, Registered
 from tocsin.coordinator.balancing import RoundPurpose
 from tocsin.coordinator.departures import remove_broker, remove_subscriber, removed_error
+from tocsin.coordinator.deviation import relative_deviation
 from tocsin.coordinator.events import (
     ApplyPlan,
     AskStatus,
@@ -206,6 +207,7 @@ def status(parts: CoordinatorParts) -> NetworkStatus:
             member.load.incoming,
             member.load.outgoing,
             member.deviation.planned,
+            relative_deviation(member.load.incoming + member.load.outgoing, member.deviation.planned),
         )
         for member in parts.registry
     ]

@@ -20,6 +20,8 @@ from tocsin.coordinator.store.records import BrokerRecord
 _FASTEST: Final = 1e12
 MOST_UNHELD: Final = 1_000_000
 """Of so many BE subscriptions that nobody holds, or only people who are away, the rates stay known."""
+_WORD: Final = 1 << 64
+_GOLDEN: Final = 0x9E3779B97F4A7C15
 
 
 class NamedWorkload:
@@ -163,7 +165,7 @@ class NamedWorkload:
 
     def rate(self, rates: dict[int, float]) -> None:
         """Notes the rates of BE subscriptions, in bytes per second. Impossible ones are passed over."""
-        possible = {subscription: round(rate) for subscription, rate in rates.items() if 0 <= rate <= _FASTEST}
+        possible = {each: whole_rate(each, rate) for each, rate in rates.items() if 0 <= rate <= _FASTEST}
         known = {subscription: rate for subscription, rate in possible.items() if subscription in self._subscriptions}
         if known:
             self._live.set_rates([self._subscriptions[subscription] for subscription in known], list(known.values()))
@@ -222,3 +224,12 @@ class NamedWorkload:
             self._unheld[subscription] = rate
         if len(self._unheld) > MOST_UNHELD:
             del self._unheld[next(iter(self._unheld))]
+
+
+def whole_rate(subscription: int, rate: float) -> int:
+    """A rate in whole bytes per second, up or down by the subscription's number.
+
+    Of many with a third of a byte per second a third count as one and the others as none, always the same ones: rounded
+    to the nearest they would weigh nothing, however many they are.
+    """
+    return int(rate + subscription * _GOLDEN % _WORD / _WORD)

@@ -12,7 +12,7 @@ from tocsin.crowd.messages import CrowdFigures
 # The generator keeps up as long as nearly all is sent this soon after it was due.
 MOST_LATE: Final = 0.5
 # The shortest period of the application's channels: what is stored later than this misses the next execution.
-MOST_LAG: Final = 10.0
+PERIOD: Final = 10.0
 # Beyond these parts it is no longer a hiccup.
 MOST_WITHHELD: Final = 0.1
 MOST_MISSED: Final = 0.1
@@ -45,8 +45,11 @@ def generator(figures: CrowdFigures, processes: int) -> str:
     )
 
 
-def shortfall(figures: CrowdFigures, strain: Strain) -> str:
-    """A sentence that names the parts that did not keep up; nothing when all did."""
+def shortfall(figures: CrowdFigures, strain: Strain, speed: float = 1.0) -> str:
+    """A sentence that names the parts that did not keep up; nothing when all did.
+
+    ``speed``: how many times as often as they say channels are executed.
+    """
     said = []
     late = within(figures.late, 0.95)
     sent = sum(figures.late.values())
@@ -59,7 +62,7 @@ def shortfall(figures: CrowdFigures, strain: Strain) -> str:
             f"the feeds, which answered so slowly ({answer:.1f} s in the median) that {part:.0%} of the locations were "
             "not sent, since those before them had no answer yet"
         )
-    if strain.lag > MOST_LAG:
+    if strain.lag > PERIOD / speed:
         said.append(f"the feeds, which stored what was published up to {strain.lag:.0f} s later")
     wanted = strain.executions + strain.missed
     if wanted and strain.missed > MOST_MISSED * wanted:

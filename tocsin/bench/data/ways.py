@@ -36,6 +36,8 @@ def compare_delays(servers: Servers, seconds: float, group: str, say: Callable[[
             value = quantile(found, part)
             figures.append(Figure(group, f"{name}, {way}", value, "s", value / before, first))
     missing = sum(lost for _, lost in delays.values())
+    late = [seconds for probe in probes.values() for seconds in probe.late]
+    figures.append(Figure(group, "the publisher itself late, p99", quantile(late, 0.99), "s"))
     return [*figures, Figure(group, "records that never came", missing, "", target="0", met=missing == 0)]
 
 

@@ -190,5 +190,5 @@ class TestbedRun:
             ninety_fifth=within(figures.waits, 0.95),
             late=within(figures.late, 0.95),
             missing=self._missing,
-            small=shortfall(figures, self._strain),
+            small=shortfall(figures, self._strain, self.bed.speed),
         )
