@@ -22,7 +22,7 @@ K ?=
 JOBS ?= $(shell expr $$(nproc) + 1)
 PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup --no-loadscope-reorder \
 	$(if $(K),-k "$(K)") $(T)
-QUICK := not (spark or process or postgresql or kafka or s3 or browser or slow)
+QUICK := not (spark or process or server or postgresql or kafka or s3 or browser or slow)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

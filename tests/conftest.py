@@ -39,7 +39,25 @@ start_quickly()
 
 
 # What a fixture starts, the tests that ask for it need: so a tier of tests can be chosen with -m.
-_STARTED = {"spark": "spark", "browse": "browser", "postgresql": "postgresql", "kafka": "kafka", "s3": "s3"}
+_STARTED = {
+    "spark": "spark",
+    "browse": "browser",
+    "postgresql": "postgresql",
+    "kafka": "kafka",
+    "s3": "s3",
+    "sandbox": "server",
+}
+# Where nearly every test has servers of ours in its own process, and calls them over sockets.
+_SERVING = (
+    "tests/broker/server/",
+    "tests/coordinator/server/",
+    "tests/data/server/",
+    "tests/data/sharing/",
+    "tests/http/",
+    "tests/local/",
+    "tests/overlay/client/",
+    "tests/overlay/server/",
+)
 
 
 # Whose tests start many processes: they run one after the other, so that at most one of each folder is at work.
@@ -62,6 +80,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in _STARTED:
                 item.add_marker(_STARTED[fixture])
+        if _file(item).startswith(_SERVING):
+            item.add_marker("server")
         # Where a fixture has the server as one of its parameters, it asks for it only when it is that one's turn.
         for server in {"postgresql", "kafka", "s3"} & _parameters(item):
             item.add_marker(server)
