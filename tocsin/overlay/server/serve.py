@@ -106,7 +106,9 @@ def _head_name(section: OverlaySettings, content: bytes) -> str:
     try:
         health = msgspec.json.decode(content, type=OverlayHealth)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise SettingsError(f"overlay.head = {section.head} answers, but not as a head does{_said(content)}") from None
+        raise SettingsError(
+            f"overlay.head = {section.head} answers, but not as a head does{_quote_refusal(content)}"
+        ) from None
     if health.role != "head":
         raise SettingsError(f"overlay.head = {section.head} is the edge {health.broker}: name its head instead")
     if health.broker == section.name:
@@ -114,7 +116,7 @@ def _head_name(section: OverlaySettings, content: bytes) -> str:
     return health.broker
 
 
-def _said(content: bytes) -> str:
+def _quote_refusal(content: bytes) -> str:
     """What a server says that refuses, if it does as ours do."""
     try:
         return f": {msgspec.json.decode(content, type=Failure).error.message}"
