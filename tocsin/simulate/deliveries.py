@@ -56,7 +56,7 @@ class DeliveryModel:
         self._brought, self._delivered = [0] * len(self.queues), [0] * len(self.queues)
         return figures
 
-    def _found(self, be: int) -> bool:
+    def _finds_anything(self, be: int) -> bool:
         """Whether executions find anything for a BE subscription."""
         return bool(self._sizes.now[be])
 
@@ -86,7 +86,7 @@ class CountedDeliveries(DeliveryModel):
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
         now, name, cluster = self._system.clock.now, self._scenario.channels[channel].name, self._system.cluster
-        found = np.array(cluster.find(name, self._found), np.int64)
+        found = np.array(cluster.find(name, self._finds_anything), np.int64)
         weights = np.zeros(len(self._sizes.now), np.int64)
         weights[found] = weight(self._sizes.now[found])
         cluster.rates.add(now, name, found, weights[found])
@@ -122,7 +122,7 @@ class FrameDeliveries(DeliveryModel):
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
-        self._system.execute(self._scenario.channels[channel].name, self._found)
+        self._system.execute(self._scenario.channels[channel].name, self._finds_anything)
 
     def _options(self, broker: int) -> dict[str, Any]:
         return {"queue": self.queues[broker]}
