@@ -29,8 +29,8 @@ class DeliveryModel:
         self.deliveries = 0
         self._brought, self._delivered = [0] * len(self.queues), [0] * len(self.queues)
         self._sizes = Sizes(len(scenario.lines.bytes))
-        for line, size in enumerate(scenario.lines.bytes):
-            self.rate(line, size)
+        for backend, size in enumerate(scenario.lines.bytes):
+            self.rate(backend, size)
 
     def begin(self) -> None:
         """Starts the brokers."""
@@ -41,10 +41,10 @@ class DeliveryModel:
             place = (broker.x, broker.y)
             self._system.start_broker(broker.name, capacity=capacity, place=place, **self._options(number))
 
-    def rate(self, line: int, size: float) -> None:
-        """From now on executions find so much for a line."""
-        cluster, channel = self._system.cluster, self._scenario.channels[self._scenario.lines.channel[line]].name
-        self._sizes.set(cluster.be(channel, {"line": line}), cluster.execution.get(channel, 0) + 1, round(size))
+    def rate(self, backend: int, size: float) -> None:
+        """From now on executions find so much for a BE subscription."""
+        cluster, channel = self._system.cluster, self._scenario.channels[self._scenario.lines.channel[backend]].name
+        self._sizes.set(cluster.be(channel, {"line": backend}), cluster.execution.get(channel, 0) + 1, round(size))
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
