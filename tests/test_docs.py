@@ -17,6 +17,17 @@ from tocsin.settings.keys import KEYS
 PAGE_NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 COMMANDS = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+SHARED_WORDS = set(
+    re.findall(
+        r"\w+",
+        """
+        Accepted Action Close Decide Decided Drain Drained Ended Error Event Gap Gauged HeadLost HeadOpened HeadSaid
+        Hello Lost Note Opened Prepare Prepared Publish Published Received Refused Released Send SendHead Start Stop
+        Stored Subscribe Subscribed Taken Tick Unsubscribe Unsubscribed Welcome
+        """,
+    )
+)
+"""What messages, events and actions of several protocols are called, which mean the same in each."""
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 
@@ -101,11 +112,20 @@ def test_words_of_the_code_have_one_meaning_each() -> None:
     page = prose(ROOT / "docs" / "architecture.md")
     tables = re.findall(r"^### In the code[^\n]*\n(.*?)(?=^##)", page, re.MULTILINE | re.DOTALL)
     rows = [line for table in tables for line in table.splitlines() if line.startswith("| `")]
-    defined = Counter(
+    defined = _classes()
+    named = [word for row in rows for word in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert named
+    assert {word: defined[word] for word in named if defined[word] != 1} == {}
+
+
+def test_only_what_protocols_share_is_called_the_same() -> None:
+    assert {name for name, count in _classes().items() if count > 1 and not name.startswith("_")} == SHARED_WORDS
+
+
+def _classes() -> Counter[str]:
+    """How many classes there are of each name."""
+    return Counter(
         name
         for file in (ROOT / "tocsin").rglob("*.py")
         for name in re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
     )
-    named = [word for row in rows for word in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert named
-    assert {word: defined[word] for word in named if defined[word] != 1} == {}

@@ -12,10 +12,8 @@ from tests.balance.enumeration import assignments, highest, ruled, tiny
 from tests.examples import examples
 from tocsin.balance.bounds import lower_bound, moves_lower_bound
 from tocsin.balance.bounds.holders import HolderSums
-from tocsin.balance.bounds.lowest import heaviest
-from tocsin.balance.bounds.replication import replication
+from tocsin.balance.bounds.lowest import heaviest, replication, spread
 from tocsin.balance.bounds.spectral import spectral_bound
-from tocsin.balance.bounds.spread import spread
 from tocsin.balance.instances.kinds import InstanceKind, generate, make
 from tocsin.balance.model.loads import Loads
 from tocsin.balance.model.problem import MoveRules, Problem

@@ -146,15 +146,15 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a broker never asks for less": (interests._Ask, "change", keeps_asking),
     "a broker forgets what a lost neighbour wanted, but not to ask for it": (interests.Interests, "close", nothing),
     "a head tells nobody of a lost neighbour": (head.Head, "_lost", lambda self, link: self._links.lost(link)),
-    "a head says that it has what is not stored yet": (replay.ReplayLog, "sequence", believes_it_is_stored),
+    "a head says that it has what is not stored yet": (replay.ReplayLog, "stored_number", believes_it_is_stored),
     "a publisher sends nothing again": (
         publisher.OverlayPublisher,
         "_confirm",
         lambda self, sequence: self._waiting.clear(),
     ),
     "a publisher numbers anew what may be stored": (publisher.OverlayPublisher, "_said", numbers_everything_anew),
-    "a head does not notice that its log is another": (replay.ReplayLog, "shared", lambda self, known: 2**60),
-    "a head counts every cursor as lost": (replay.ReplayLog, "shared", lambda self, known: -1),
+    "a head does not notice that its log is another": (replay.ReplayLog, "shared_until", lambda self, known: 2**60),
+    "a head counts every cursor as lost": (replay.ReplayLog, "shared_until", lambda self, known: -1),
     "a subscriber is not told of a lost log": (subscriber.OverlaySubscriber, "_begin_anew", begins_anew_silently),
     "a broker does not say that it wants something else": (links.Links, "changed", nothing),
 }

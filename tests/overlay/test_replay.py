@@ -32,7 +32,7 @@ def test_each_number_of_a_publisher_is_stored_once_and_the_latest_are_kept(
             assert done == appended[stored:]
             stored = len(appended)
         assert log.last == stored
-        assert log.sequence(publisher) == max(
+        assert log.stored_number(publisher) == max(
             (p.sequence for p in appended[:stored] if p.publisher == publisher), default=0
         )
     assert [each.offset for each in appended] == list(range(1, len(appended) + 1))
@@ -52,10 +52,10 @@ def begun(*incarnations: tuple[str, int]) -> ReplayLog:
 def test_a_log_knows_how_far_it_is_the_same_as_under_other_incarnations() -> None:
     log = begun(("one", 0), ("two", 8), ("three", 5), ("four", 9))
     assert log.incarnation == "four"
-    assert [log.shared(known) for known in ("one", "two", "three")] == [5, 5, 9]
-    assert log.shared("four") > 10**15
-    assert (log.shared("lost"), log.continues("lost"), log.continues("two")) == (-1, False, True)
-    assert (log.shared(""), log.continues("")) == (0, False)
+    assert [log.shared_until(known) for known in ("one", "two", "three")] == [5, 5, 9]
+    assert log.shared_until("four") > 10**15
+    assert (log.shared_until("lost"), log.continues("lost"), log.continues("two")) == (-1, False, True)
+    assert (log.shared_until(""), log.continues("")) == (0, False)
 
 
 def test_a_log_remembers_only_so_many_incarnations() -> None:

@@ -14,9 +14,8 @@ from tocsin.coordinator.events import Drain
 from tocsin.simulate.clienthost import ClientHost
 from tocsin.simulate.clock import START, VirtualClock
 from tocsin.simulate.network import Conditions, SimulatedConnection, SimulatedNetwork
-from tocsin.simulate.outlet import Outlet
 from tocsin.simulate.policy import Policy
-from tocsin.simulate.queueing import OutgoingQueue, quantile
+from tocsin.simulate.queueing import OutgoingQueue, Outlet, quantile
 from tocsin.simulate.record import SimulationRecord
 from tocsin.simulate.scenario import (
     BackendSubscriptions,

@@ -209,7 +209,7 @@ class Attachments:
         for pending in self._deadlines.due(now):
             self._end(pending, control.Error("unavailable", "the data cluster did not answer in time; try again later"))
         self._detach([backend.be for backend in list(self._lingering.due(now)) if self._let_go(backend)])
-        self._detach([be for be in list(self._strangers.due(now)) if self._unknown(be)])
+        self._detach([be for be in list(self._strangers.due(now)) if self._forget_stranger(be)])
         retries, self._retries = self._retries, []
         for at, channel, backends in retries:
             if at <= now:
@@ -415,8 +415,9 @@ class Attachments:
         self._forget(backend)
         return known
 
-    def _unknown(self, be: int) -> bool:
-        """Whether a stranger still is one; should it be the answer to a request, it will be known or noticed again."""
+    def _forget_stranger(self, be: int) -> bool:
+        """Strikes one off the list; whether it still is one. Should it be the answer to a request, it will be known or
+        noticed again."""
         return not self._is_asked_for(self._strange.pop(be)) and be not in self._holdings.backends
 
     def _is_asked_for(self, channel: str) -> bool:

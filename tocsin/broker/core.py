@@ -17,7 +17,7 @@ from tocsin.broker.catchup import Catchup
 from tocsin.broker.corrections import Corrections
 from tocsin.broker.delivery import Delivery
 from tocsin.broker.demand import Demand
-from tocsin.broker.holdings import HeldChannel, Holdings, Session, Stay
+from tocsin.broker.holdings import BackendSubscription, HeldChannel, Holdings, Session, Stay
 from tocsin.broker.limits import BrokerLimits
 from tocsin.broker.migration import Migration
 from tocsin.broker.outbox import CoordinatorMessages, DataRequests, Outbox
@@ -28,7 +28,7 @@ from tocsin.broker.sessions import Sessions, Verify
 from tocsin.broker.subscriptions import SubscriptionRequests
 from tocsin.model import control, coordination, subscriber
 from tocsin.model.parts import parts, with_more
-from tocsin.model.subscriber import Code
+from tocsin.model.subscriber import Code, Held
 from tocsin.model.trust import Trust
 
 TOO_LARGE: Final = 1009
@@ -170,6 +170,30 @@ class BrokerCore:
     def traffic(self) -> Traffic:
         """All that came in and went out; only to be looked at."""
         return self._traffic
+
+    @property
+    def limits(self) -> BrokerLimits:
+        """What it allows, and how long it waits."""
+        return self._limits
+
+    def session(self, id: int) -> Session | None:
+        """A subscriber's connection, by its number; only to be looked at."""
+        return self._sessions.get(id)
+
+    def select_wanted(self, channel: HeldChannel) -> dict[BackendSubscription, None]:
+        """Those of a channel's BE subscriptions that somebody is there for."""
+        return self._demand.select(channel.backends.values())
+
+    def account(self, now: float, incoming: int, outgoing: int, channel: str = "", seconds: float = 0.0) -> None:
+        """Counts so many bytes as if they had come in and gone out, for an execution of so many seconds."""
+        self._traffic.receive(now, incoming, channel, seconds)
+        self._traffic.send(now, outgoing, channel, seconds)
+
+    def hold(self, stay: Stay, backend: BackendSubscription, live: bool) -> Held:
+        """As if somebody had asked for a subscription that begins now, and the coordinator had stored it."""
+        subscription = self._requests.add(stay, backend, live, backend.channel.seen)
+        self._catchup.start(subscription)
+        return subscription.held
 
     def _heard(self, channel: HeldChannel) -> None:
         self._delivery.pull(channel)

@@ -62,7 +62,7 @@ class _Token:
 def parse(text: str, most: int = MOST_TEXT) -> Filter:
     """The filter that is written there; what is not one is a :class:`FilterError` that says where."""
     if len(text) > most:
-        raise _refused(text, most, f"it has {len(text):,} characters; at most {most:,} are taken")
+        raise _error_at(text, most, f"it has {len(text):,} characters; at most {most:,} are taken")
     return _Reader(text).read()
 
 
@@ -207,10 +207,10 @@ class _Reader:
         return self._error(f"{rest[:1]!r} means nothing here", token)
 
     def _error(self, reason: str, token: _Token) -> FilterError:
-        return _refused(self._text, token.at, reason)
+        return _error_at(self._text, token.at, reason)
 
 
-def _refused(text: str, at: int, reason: str) -> FilterError:
+def _error_at(text: str, at: int, reason: str) -> FilterError:
     return FilterError(reason, line=text.count("\n", 0, at) + 1, column=at - text.rfind("\n", 0, at))
 
 

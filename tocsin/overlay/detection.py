@@ -156,7 +156,7 @@ def detect(
     available = [each for each in neighbours if each.availability is Availability.OK]
     if state is Availability.BUSY:
         return []
-    if resources := tuning.overloaded(ratios):
+    if resources := tuning.overloaded_resources(ratios):
         actions = _relieve(metrics, resources, available, tuning)
     elif state is Availability.OK:
         actions = _level(metrics, available, tuning, trigger)

@@ -32,7 +32,7 @@ class Federation:
         self._stabilisation, self._attempts = Stabilisation(tuning), Attempts(tuning)
         self._edges: dict[str, tuple[float, LocalLoad]] = {}
         self._clusters: dict[str, tuple[float, ClusterLoad]] = {}
-        self._report = self._detect = inf
+        self._next_report = self._next_detection = inf
         self.busy = False
         links.want_control(address_filter("load", name))
 
@@ -65,9 +65,9 @@ class Federation:
     def hear_edge(self, load: LocalLoad) -> None:
         """An edge says how it is, of this cluster or of one in a session with it."""
         self._edges[load.broker] = self._post.now, load
-        if self._report == inf:
-            self._report = self._post.now
-            self._detect = self._post.now + self._limits.detect_seconds
+        if self._next_report == inf:
+            self._next_report = self._post.now
+            self._next_detection = self._post.now + self._limits.detect_seconds
 
     def hear_cluster(self, load: ClusterLoad, sender: str) -> None:
         """A cluster says how it is. A head without edges only passes it on, once more."""
@@ -81,17 +81,17 @@ class Federation:
 
     def due(self, now: float) -> list[OffloadAction]:
         """Says what is to be said; what could be done about the load, when the detection runs."""
-        if self._report <= now:
-            self._report = now + self._limits.report_seconds
+        if self._next_report <= now:
+            self._next_report = now + self._limits.report_seconds
             self._publish()
-        if self._detect > now:
+        if self._next_detection > now:
             return []
-        self._detect = now + self._limits.detect_seconds
-        return self._detected(now)
+        self._next_detection = now + self._limits.detect_seconds
+        return self._detect(now)
 
     def wake(self) -> float:
         """When there is something to do."""
-        return min(self._report, self._detect)
+        return min(self._next_report, self._next_detection)
 
     def _publish(self) -> None:
         since = self._post.now - FORGET_SECONDS
@@ -103,13 +103,13 @@ class Federation:
         for link in self._links.heads:
             self._post.send(link, ClusterLoad(self._name, metrics, self.state().value, hops=1))
 
-    def _detected(self, now: float) -> list[OffloadAction]:
+    def _detect(self, now: float) -> list[OffloadAction]:
         metrics = self.metrics()
         if metrics is None:
             return []
         self._stabilisation.observe(now, metrics)
         tuning, ratios, neighbours = self._tuning, self._ratios(metrics), self._neighbours()
-        if not tuning.overloaded(ratios):
+        if not tuning.overloaded_resources(ratios):
             neighbours = [each for each in neighbours if not self._attempts.sent_nobody(metrics, each)]
         return detect(metrics, ratios, self.state(), neighbours, tuning, tuning.between_clusters)
 

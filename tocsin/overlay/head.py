@@ -152,9 +152,9 @@ class Head:
         """Tells a publisher what is stored, once all is that was taken. Else a program that takes the place of one that
         has died would give a number to a publication of its own that one of the other has already."""
         log, client = self._log, self._clients[publisher]
-        if log.taken(publisher) == log.sequence(publisher):
+        if log.last_number(publisher) == log.stored_number(publisher):
             continued = log.continues(self._unanswered.pop(publisher))
-            self._post.reply(client, Known(log.sequence(publisher), log.incarnation, continued))
+            self._post.reply(client, Known(log.stored_number(publisher), log.incarnation, continued))
 
     def _forget_publisher(self, client: int) -> None:
         publisher = self._publishers.pop(client, "")
@@ -238,7 +238,7 @@ class Head:
         log = self._log
         if self.name in fetch.settled:
             return
-        shared = {known: log.shared(known) for known in fetch.cursors.get(self.name, {})}
+        shared = {known: log.shared_until(known) for known in fetch.cursors.get(self.name, {})}
         asked = [min(offset, shared[known]) for known, offset in fetch.cursors.get(self.name, {}).items()]
         filters = [read(text) for text in fetch.filters]
         limits, cursor = self._limits, min(asked, default=log.last)
@@ -256,12 +256,12 @@ class Head:
         except InvalidError as error:
             self._post.reply(client, Refused(str(error), publish.sequence))
             return
-        if publish.sequence > self._log.taken(publisher) + MOST_SKIPPED:
+        if publish.sequence > self._log.last_number(publisher) + MOST_SKIPPED:
             self._post.reply(client, Refused(_SKIPPED, publish.sequence))
             return
         if publication := self._log.append(publisher, publish.sequence, content):
             self._post.add(AppendLog(publication))
-        elif publish.sequence <= self._log.sequence(publisher):
+        elif publish.sequence <= self._log.stored_number(publisher):
             self._post.reply(client, Stored(publish.sequence))
 
     def _stored(self, offset: int) -> None:

@@ -81,15 +81,15 @@ class ReplayLog:
         """Whether it goes on from what it was under another incarnation."""
         return knows(self._history, known)
 
-    def shared(self, known: str) -> int:
+    def shared_until(self, known: str) -> int:
         """Up to which offset it is the same as under another incarnation; -1 if it has nothing of that."""
         return common_execution(self._history, known) if not known or self.continues(known) else DROPPED
 
-    def sequence(self, publisher: str) -> int:
+    def stored_number(self, publisher: str) -> int:
         """The last number of a publisher that is stored."""
         return self._stored.get(publisher, 0)
 
-    def taken(self, publisher: str) -> int:
+    def last_number(self, publisher: str) -> int:
         """The last number of a publisher that is stored, or will be."""
         return self._taken.get(publisher, 0)
 
@@ -102,7 +102,7 @@ class ReplayLog:
 
     def append(self, publisher: str, sequence: int, content: dict[str, Value]) -> Routed | None:
         """A publication to be stored; None if one with that number, or a later one, is or will be."""
-        if sequence <= self.taken(publisher):
+        if sequence <= self.last_number(publisher):
             return None
         if publisher not in self._taken:
             self._owners[owner(publisher)] += 1

@@ -59,7 +59,7 @@ class ChannelRows:
 
     def _generation(self, subscription: int) -> int:
         generation = 1
-        while self._log.taken(self._name(subscription, generation + 1)):
+        while self._log.last_number(self._name(subscription, generation + 1)):
             generation += 1
         return generation
 
@@ -68,7 +68,7 @@ class ChannelRows:
         return name if generation == 1 else f"{name}/{generation}"
 
     def _is_other(self, publisher: str, sequence: int, content: dict[str, Value]) -> bool:
-        if sequence > self._log.taken(publisher):
+        if sequence > self._log.last_number(publisher):
             return False
         known = self._log.find(publisher, sequence)
         return known is not None and known.content != content

@@ -52,7 +52,7 @@ class Surroundings:
         self._heard: dict[str, tuple[float, LocalLoad]] = {}
         self._joined: list[str] = []
         self._viewed = -inf
-        self._report = self._detect = inf
+        self._next_report = self._next_detection = inf
         self.busy = False
         links.want_control(address_filter("load", cluster))
         links.want_control(address_filter("edges", cluster))
@@ -74,9 +74,9 @@ class Surroundings:
 
     def measured(self) -> None:
         """The driver has measured something, so that there is something to say."""
-        if self._report == inf:
-            self._report = self._post.now
-            self._detect = self._post.now + self._limits.detect_seconds
+        if self._next_report == inf:
+            self._next_report = self._post.now
+            self._next_detection = self._post.now + self._limits.detect_seconds
 
     def stabilise(self) -> None:
         """A session is over."""
@@ -110,18 +110,18 @@ class Surroundings:
         """Says what is to be said; what could be done about the load, when the detection runs."""
         if self._viewed + self._limits.silent_seconds <= now:
             self._join([])
-        if self._report <= now:
-            self._report = now + self._limits.report_seconds
+        if self._next_report <= now:
+            self._next_report = now + self._limits.report_seconds
             self._publish()
-        if self._detect > now:
+        if self._next_detection > now:
             return []
-        self._detect = now + self._limits.detect_seconds
-        return self._detected(now)
+        self._next_detection = now + self._limits.detect_seconds
+        return self._detect(now)
 
     def wake(self) -> float:
         """When there is something to do."""
         ends = self._viewed + self._limits.silent_seconds if self._joined else inf
-        return min(self._report, self._detect, ends)
+        return min(self._next_report, self._next_detection, ends)
 
     def _join(self, clusters: list[str]) -> None:
         for cluster in clusters:
@@ -152,12 +152,12 @@ class Surroundings:
         message = LocalLoad(self._name, self._cluster, load.metrics, self.state().value, even, self._url, cpu, memory)
         self._links.route(Control({"load": self._cluster}, self._name, message))
 
-    def _detected(self, now: float) -> list[OffloadAction]:
+    def _detect(self, now: float) -> list[OffloadAction]:
         load = self.load()
         if load is None:
             return []
         self._stabilisation.observe(now, load.metrics)
         tuning, metrics, neighbours = self._tuning, load.metrics, self._neighbours()
-        if not tuning.overloaded(load.ratios):
+        if not tuning.overloaded_resources(load.ratios):
             neighbours = [each for each in neighbours if not self._attempts.sent_nobody(metrics, each)]
         return detect(metrics, load.ratios, self.state(), neighbours, tuning, tuning.local)

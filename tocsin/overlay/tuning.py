@@ -77,6 +77,6 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
         """Whether no more load may be accepted."""
         return any(ratio > self.band(resource).lower for resource, ratio in ratios.items())
 
-    def overloaded(self, ratios: dict[Resource, float]) -> list[Resource]:
+    def overloaded_resources(self, ratios: dict[Resource, float]) -> list[Resource]:
         """The resources that must be relieved at once."""
         return [resource for resource, ratio in ratios.items() if ratio > self.band(resource).higher]

@@ -40,7 +40,7 @@ def inexact(record: bytes | Raw, columns: Fields) -> str | None:
 
     Decoding rounds a time finer than microseconds, and whole numbers that a FLOAT or DOUBLE cannot hold.
     """
-    return _wrong("", msgspec.json.decode(record, type=dict[str, Raw]), columns)
+    return _explain_wrong_field("", msgspec.json.decode(record, type=dict[str, Raw]), columns)
 
 
 def describe_undecodable(error: Exception) -> str:
@@ -67,14 +67,14 @@ def _reason(record: bytes | Raw, columns: Fields, required: Collection[str]) -> 
         return f"expected an object, got {_show(record)}"
     missing = (name for name, _ in columns if name in required and _is_null(members.get(name, b"null")))
     return (
-        _unknown("", members, columns)
+        _explain_unknown_field("", members, columns)
         or _first(f"field '{name}': must be present and not null" for name in missing)
-        or _wrong("", members, columns)
+        or _explain_wrong_field("", members, columns)
         or f"not a record: {_show(record)}"
     )
 
 
-def _unknown(path: str, members: Mapping[str, Raw], fields: Fields) -> str | None:
+def _explain_unknown_field(path: str, members: Mapping[str, Raw], fields: Fields) -> str | None:
     known = [name for name, _ in fields]
     for name in sorted(members.keys() - known):
         hint = names.suggestion(name, known) or f"; expected are {', '.join(known)}"
@@ -82,7 +82,7 @@ def _unknown(path: str, members: Mapping[str, Raw], fields: Fields) -> str | Non
     return None
 
 
-def _wrong(path: str, members: Mapping[str, Raw], fields: Fields) -> str | None:
+def _explain_wrong_field(path: str, members: Mapping[str, Raw], fields: Fields) -> str | None:
     return _first(_problem(path + name, type_, members[name]) for name, type_ in fields if name in members)
 
 
@@ -96,7 +96,7 @@ def _problem(path: str, type_: ColumnType, value: Raw) -> str | None:
         return _first(_problem(f"{path}[{quote_value(key)}]", type_.inner, item) for key, item in entries.items())
     if type_.kind is Kind.STRUCT and (members := _parts(value, dict[str, Raw])) is not None:
         fields = [(field.name, field.type) for field in type_.fields]
-        return _unknown(f"{path}.", members, fields) or _wrong(f"{path}.", members, fields)
+        return _explain_unknown_field(f"{path}.", members, fields) or _explain_wrong_field(f"{path}.", members, fields)
     if type_.scalar and _fits(type_, value):
         return None
     return f"field '{shorten(path)}': {mismatch(type_, _show(value))}"

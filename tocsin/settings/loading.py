@@ -123,7 +123,7 @@ def _accept(given: Given) -> Iterator[Given]:
     """What is given, as the type of its key; a table as its entries, so that sources add to it entry by entry."""
     found = find(given.dotted)
     if found is None:
-        raise _unknown(given)
+        raise _unknown_key_error(given)
     key, entry = found
     value = {entry: given.value} if entry else given.value
     if key.is_table and isinstance(value, dict):
@@ -147,7 +147,7 @@ def _flat(table: Mapping[str, object]) -> dict[str, object]:
     return flat
 
 
-def _unknown(given: Given) -> SettingsError:
+def _unknown_key_error(given: Given) -> SettingsError:
     section = given.dotted.partition(".")[0]
     probable = closest(given.dotted)
     hint = f"did you mean {probable.dotted}? " if probable else ""

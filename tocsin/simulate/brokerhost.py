@@ -15,9 +15,8 @@ from tocsin.coordinator.tokens import Verifier
 from tocsin.model import control, coordination
 from tocsin.simulate import coordinatorhost, datahost
 from tocsin.simulate.network import SimulatedConnection
-from tocsin.simulate.outlet import Outlet
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
-from tocsin.simulate.queueing import OutgoingQueue
+from tocsin.simulate.queueing import OutgoingQueue, Outlet
 
 
 class Uplink:

@@ -25,7 +25,7 @@ from tocsin.model.terms import Asker, Terms, admit, fill_in
 from tocsin.model.weight import weight
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_STORED: Final = ("execution", "bes", "channels", "attached", "found", "lines", "histories", "absent")
+_STORED: Final = ("execution", "bes", "channels", "attached", "found", "bes_by_channel", "histories", "absent")
 
 
 @dataclass
@@ -55,7 +55,7 @@ class DataClusterModel:
     channels: dict[int, str] = field(default_factory=dict)
     attached: dict[int, set[str]] = field(default_factory=dict)
     found: dict[int, list[int]] = field(default_factory=dict)
-    lines: dict[str, list[int]] = field(default_factory=dict)
+    bes_by_channel: dict[str, list[int]] = field(default_factory=dict)
     terms: dict[str, Terms] = field(default_factory=dict)
     histories: dict[str, list[Era]] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)
@@ -74,7 +74,7 @@ class DataClusterModel:
         """Its process has started."""
         self.lives += 1
         self.rates = Rates(self.window)
-        for channel in sorted({*self.execution, *self.lines, *self.histories} - self.absent):
+        for channel in sorted({*self.execution, *self.bes_by_channel, *self.histories} - self.absent):
             self.rates.resume(channel, self._ran.get(channel, self.now()))
             self._append(channel, Era(f"life {self.lives}", self.execution.get(channel, 0)), [Era("", 0)])
 
@@ -89,7 +89,7 @@ class DataClusterModel:
 
     def drop(self, channel: str) -> None:
         """A channel is gone, with all that was subscribed to and found."""
-        for be in self.lines.pop(channel, []):
+        for be in self.bes_by_channel.pop(channel, []):
             del self.bes[self.words[be]], self.channels[be], self.attached[be], self.found[be]
         self.execution.pop(channel, None)
         self.rates.drop(channel)
@@ -108,7 +108,7 @@ class DataClusterModel:
 
     def lose(self) -> None:
         """Has nothing any more, and no channels."""
-        known = {*self.execution, *self.lines, *self.histories, *self.absent}
+        known = {*self.execution, *self.bes_by_channel, *self.histories, *self.absent}
         for name in _STORED:
             getattr(self, name).clear()
         self.absent.update(known)
@@ -231,7 +231,7 @@ class DataClusterModel:
             be = self.bes[key] = self.given
             self.words[be], self.ever[be] = key, set()
             self.channels[be], self.attached[be], self.found[be] = channel, set(), []
-            self.lines.setdefault(channel, []).append(be)
+            self.bes_by_channel.setdefault(channel, []).append(be)
         return be
 
     def results(self, channel: str, first: int, last: int, wanted: list[int]) -> list[Result]:
@@ -287,7 +287,7 @@ class DataClusterModel:
     def find(self, channel: str, chosen: Callable[[int], bool]) -> list[int]:
         """The same, but what it weighs is not counted."""
         number = self.execution[channel] = self.execution.get(channel, 0) + 1
-        bes = [be for be in self.lines.get(channel, []) if self.attached[be] and chosen(be)]
+        bes = [be for be in self.bes_by_channel.get(channel, []) if self.attached[be] and chosen(be)]
         for be in bes:
             self.found[be].append(number)
             self.ever[be].add((self.incarnation(channel), number))

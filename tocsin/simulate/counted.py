@@ -51,7 +51,7 @@ class CountedBroker(BrokerCore):
         # A Tick gives up BE subscriptions at most, which their number tells; all else may change who is given what.
         if not isinstance(event, events.Tick):
             self._audiences.clear()
-        session = self._sessions.get(event.session) if isinstance(event, _VISITS) else None
+        session = self.session(event.session) if isinstance(event, _VISITS) else None
         known = session is not None and session.stay is not None
         actions = super().handle(now, event)
         if session and session.stay and known == session.closed:
@@ -70,29 +70,25 @@ class CountedBroker(BrokerCore):
         self._kept.write(now, execution, bes, weights)
         incoming, outgoing, deliveries = int(weights.sum()), int(weights @ counts), int(counts.sum())
         channel.seen = channel.level = max(channel.level, execution)
-        self._traffic.receive(now, incoming, name, seconds)
-        self._traffic.send(now, outgoing, name, seconds)
+        self.account(now, incoming, outgoing, name, seconds)
         return Delivered(incoming, outgoing, deliveries)
 
     def takes(self, stay: Stay, backend: BackendSubscription) -> bool:
         """Whether a connected subscriber can have one more subscription at once."""
-        session, few = stay.session, len(stay.subscriptions) < self._limits.subscriptions
+        session, few = stay.session, len(stay.subscriptions) < self.limits.subscriptions
         connected = session is not None and not session.slow and backend.be not in session.cursors
         return connected and few and backend.be not in stay.subscriptions
 
-    def add(self, stay: Stay, backend: BackendSubscription, live: bool) -> Held:
-        """Makes an FE subscription that begins now."""
-        subscription = self._requests.add(stay, backend, live, backend.channel.seen)
-        self._catchup.start(subscription)
+    def hold(self, stay: Stay, backend: BackendSubscription, live: bool) -> Held:
+        """As if somebody had asked for a subscription that begins now, and the coordinator had stored it."""
         self._audiences.pop(backend.channel.name, None)
-        return subscription.held
+        return super().hold(stay, backend, live)
 
     def _visited(self, now: float, session: Session, stay: Stay) -> None:
         """A subscriber has come or gone."""
         if stay.session is session:
             missed = self._absences.end(stay, self._kept)
-            self._traffic.receive(now, missed.incoming)
-            self._traffic.send(now, missed.outgoing)
+            self.account(now, missed.incoming, missed.outgoing)
             self._caught_up(now, missed)
         elif stay.session is None:
             self._absences.begin(stay)
@@ -101,7 +97,7 @@ class CountedBroker(BrokerCore):
         """Those of a channel's BE subscriptions that somebody is there for, and to how many each goes."""
         known, held = self._audiences.get(channel.name), len(channel.backends)
         if known is None or known[0] != held:
-            backends = self._demand.select(channel.backends.values())
+            backends = self.select_wanted(channel)
             counts = [len(backend.current) + len(backend.ahead) for backend in backends]
             known = held, np.array([backend.be for backend in backends], np.int64), np.array(counts, np.int64)
             self._audiences[channel.name] = known

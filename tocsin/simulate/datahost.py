@@ -102,7 +102,7 @@ class DataHost:
 
     def fail(self, channel: str) -> None:
         """A channel cannot be executed, which the brokers are told that hold something of it."""
-        bes = self._cluster.lines.get(channel, [])
+        bes = self._cluster.bes_by_channel.get(channel, [])
         self._notice(
             lambda broker: control.Failing(channel, held, "no") if (held := self._held_by(broker, bes)) else None
         )

@@ -29,8 +29,8 @@ class DeliveryModel:
         self.deliveries = 0
         self._brought, self._delivered = [0] * len(self.queues), [0] * len(self.queues)
         self._sizes = Sizes(len(scenario.lines.bytes))
-        for line, size in enumerate(scenario.lines.bytes):
-            self.rate(line, size)
+        for backend, size in enumerate(scenario.lines.bytes):
+            self.rate(backend, size)
 
     def begin(self) -> None:
         """Starts the brokers."""
@@ -41,10 +41,10 @@ class DeliveryModel:
             place = (broker.x, broker.y)
             self._system.start_broker(broker.name, capacity=capacity, place=place, **self._options(number))
 
-    def rate(self, line: int, size: float) -> None:
-        """From now on executions find so much for a line."""
-        cluster, channel = self._system.cluster, self._scenario.channels[self._scenario.lines.channel[line]].name
-        self._sizes.set(cluster.be(channel, {"line": line}), cluster.execution.get(channel, 0) + 1, round(size))
+    def rate(self, backend: int, size: float) -> None:
+        """From now on executions find so much for a BE subscription."""
+        cluster, channel = self._system.cluster, self._scenario.channels[self._scenario.lines.channel[backend]].name
+        self._sizes.set(cluster.be(channel, {"line": backend}), cluster.execution.get(channel, 0) + 1, round(size))
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
@@ -56,7 +56,7 @@ class DeliveryModel:
         self._brought, self._delivered = [0] * len(self.queues), [0] * len(self.queues)
         return figures
 
-    def _found(self, be: int) -> bool:
+    def _finds_anything(self, be: int) -> bool:
         """Whether executions find anything for a BE subscription."""
         return bool(self._sizes.now[be])
 
@@ -86,7 +86,7 @@ class CountedDeliveries(DeliveryModel):
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
         now, name, cluster = self._system.clock.now, self._scenario.channels[channel].name, self._system.cluster
-        found = np.array(cluster.find(name, self._found), np.int64)
+        found = np.array(cluster.find(name, self._finds_anything), np.int64)
         weights = np.zeros(len(self._sizes.now), np.int64)
         weights[found] = weight(self._sizes.now[found])
         cluster.rates.add(now, name, found, weights[found])
@@ -122,7 +122,7 @@ class FrameDeliveries(DeliveryModel):
 
     def execute(self, channel: int) -> None:
         """Runs a channel once."""
-        self._system.execute(self._scenario.channels[channel].name, self._found)
+        self._system.execute(self._scenario.channels[channel].name, self._finds_anything)
 
     def _options(self, broker: int) -> dict[str, Any]:
         return {"queue": self.queues[broker]}

@@ -90,7 +90,7 @@ class SimulatedNetwork:
         :attr:`SimulatedConnection.when_open`."""
         link = SimulatedConnection(self, (host, to), peer)
         self._links.setdefault(host, {})[link] = None
-        if self.severed(host, to):
+        if self.cut_between(host, to):
             self.clock.after(self.random.uniform(0.5, 1.0) * self.conditions.notice, link.fail)
         else:
             self.clock.after(self.delay(), self._arrive, link, to, purpose)
@@ -126,7 +126,7 @@ class SimulatedNetwork:
             host, other = sorted(pair)
             self.mend(host, other)
 
-    def severed(self, host: str, other: str) -> int:
+    def cut_between(self, host: str, other: str) -> int:
         """The number of the cut between two hosts, 0 without one."""
         return self._cuts.get(frozenset((host, other)), 0) if self._cuts else 0
 
@@ -162,7 +162,7 @@ class SimulatedNetwork:
 
     def _arrive(self, link: SimulatedConnection, to: str, purpose: str) -> None:
         listener = self._listeners.get(to)
-        possible = listener and link.stands(0) and not self.severed(*link.hosts)
+        possible = listener and link.stands(0) and not self.cut_between(*link.hosts)
         peer = listener(link, purpose) if listener and possible else None
         if peer is None:
             self.clock.after(self.delay(), link.fail)
@@ -229,7 +229,7 @@ class SimulatedConnection:
 
     def hand_over(self, end: int, message: Any) -> None:
         """Gives the other end what is not queued here, as it has been under way elsewhere."""
-        if self._stalled[end] or self._network.severed(*self.hosts):
+        if self._stalled[end] or self._network.cut_between(*self.hosts):
             self._queues[end].append(message)
             self._stalled[end] = True
             return
@@ -263,7 +263,7 @@ class SimulatedConnection:
 
     def doubt(self, end: int, cut: int) -> None:
         """An end gives up on a connection on which nothing moves since a cut, if that still lasts."""
-        if self._network.severed(*self.hosts) == cut and self._open[end]:
+        if self._network.cut_between(*self.hosts) == cut and self._open[end]:
             self._broken = True
             self._learn(end, ABNORMAL)
 
@@ -295,7 +295,7 @@ class SimulatedConnection:
         queue = self._queues[end]
         if self._broken or self._stalled[end] or not queue:
             return
-        if self._network.severed(*self.hosts):
+        if self._network.cut_between(*self.hosts):
             self._stalled[end] = True
             return
         message, other = queue.popleft(), 1 - end

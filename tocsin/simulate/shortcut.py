@@ -30,7 +30,7 @@ class Shortcut:
         if found is None:
             return False
         broker, stay, backend = found
-        held = broker.add(stay, backend, call.live)
+        held = broker.hold(stay, backend, call.live)
         coordinator.core.hold(person.host, held)
         person.core.confirm(call, held)
         person.diary.wanted(held.subscription)

@@ -67,8 +67,8 @@ class Simulation:
         self._places = list(zip(scenario.subscribers.x, scenario.subscribers.y, strict=True))
         self._names = [f"s{number}" for number in range(len(self._places))]
         channels = [scenario.channels[channel].name for channel in scenario.lines.channel]
-        # Of each line its channel and its parameters, which all who subscribe share: that saves much memory.
-        self._lines = [(channel, {"line": line}) for line, channel in enumerate(channels)]
+        # Of each BE subscription its channel and its parameters, which all who subscribe share: that saves much memory.
+        self._backends = [(channel, {"line": number}) for number, channel in enumerate(channels)]
 
     def run(self) -> SimulationRecord:
         """Plays the scenario from its beginning to its end."""
@@ -125,13 +125,13 @@ class Simulation:
         if person := self.system.people.get(self._names[subscriber]):
             person.place = (x, y)
 
-    def _subscribe(self, subscriber: int, line: int) -> None:
-        self.system.want(self._names[subscriber], *self._lines[line])
+    def _subscribe(self, subscriber: int, backend: int) -> None:
+        self.system.want(self._names[subscriber], *self._backends[backend])
 
-    def _unsubscribe(self, subscriber: int, line: int) -> None:
+    def _unsubscribe(self, subscriber: int, backend: int) -> None:
         name = self._names[subscriber]
         wishes = self.system.wishes[name]
-        ref = next(ref for ref, wish in wishes.items() if wish.parameters["line"] == line)
+        ref = next(ref for ref, wish in wishes.items() if wish.parameters["line"] == backend)
         self.system.unsubscribe(name, ref)
 
     def _decided(self, decided: Decided) -> None:

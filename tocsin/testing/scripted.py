@@ -31,7 +31,7 @@ class ScriptedData(DataClusterModel):
         """Has the next execution of a channel find those rows; tells for which BE subscriptions there are any."""
         channel = self.spelling_of(channel)
         number = self.execution.get(channel, 0) + 1
-        found = {be: rows for be in self.lines.get(channel, []) if (rows := find(self._parameters(be)))}
+        found = {be: rows for be in self.bes_by_channel.get(channel, []) if (rows := find(self._parameters(be)))}
         self._rows |= {(be, number): rows for be, rows in found.items()}
         return found.__contains__
 

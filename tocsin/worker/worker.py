@@ -223,7 +223,7 @@ class Worker:
             log.info("the node has no slices of a feed any more", feed=name)
             self._look_done()
 
-        driver = NodeDriver(core, work, say, stopped, self._gauge.look if measured else _unknown)
+        driver = NodeDriver(core, work, say, stopped, self._gauge.look if measured else _measure_nothing)
         return FeedAtWork(begun, driver, work)
 
     @staticmethod
@@ -264,6 +264,6 @@ class Worker:
             self.done.set()
 
 
-def _unknown() -> Usage | None:
+def _measure_nothing() -> Usage | None:
     """Where Spark runs elsewhere, how busy this process is says nothing."""
     return None

@@ -42,7 +42,7 @@ def test_a_repetitive_channel_runs_at_multiples_of_its_period_and_counts_what_it
         assert table.due(now) == ["c"]
         assert table.due(now) == []
         now += taken * period
-        missed += table.finished("c", now)
+        missed += table.note_success("c", now)
     assert turns == sorted(set(turns)), "it never runs twice for one turn"
     assert missed == table["c"].missed
     # Each turn from the first on was taken or missed.
@@ -58,8 +58,8 @@ def test_channels_of_one_period_are_due_together_whenever_they_were_added(period
     assert table["a"].due == pytest.approx(table["b"].due, abs=period * 1.001)
     now = max(table["a"].due, table["b"].due)
     table.due(now)
-    table.finished("a", now)
-    table.finished("b", now)
+    table.note_success("a", now)
+    table.note_success("b", now)
     assert table["a"].due == table["b"].due
 
 
@@ -70,17 +70,17 @@ def test_a_run_longer_than_its_period_delays_the_next_and_is_counted() -> None:
     assert table.due(1009.9) == []
     assert table.due(1010) == ["c"]
     assert table.next() == math.inf
-    assert table.finished("c", 1034) == 2
+    assert table.note_success("c", 1034) == 2
     assert (table.next(), table["c"].missed) == (1040, 2)
     table.due(1040)
-    assert table.finished("c", 1041) == 0
+    assert table.note_success("c", 1041) == 0
 
 
 def test_a_continuous_channel_runs_at_once_and_then_when_there_is_news() -> None:
     table = timetable()
     table.add("c", None, 100)
     assert table.due(100) == ["c"]
-    assert table.finished("c", 101) == 0
+    assert table.note_success("c", 101) == 0
     assert table.next() == math.inf
     table.poke("c", 105)
     assert table.next() == 105
@@ -94,9 +94,9 @@ def test_news_during_a_run_let_it_run_again_once() -> None:
     table.poke("c", 101)
     table.poke("c", 102)
     assert table.due(102) == []
-    table.finished("c", 103)
+    table.note_success("c", 103)
     assert table.due(103) == ["c"]
-    table.finished("c", 104)
+    table.note_success("c", 104)
     assert table.next() == math.inf
 
 
@@ -107,17 +107,17 @@ def test_the_wait_after_a_failure_doubles_up_to_its_bound(retry: float, factor: 
     now = 0.0
     for number in range(failures):
         assert table.due(now) == ["c"]
-        again = table.failed("c", "division by zero", now)
+        again = table.note_failure("c", "division by zero", now)
         assert again - now == pytest.approx(min(retry * 2**number, retry * factor), abs=1e-6 * now + 1e-9)
         assert (table["c"].state, table["c"].error) == (State.FAILING, "division by zero")
         assert table.next() == again
         now = again
     table.due(now)
-    table.finished("c", now)
+    table.note_success("c", now)
     assert (table["c"].state, table["c"].error) == (State.WAITING, "")
     table.poke("c", now)
     table.due(now)
-    assert table.failed("c", "again", now) == pytest.approx(now + retry), "success ends the doubling"
+    assert table.note_failure("c", "again", now) == pytest.approx(now + retry), "success ends the doubling"
 
 
 def test_people_are_told_of_a_failure_when_it_lasts_and_then_ever_less_often() -> None:
@@ -125,7 +125,7 @@ def test_people_are_told_of_a_failure_when_it_lasts_and_then_ever_less_often() -
     table.add("c", None, 100)
     told = []
     for number in range(1, 20):
-        table.failed("c", "no", 100)
+        table.note_failure("c", "no", 100)
         if table.lasting("c"):
             told.append(number)
     assert told == [2, 4, 8, 16]
@@ -136,11 +136,11 @@ def test_news_do_not_shorten_the_wait_of_a_failing_channel() -> None:
     table = timetable(retry=5)
     table.add("c", None, 100)
     table.due(100)
-    table.failed("c", "no", 100)
+    table.note_failure("c", "no", 100)
     table.poke("c", 101)
     assert table.due(104.9) == []
     assert table.due(105) == ["c"]
-    table.finished("c", 106)
+    table.note_success("c", 106)
     assert table.next() == math.inf, "the run after the failure has seen the news"
 
 
@@ -148,9 +148,9 @@ def test_a_repetitive_channel_that_recovers_is_back_at_its_multiples() -> None:
     table = timetable(retry=5)
     table.add("c", 10, 1000)
     table.due(1010)
-    table.failed("c", "no", 1012)
+    table.note_failure("c", "no", 1012)
     assert table.due(1017) == ["c"]
-    assert table.finished("c", 1018) == 0
+    assert table.note_success("c", 1018) == 0
     assert table.next() == 1020
 
 
@@ -169,14 +169,14 @@ def test_a_channel_that_was_removed_while_it_ran_is_forgotten() -> None:
     table.add("c", 10, 0)
     table.due(10)
     table.remove("c")
-    assert (table.finished("c", 12), table.failed("c", "no", 12), table.find("c")) == (0, math.inf, None)
+    assert (table.note_success("c", 12), table.note_failure("c", "no", 12), table.find("c")) == (0, math.inf, None)
     assert table.next() == math.inf
 
 
 def test_what_took_too_long_waits_longer_and_a_full_disk_never_long() -> None:
     table = timetable(retry=5, longest=60)
     table.add("c", None, EPOCH)
-    assert table.failed("c", "it took 120 s", EPOCH, at_least=120) == EPOCH + 120
+    assert table.note_failure("c", "it took 120 s", EPOCH, at_least=120) == EPOCH + 120
     for _ in range(9):
-        assert table.failed("c", "the disk is full", EPOCH, at_most=5) == EPOCH + 5
-    assert table.failed("c", "division by zero", EPOCH) == EPOCH + 60
+        assert table.note_failure("c", "the disk is full", EPOCH, at_most=5) == EPOCH + 5
+    assert table.note_failure("c", "division by zero", EPOCH) == EPOCH + 60

@@ -57,7 +57,7 @@ def publish(site: MatchingSite, *values: int, first: int = 0) -> None:
 def offered(batch: ProcessedBatch) -> dict[str, list[NodeFile]]:
     """What a batch has of each channel."""
     found: dict[str, list[NodeFile]] = {}
-    for file in map(files.decoded, batch.files):
+    for file in map(files.decode, batch.files):
         if file.match is not None:
             assert file.kind is FileKind.RESULTS
             found.setdefault(file.match.channel, []).append(file)

@@ -186,7 +186,7 @@ def test_files_are_where_they_should_be_and_bear_no_version(make: Make, node: No
     sharing.publish({"id": "a", "value": 1}, {"id": "a", "value": 1})
     processing = node(sharing)
     batch = processing.process(sharing.starts())
-    [file] = map(files.decoded, batch.files)
+    [file] = map(files.decode, batch.files)
     folder, _, name = file.path.rpartition("/")
     content = sharing.table.folder.read(name)
     assert (file.kind, folder, file.rows, file.size) == (FileKind.RECORDS, "datasets/Reports", 2, len(content))

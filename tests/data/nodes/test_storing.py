@@ -142,7 +142,7 @@ def test_files_that_are_not_what_they_should_be_are_refused(
     sharing: Sharing, offered: Commit, spoil: Callable[[Sharing, NodeFile], NodeFile | str]
 ) -> None:
     text = next(text for text in offered.files if '"records"' in text)
-    bad = spoil(sharing, files.decoded(text))
+    bad = spoil(sharing, files.decode(text))
     others = [each for each in offered.files if each != text]
     with pytest.raises(InvalidError):
         sharing.store.check(
@@ -155,7 +155,7 @@ def test_files_that_are_not_what_they_should_be_are_refused(
 @directory_only
 def test_a_link_to_a_file_is_refused(sharing: Sharing, offered: Commit) -> None:
     for text in offered.files:
-        linked(sharing, files.decoded(text))
+        linked(sharing, files.decode(text))
     with pytest.raises(InvalidError, match="is no file of"):
         sharing.store.check(offered)
 
@@ -196,7 +196,7 @@ RESULTS: dict[str, list[NodeFile]] = {
 
 @pytest.mark.parametrize("nonsense", RESULTS.values(), ids=RESULTS)
 def test_results_that_cannot_be_are_refused(sharing: Sharing, offered: Commit, nonsense: list[NodeFile]) -> None:
-    told = [*offered.files, *map(files.encoded, nonsense)]
+    told = [*offered.files, *map(files.encode, nonsense)]
     with pytest.raises(InvalidError):
         sharing.store.check(msgspec.structs.replace(offered, files=told))
 
@@ -209,7 +209,7 @@ def test_what_channels_have_found_is_told_with_the_version_that_has_the_records(
     other = RESULT_NAME.replace("0", "1")
     found = [results(f"results/OfType/{name}") for name in (RESULT_NAME, other)]
     nothing = NodeFile(FileKind.RESULTS, "", 0, 0, ChannelMatch("Other", "1.2", 0.0))
-    commit = msgspec.structs.replace(offered, files=[*offered.files, *map(files.encoded, [*found, nothing])])
+    commit = msgspec.structs.replace(offered, files=[*offered.files, *map(files.encode, [*found, nothing])])
     store.check(commit)
     before = time.monotonic()
     store.store(StoreCommits(1, 1, [commit], {part.slice: part.end for part in commit.parts}))
@@ -244,7 +244,7 @@ def test_parts_that_do_not_begin_at_the_markers_are_not_stored(sharing: Sharing,
 
 def test_a_file_that_is_gone_by_then_fails_the_whole_and_leaves_no_trace(sharing: Sharing, offered: Commit) -> None:
     sharing.store.check(offered)
-    removed(sharing, files.decoded(next(text for text in offered.files if '"records"' in text)))
+    removed(sharing, files.decode(next(text for text in offered.files if '"records"' in text)))
     with pytest.raises(StorageError, match="is not there as it was written"):
         stored(sharing, offered)
     assert sharing.store.markers() == [0] * 4
@@ -318,5 +318,5 @@ def test_a_file_is_synced_before_it_is_offered(sharing: Sharing, monkeypatch: py
     monkeypatch.setattr(os, "fsync", noting)
     batch = node(sharing).process(sharing.starts())
     assert len(batch.files) == 2
-    for file in map(files.decoded, batch.files):
+    for file in map(files.decode, batch.files):
         assert synced[Path(sharing.lake.path(file.path)).stat().st_ino] == file.size

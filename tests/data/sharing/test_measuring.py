@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.data.sharing import gauge
-from tocsin.data.sharing.gauge import ProcessGauge, find_allowance
+from tocsin.data.sharing.gauge import ProcessGauge, find_share
 from tocsin.data.sharing.rates import SliceRates
 
 
@@ -50,7 +50,7 @@ def limited(directory: Path, own: str, **limits: str) -> tuple[Path, Path]:
 
 def test_a_container_is_measured_by_its_limits(tmp_path: Path) -> None:
     groups, proc = limited(tmp_path, "/", root__cpu_max="50000 100000", root__memory_max="1048576")
-    assert find_allowance(groups, proc) == (0.5, 1048576)
+    assert find_share(groups, proc) == (0.5, 1048576)
 
 
 def test_the_narrowest_limit_counts(tmp_path: Path) -> None:
@@ -63,15 +63,15 @@ def test_the_narrowest_limit_counts(tmp_path: Path) -> None:
     )
     (groups / "pods" / "mine").mkdir()
     (groups / "pods" / "mine" / "cpu.max").write_text("10000 100000\n")
-    assert find_allowance(groups, proc) == (0.1, 2097152)
+    assert find_share(groups, proc) == (0.1, 2097152)
 
 
 @pytest.mark.parametrize("said", ["", "max 100000", "nonsense", "1 2 3", "0 100000", "-1 100000", "100000 0"])
 def test_what_is_no_limit_leaves_the_machine(tmp_path: Path, said: str) -> None:
     groups, proc = limited(tmp_path, "/", root__cpu_max=said, root__memory_max="max")
     machine = (len(os.sched_getaffinity(0)), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    assert find_allowance(groups, proc) == machine
-    assert find_allowance(tmp_path / "none", tmp_path / "none") == machine
+    assert find_share(groups, proc) == machine
+    assert find_share(tmp_path / "none", tmp_path / "none") == machine
 
 
 def test_a_rate_is_what_comes_whether_it_is_read_or_not() -> None:

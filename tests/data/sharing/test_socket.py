@@ -21,7 +21,7 @@ from tests.data.sharing.memory import SLICES, MemoryFeed, node_channel
 from tests.data.sharing.test_sharing import NODES, Site, begun, working
 from tests.waiting import until_async
 from tocsin.data.server import nodes as socket_module
-from tocsin.data.server.nodes import MESSAGE_BYTES, MOST_WAITING, Allowance
+from tocsin.data.server.nodes import MESSAGE_BYTES, MOST_WAITING, SpeakingRate
 from tocsin.settings import Settings
 
 
@@ -247,10 +247,10 @@ async def test_who_does_not_read_while_channels_change_is_told_the_newest_when_i
 
 
 def test_who_says_much_is_read_later() -> None:
-    allowance = Allowance(0.0)
-    assert allowance.spend(0.0, 4000) == 0.0
-    assert allowance.spend(0.0, 2000) == 1.0
-    assert allowance.spend(2.0, 0) == 0.0
+    rate = SpeakingRate(0.0)
+    assert rate.spend(0.0, 4000) == 0.0
+    assert rate.spend(0.0, 2000) == 1.0
+    assert rate.spend(2.0, 0) == 0.0
 
 
 async def test_a_node_is_drained_by_call(settings: Settings) -> None:

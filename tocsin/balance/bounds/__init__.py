@@ -1,7 +1,7 @@
 """Below what no plan can come: bounds for the highest load, and for how many must move to reach one.
 
-One file per bound, each with its proof. ``spectral`` is the tightest for the highest load and too slow for every plan,
-so it is apart.
+Each has its proof. ``lowest`` has those for the highest load that are quick to compute; ``spectral`` is the tightest,
+and too slow for every plan, so it is apart.
 """
 
 from tocsin.balance.bounds.lowest import lower_bound

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from tocsin.balance.bounds import lower_bound
 from tocsin.balance.bounds.holders import HolderSums
+from tocsin.balance.bounds.lowest import spread
 from tocsin.balance.bounds.spectral import spectral_bound
-from tocsin.balance.bounds.spread import spread
 from tocsin.balance.instances.kinds import generate
 from tocsin.balance.model.loads import Loads
 from tocsin.balance.model.problem import Problem

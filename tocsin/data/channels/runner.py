@@ -398,14 +398,14 @@ class Runner:
         """Leaves it to an ordinary execution to find what is new, and what is wrong if anything is."""
         log.debug("not matched on arrival", channel=name, reason=trouble.sentence(error))
         with self._changed:
-            self._timetable.finished(name, self._now())
+            self._timetable.note_success(name, self._now())
             if self._timetable.find(name) is not None:
                 self._timetable.poke(name, self._now())
             self._changed.notify_all()
 
     def _finished(self, name: str) -> None:
         with self._changed:
-            missed = self._timetable.finished(name, self._now())
+            missed = self._timetable.note_success(name, self._now())
             self._changed.notify_all()
         if missed:
             log.warning("the channel's execution took longer than its period", channel=name, missed=missed)
@@ -418,7 +418,7 @@ class Runner:
     def _report(self, name: str, reason: str, public: str, at_least: float = 0.0, at_most: float = math.inf) -> None:
         """Says what went wrong; ``public`` is what subscribers are told, who must not see others' values."""
         with self._changed:
-            again = self._timetable.failed(name, reason, self._now(), at_least, at_most)
+            again = self._timetable.note_failure(name, reason, self._now(), at_least, at_most)
             wait, lasting = again - self._now(), self._timetable.lasting(name)
             self._changed.notify_all()
         log.error("an execution failed", channel=name, reason=reason, again_in=round(wait, 1))

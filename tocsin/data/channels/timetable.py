@@ -102,7 +102,7 @@ class Timetable:
         """When the next channel is due; infinite if none is."""
         return min((entry.due for entry in self._entries.values() if entry.ready), default=math.inf)
 
-    def finished(self, name: str, now: float) -> int:
+    def note_success(self, name: str, now: float) -> int:
         """An execution ended well; how many times it should have run meanwhile."""
         entry = self._entries.get(name)
         if entry is None:
@@ -117,7 +117,9 @@ class Timetable:
         entry.missed += missed
         return missed
 
-    def failed(self, name: str, reason: str, now: float, at_least: float = 0.0, at_most: float = math.inf) -> float:
+    def note_failure(
+        self, name: str, reason: str, now: float, at_least: float = 0.0, at_most: float = math.inf
+    ) -> float:
         """An execution failed; when it will be tried again, after ``at_least`` and ``at_most`` so many seconds."""
         entry = self._entries.get(name)
         if entry is None:

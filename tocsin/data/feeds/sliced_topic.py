@@ -166,10 +166,10 @@ class SlicedTopic:
         try:
             found = self._consumer.offsets_for_times(places, timeout=CALL_SECONDS)
         except KafkaException as error:
-            raise self._told(error.args[0]) from error
+            raise self._explain(error.args[0]) from error
         for place in found:
             if place.error is not None:
-                raise self._told(place.error)
+                raise self._explain(place.error)
         return {place.partition: place.offset for place in found}
 
     def ask(self, question: Callable[[], T]) -> T:
@@ -198,11 +198,11 @@ class SlicedTopic:
             failure: KafkaError = error.args[0]
             if failure.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 raise ExistsError from error
-            raise self._told(failure) from error
+            raise self._explain(failure) from error
         except TimeoutError as error:
             raise UnavailableError(f"Kafka at {self.servers} does not answer{self._why()}; see that it runs") from error
 
-    def _told(self, failure: KafkaError) -> UnavailableError:
+    def _explain(self, failure: KafkaError) -> UnavailableError:
         reason = f"Kafka at {self.servers}, topic {self.topic}: {failure.str()}{self._why()}"
         return (_NotYetError if failure.code() in _NOT_YET else UnavailableError)(reason)
 

@@ -93,7 +93,7 @@ class Table:
             self._snapshot = Snapshot(version, tuple(committed_files(self.folder, delta, version)))
             self._held.add(self._snapshot)
             now = time.monotonic()
-            self._retired += [(now, leftover) for leftover in self._unknown()]
+            self._retired += [(now, leftover) for leftover in self._find_stray_files()]
 
     @property
     def path(self) -> Path:
@@ -350,7 +350,7 @@ class Table:
         versions = pa.repeat(pa.scalar(version, pa.int64()), rows.num_rows)
         return rows.append_column(self.schema.field(VERSION), versions).select(self.schema.names).cast(self.schema)
 
-    def _unknown(self) -> list[str]:
+    def _find_stray_files(self) -> list[str]:
         """Files in the folder that belong to no commit: left by one that failed, or by a process that died.
 
         Those that nodes wrote may be offered yet, and go by their age.

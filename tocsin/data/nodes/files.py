@@ -47,12 +47,12 @@ class NodeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     match: ChannelMatch | None = None
 
 
-def encoded(file: NodeFile) -> str:
+def encode(file: NodeFile) -> str:
     """A file as the cores pass it on."""
     return msgspec.json.encode(file).decode()
 
 
-def decoded(text: str) -> NodeFile:
+def decode(text: str) -> NodeFile:
     """The same back. Raises InvalidError if it is nonsense."""
     try:
         return msgspec.json.decode(text, type=NodeFile)

@@ -73,9 +73,9 @@ class NodeFunction:
     def apply(self, rows: DataFrame, starts: Mapping[int, int]) -> DataFrame:
         """What it makes of rows that come after ``starts``; those that are dead letters already are left out."""
         floor = [starts.get(index, 0) for index in range(self._slices)]
-        return rows.mapInArrow(self._processing.process(floor, self._buried(starts, floor)), rows.schema)
+        return rows.mapInArrow(self._processing.process(floor, self._find_earlier_letters(starts, floor)), rows.schema)
 
-    def _buried(self, starts: Mapping[int, int], floor: list[int]) -> Counter[Letter]:
+    def _find_earlier_letters(self, starts: Mapping[int, int], floor: list[int]) -> Counter[Letter]:
         """What an earlier attempt has left in the dead letters, as where the dataset refused after that."""
         self._letters.refresh()
         if all(self._letters.marker(marker(index)) <= start for index, start in starts.items()):

@@ -143,12 +143,12 @@ class NodeMatching:
         if batch is None:
             return []
         wait([one.found for one in batch.attempts], batch.began + self._limits.seconds - time.monotonic())
-        ended = [(one.channel, found) for one in batch.attempts if (found := self._ended(one)) is not None]
+        collected = [(one.channel, found) for one in batch.attempts if (found := self._collect(one)) is not None]
         self._spark.catalog.dropTempView(batch.view)
         age = time.monotonic() - batch.began
         told: list[NodeFile] = []
-        for channel, found in ended:
-            entries = self._told(channel, found.files, age)
+        for channel, found in collected:
+            entries = self._offer_files(channel, found.files, age)
             if len(told) + len(entries) > MOST_FILES:
                 self._writer(channel.name).discard(found.files)
                 self._failed(channel, f"with it, results would be in more than {MOST_FILES} files")
@@ -191,10 +191,10 @@ class NodeMatching:
     def _match(self, channel: NodeChannel, group: str, rows: str) -> _Found:
         started = time.monotonic()
         self._spark.sparkContext.setJobGroup(group, channel.name)
-        files = self._writer(channel.name).compute(self._found(channel, rows), self._by_executors)
+        files = self._writer(channel.name).compute(self._build_query(channel, rows), self._by_executors)
         return _Found(files, time.monotonic() - started)
 
-    def _found(self, channel: NodeChannel, rows: str) -> DataFrame:
+    def _build_query(self, channel: NodeChannel, rows: str) -> DataFrame:
         views = self._relations.views(channel) | {fresh(self._shared.dataset.name): rows}
         return self._spark.sql(query.bind_views(channel.compiled.statement, views))
 
@@ -216,7 +216,7 @@ class NodeMatching:
         view = ""
         try:
             view = register(frames.empty(self._spark, record_schema(self._shared.dataset.columns)))
-            self._found(channel, view).toArrow()
+            self._build_query(channel, view).toArrow()
         except Exception as error:
             log.debug("a channel could not be tried", channel=channel.name, reason=_sentence(error))
         finally:
@@ -230,7 +230,7 @@ class NodeMatching:
             self._gone.pop(name, None)
         self._relations.drop(name)
 
-    def _ended(self, one: _Attempt) -> _Found | None:
+    def _collect(self, one: _Attempt) -> _Found | None:
         """What a channel has found; None if there is nothing to be had."""
         if not one.found.done():
             # One that has not even begun is not to blame.
@@ -277,7 +277,7 @@ class NodeMatching:
     def _writer(self, channel: str) -> ResultWriter:
         return ResultWriter(self._lake.below(RESULTS).below(channel))
 
-    def _told(self, channel: NodeChannel, files: Sequence[ResultFile], age: float) -> list[NodeFile]:
+    def _offer_files(self, channel: NodeChannel, files: Sequence[ResultFile], age: float) -> list[NodeFile]:
         """For the head; that nothing was found is told as well."""
         match = ChannelMatch(channel.name, channel.tag, age)
         if not files:

@@ -57,7 +57,7 @@ class ProcessedPart:
 class ProcessedBatch:
     """A batch that is written and durable; without parts, there was nothing to read.
 
-    ``files`` are for the head: :func:`tocsin.data.nodes.files.decoded` tells what they mean.
+    ``files`` are for the head: :func:`tocsin.data.nodes.files.decode` tells what they mean.
     """
 
     parts: Sequence[ProcessedPart]
@@ -174,7 +174,7 @@ class SliceProcessing:
         self._log.took(sum(counts.values()), sum(part.size for part in written))
         return ProcessedBatch(
             [ProcessedPart(index, begin, end, counts[index]) for index, begin, end in ranges],
-            [files.encoded(file) for file in [*(f for part in written for f in part.files), *self._matching.finish()]],
+            [files.encode(file) for file in [*(f for part in written for f in part.files), *self._matching.finish()]],
         )
 
     def backlog(self, starts: Mapping[int, int]) -> dict[int, int]:
@@ -192,7 +192,7 @@ class SliceProcessing:
     def discard(self, files_: Iterable[str]) -> None:
         """Removes files that the head was never told of."""
         for text in files_:
-            file = files.decoded(text)
+            file = files.decode(text)
             if file.path:
                 folder = self.shared.folder_of(file)
                 with suppress(OSError):
@@ -225,7 +225,7 @@ class SliceProcessing:
         try:
             rows = self._process_lines(self._log.nothing(self._spark).union(frames.in_one_piece(self._spark, line)), {})
             for written in self._write(rows):
-                self.discard(map(files.encoded, written.files))
+                self.discard(map(files.encode, written.files))
         except Exception as error:
             # Whatever it is, the first batch will tell.
             log.debug("a node could not warm up", feed=self.shared.feed.name, reason=str(error))
@@ -312,4 +312,4 @@ class SliceProcessing:
             [row] = frame.mapInArrow(RowDropper(self._sorter), REPORT).collect()
             part.files = [file for file in part.files if file is not old] + read_report(row.report).files
             part.digests = part.hashes[:, new].T.tobytes()
-            self.discard([files.encoded(old)])
+            self.discard([files.encode(old)])

@@ -77,7 +77,7 @@ class CommitStore:
         Raises UnavailableError if the storage does not answer: the same may be offered again.
         """
         self._check_parts(commit.parts)
-        offered = [files.decoded(text) for text in commit.files]
+        offered = [files.decode(text) for text in commit.files]
         paths = [file.path for file in offered if file.path]
         if len(set(paths)) < len(paths):
             raise InvalidError("a file is offered twice in one commit")
@@ -98,12 +98,12 @@ class CommitStore:
         now, table = time.monotonic(), self._tables[FileKind.RECORDS]
         try:
             self._check_markers(wanted)
-            batches = [[files.decoded(text) for text in commit.files] for commit in wanted.commits]
-            known = [(file.kind, self._known(file)) for batch in batches for file in batch if file.match is None]
+            batches = [[files.decode(text) for text in commit.files] for commit in wanted.commits]
+            entries = [(file.kind, self._file_entry(file)) for batch in batches for file in batch if file.match is None]
         except (InvalidError, UnavailableError) as error:
             raise StorageError(f"feed {self._shared.feed.name}: {error}") from error
         self._bury(wanted.commits)
-        records = [file for kind, file in known if kind is FileKind.RECORDS]
+        records = [file for kind, file in entries if kind is FileKind.RECORDS]
         version = table.adopt_unstamped(records, _markers(wanted.markers)).version
         with_records = [batch for batch in batches if any(file.kind is FileKind.RECORDS for file in batch)]
         self._matched(table, version, [_matches(batch, now) for batch in with_records])
@@ -174,10 +174,10 @@ class CommitStore:
         letters = self._tables[FileKind.DEAD_LETTERS]
         offered, markers, again = list[File](), dict[int, int](), False
         for commit in commits:
-            found = [file for text in commit.files if (file := files.decoded(text)).kind is FileKind.DEAD_LETTERS]
+            found = [file for text in commit.files if (file := files.decode(text)).kind is FileKind.DEAD_LETTERS]
             if not found:
                 continue
-            offered += map(self._known, found)
+            offered += map(self._file_entry, found)
             for part in commit.parts:
                 before = letters.marker(marker(part.slice))
                 again |= before > part.begin
@@ -201,7 +201,7 @@ class CommitStore:
         if rows.num_rows:
             letters.append(rows, _markers(markers))
 
-    def _known(self, file: NodeFile) -> File:
+    def _file_entry(self, file: NodeFile) -> File:
         return File(self._tables[file.kind].folder.path(self._name(file)), 0, 0, file.size, file.rows)
 
     def _name(self, file: NodeFile) -> str:

@@ -145,18 +145,18 @@ class SocketOfNode:
             await self._websocket.send_text(msgspec.json.encode(message).decode())
 
     async def _read(self, incoming: IncomingMessages) -> None:
-        allowance = Allowance(asyncio.get_running_loop().time())
+        rate = SpeakingRate(asyncio.get_running_loop().time())
         while True:
             text = await _text(self._websocket)
             if text is None:
                 return
             await incoming.put(_decode(text))
-            wait = allowance.spend(asyncio.get_running_loop().time(), 1 + len(text) / _COST_BYTES)
+            wait = rate.spend(asyncio.get_running_loop().time(), 1 + len(text) / _COST_BYTES)
             if wait:
                 await asyncio.sleep(wait)
 
 
-class Allowance:
+class SpeakingRate:
     """How much a node may say: so much a second, and some at once. Who says more is read later."""
 
     def __init__(self, now: float) -> None:

@@ -32,14 +32,14 @@ class Usage(NamedTuple):
     memory: float
 
 
-class Allowance(NamedTuple):
-    """What a process and its descendants may have."""
+class ProcessShare(NamedTuple):
+    """What of the machine a process and its descendants may have: so many processors, and bytes of memory."""
 
     processors: float
     memory: float
 
 
-def find_allowance(groups: Path = _GROUPS, proc: Path = _PROC) -> Allowance:
+def find_share(groups: Path = _GROUPS, proc: Path = _PROC) -> ProcessShare:
     """The machine's processors and memory, or what a limit of a control group leaves of them."""
     processors, memory = float(len(os.sched_getaffinity(0))), float(os.sysconf("SC_PHYS_PAGES") * _PAGE)
     for group in _own_groups(groups, proc):
@@ -48,7 +48,7 @@ def find_allowance(groups: Path = _GROUPS, proc: Path = _PROC) -> Allowance:
             processors = min(processors, quota / period)
         (limit,) = _numbers(group / "memory.max", 1)
         memory = min(memory, limit) if limit > 0 else memory
-    return Allowance(processors, memory)
+    return ProcessShare(processors, memory)
 
 
 def _own_groups(groups: Path, proc: Path) -> Iterator[Path]:
@@ -78,7 +78,7 @@ class ProcessGauge:
 
     def __init__(self, pid: int | None = None) -> None:
         self._pid = pid or os.getpid()
-        self._processors, self._memory = find_allowance()
+        self._processors, self._memory = find_share()
         self._looked, (self._used, _) = time.monotonic(), self._sums()
         self._usage = Usage(0.0, 0.0)
 

@@ -297,28 +297,28 @@ class Heads:
 
     def _introduce(self, head: HeadDriver, connection: NodeConnection) -> None:
         """Tells a node of a feed and of the channels that are matched with it."""
-        connection.send(self._begun(head))
+        connection.send(self._make_begun(head))
         for channel in self._channels.get(head.shared.dataset.name, {}).values():
             connection.send(FeedChannel(head.name, head.incarnation, channel))
 
     def _tell(self, dataset: str, channel: NodeChannel) -> None:
         self._channels.setdefault(dataset, {})[channel.name] = channel
-        for head, connection in self._concerned(dataset):
+        for head, connection in self._list_listeners(dataset):
             connection.send(FeedChannel(head.name, head.incarnation, channel))
 
     def _withdraw(self, dataset: str, channel: str) -> None:
         self._channels.get(dataset, {}).pop(channel, None)
-        for head, connection in self._concerned(dataset):
+        for head, connection in self._list_listeners(dataset):
             connection.send(FeedChannelEnded(head.name, head.incarnation, channel))
 
-    def _concerned(self, dataset: str) -> list[tuple[HeadDriver, NodeConnection]]:
+    def _list_listeners(self, dataset: str) -> list[tuple[HeadDriver, NodeConnection]]:
         """Who is told of a dataset's channels: the nodes, and those here, which may have no connection just now."""
         heads = [head for head in self._heads.values() if head.shared.dataset.name == dataset]
         remote = [one for one in self._connections.values() if not isinstance(one, LocalNode)]
         told: list[tuple[HeadDriver, NodeConnection]] = [(head, one) for head in heads for one in remote]
         return told + [(head, self._locals[head.name]) for head in heads if head.name in self._locals]
 
-    def _begun(self, head: HeadDriver) -> FeedBegun:
+    def _make_begun(self, head: HeadDriver) -> FeedBegun:
         return FeedBegun(head.shared, head.incarnation, self._limits.batch_seconds)
 
     def _close(self, number: int, reason: str) -> None:

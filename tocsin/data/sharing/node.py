@@ -200,7 +200,7 @@ class NodeDriver:
     async def _process(self, batch: int, slices: dict[int, tuple[Epoch, int]]) -> None:
         starts = {slice_: position for slice_, (_, position) in slices.items()}
         try:
-            done = await self._in_order(self._timed, starts)
+            done = await self._in_order(self._process_timed, starts)
         except Exception as error:
             self.tell(events.ProcessingFailed(batch, self._note(error)))
             return
@@ -210,7 +210,7 @@ class NodeDriver:
         self._rows += sum(part.records for part in parts)
         self.tell(events.Processed(batch, parts, list(done.files)))
 
-    def _timed(self, starts: Mapping[int, int]) -> BatchLike:
+    def _process_timed(self, starts: Mapping[int, int]) -> BatchLike:
         began = self._loop.time()
         done = self._work.process(starts)
         seconds = self._loop.time() - began

@@ -112,14 +112,14 @@ def better(seeds: Seeds) -> ClaimVerdict:
 
 def finer(seeds: Seeds, names: Sequence[str]) -> ClaimVerdict:
     """The smaller α, the better balanced."""
-    swept = _swept(seeds, names)
+    swept = _select_sweep(seeds, names)
     said = "cov " + _each(swept, lambda run: run.cov, ".3f")
     return judge_cases("The smaller α, the better balanced (figure 14)", said, _rising(swept, lambda run: run.cov))
 
 
 def dearer(symbol: str, seeds: Seeds, names: Sequence[str]) -> ClaimVerdict:
     """The smaller a threshold, the more moves."""
-    swept = _swept(seeds, names)
+    swept = _select_sweep(seeds, names)
     said = "moves " + _each(swept, lambda run: run.total_moves, ",.0f")
     why = "moves made early, on half the load, save as many later" if symbol == "β" else ""
     held = _rising(swept, lambda run: -run.total_moves)
@@ -156,7 +156,7 @@ def _with(seeds: Seeds, *names: str) -> list[Runs]:
     return [runs for runs in seeds if runs.keys() >= {*names}]
 
 
-def _swept(seeds: Seeds, names: Sequence[str]) -> dict[str, list[Course]]:
+def _select_sweep(seeds: Seeds, names: Sequence[str]) -> dict[str, list[Course]]:
     """The runs of a sweep that every seed has which has any of it, in the order of the seeds."""
     found = [runs for runs in seeds if any(name in runs for name in names)]
     return {name: [runs[name] for runs in found] for name in names if all(name in runs for runs in found) and found}

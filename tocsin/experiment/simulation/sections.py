@@ -84,10 +84,12 @@ def _sweep(symbol: str, runs: Runs, names: Sequence[str], text: str) -> ReportSe
         return None
     what = f"Figure 14 of the paper: the effect of {symbol}. {text}"
     name = "alpha" if symbol == "α" else "beta"
-    return ReportSection(f"The threshold {symbol}", "", [Drawing(f"simulation-{name}", what, lambda: _swept(shown))])
+    return ReportSection(
+        f"The threshold {symbol}", "", [Drawing(f"simulation-{name}", what, lambda: _draw_sweep(shown))]
+    )
 
 
-def _swept(shown: Runs) -> Figure:
+def _draw_sweep(shown: Runs) -> Figure:
     figure, axes = panels(2, wide=4.6, high=3.0)
     over_time(axes[0], "(1) cov", shown, lambda moment: moment.cov, Axis("σ ÷ μ"))
     axes[0].set_ylim(bottom=0)

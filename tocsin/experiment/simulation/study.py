@@ -69,8 +69,8 @@ class Thousands:
             "subscribers": size.subscribers,
             "BE subscriptions": size.channels * size.backend_subscriptions,
             "minutes": size.seconds / 60,
-            "α": list(self._swept(ALPHAS)),
-            "β": [beta * self._scale for beta in self._swept(BETAS)],
+            "α": list(self._choose_values(ALPHAS)),
+            "β": [beta * self._scale for beta in self._choose_values(BETAS)],
         }
 
     @property
@@ -105,21 +105,23 @@ class Thousands:
     def _schemes(self) -> dict[str, Scheme]:
         least = _PAPER.beta * self._scale
         others = [SDM, GSH, LDM_GSH, OURS, MIGRATE, *map(scheme, self.policies)]
-        swept = {alpha: LDM.at(_alpha(alpha), alpha=alpha, beta=least) for alpha in self._swept(ALPHAS)}
+        swept = {alpha: LDM.at(_alpha(alpha), alpha=alpha, beta=least) for alpha in self._choose_values(ALPHAS)}
         usual = swept.pop(_PAPER.alpha)
-        betas = [LDM.at(_beta(beta), beta=beta * self._scale) for beta in self._swept(BETAS) if beta != _PAPER.beta]
+        betas = [
+            LDM.at(_beta(beta), beta=beta * self._scale) for beta in self._choose_values(BETAS) if beta != _PAPER.beta
+        ]
         chosen = [NONE, usual, *(papers_above(one, least) for one in others), *swept.values(), *betas]
         return {one.title: one for one in chosen}
 
-    def _swept(self, values: Sequence[float]) -> list[float]:
+    def _choose_values(self, values: Sequence[float]) -> list[float]:
         """Of the values of a sweep the smallest and the usual one, if it is to be quick."""
         return [value for value in values if not self.quick or value in (values[0], _PAPER.alpha, _PAPER.beta)]
 
     def _alphas(self) -> list[str]:
-        return [_alpha(alpha) for alpha in self._swept(ALPHAS)]
+        return [_alpha(alpha) for alpha in self._choose_values(ALPHAS)]
 
     def _betas(self) -> list[str]:
-        return [claims.LDM if beta == _PAPER.beta else _beta(beta) for beta in self._swept(BETAS)]
+        return [claims.LDM if beta == _PAPER.beta else _beta(beta) for beta in self._choose_values(BETAS)]
 
     @property
     def _size(self) -> Paper:

@@ -131,7 +131,7 @@ class ChannelSource:
         for row in found:
             await writer.room()
             driver.tell(row)
-        while found and head.log.sequence(found[-1].publisher) < found[-1].sequence:
+        while found and head.log.stored_number(found[-1].publisher) < found[-1].sequence:
             self._stored.clear()
             await self._stored.wait()
 

@@ -139,7 +139,7 @@ class OverlayClients:
 
     def _check_publisher(self, head: Head, identity: ClientIdentity, publisher: str) -> None:
         most = self._settings.publishers
-        if head.log.sequence(publisher):
+        if head.log.stored_number(publisher):
             return
         if head.log.publishers >= most:
             raise InvalidError(f"{head.name} knows overlay.publishers = {most} publishers, and takes no more")

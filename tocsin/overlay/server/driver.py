@@ -43,7 +43,7 @@ class OverlayDriver:
         self._clients: dict[int, Outgoing] = {}
         self.matched, self.matching_seconds, self.sent_bytes = 0, 0.0, 0
         if isinstance(core, Edge):
-            core.subscriptions.match = self._measured(core.subscriptions.match)
+            core.subscriptions.match = self._measure_matching(core.subscriptions.match)
         self.failed: asyncio.Future[None] = self._loop.create_future()
 
     @property
@@ -162,7 +162,7 @@ class OverlayDriver:
         """From the loop, as the core may be in the middle of something."""
         self._loop.call_soon(self.tell, events.Drained(client))
 
-    def _measured(self, match: Callable[[Publication], list[Filter]]) -> Callable[[Publication], list[Filter]]:
+    def _measure_matching(self, match: Callable[[Publication], list[Filter]]) -> Callable[[Publication], list[Filter]]:
         def measured(content: Publication) -> list[Filter]:
             began = perf_counter()
             matched = match(content)

@@ -12,6 +12,7 @@ import httpx
 import msgspec
 
 from tocsin.broker.backoff import Backoff
+from tocsin.client.faults import refusal
 from tocsin.client.operator import http_url
 from tocsin.errors import SettingsError
 from tocsin.http import listening as sockets
@@ -20,7 +21,6 @@ from tocsin.http.listening import HttpServer, address, allow_files, config
 from tocsin.http.origins import Origins
 from tocsin.http.tls import tls
 from tocsin.log import get_logger
-from tocsin.model.messages import Failure
 from tocsin.overlay.server.access import check_access
 from tocsin.overlay.server.app import create_app
 from tocsin.overlay.server.channel import ChannelSource, ChannelWanted
@@ -106,20 +106,14 @@ def _head_name(section: OverlaySettings, content: bytes) -> str:
     try:
         health = msgspec.json.decode(content, type=OverlayHealth)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise SettingsError(f"overlay.head = {section.head} answers, but not as a head does{_said(content)}") from None
+        refused = refusal(content)
+        said = f": {refused}" if refused else ""
+        raise SettingsError(f"overlay.head = {section.head} answers, but not as a head does{said}") from None
     if health.role != "head":
         raise SettingsError(f"overlay.head = {section.head} is the edge {health.broker}: name its head instead")
     if health.broker == section.name:
         raise SettingsError(f"overlay.name = {section.name} is the name of its head: --set overlay.name=NAME")
     return health.broker
-
-
-def _said(content: bytes) -> str:
-    """What a server says that refuses, if it does as ours do."""
-    try:
-        return f": {msgspec.json.decode(content, type=Failure).error.message}"
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ""
 
 
 async def _serve(

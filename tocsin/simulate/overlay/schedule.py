@@ -66,7 +66,7 @@ class OverlaySchedule:
         # A sequence of its own, so that what is doubled leaves the rest of a schedule as it is.
         self._doubling = Random(f"{seed} doubled")
         self._part_doubled = self._doubling.choice([0.0, 0.05, 0.3])
-        self.system.doubled = self._doubled
+        self.system.doubled = self._draw_repeat_delay
 
     def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
@@ -83,7 +83,7 @@ class OverlaySchedule:
             self._seed, trace.fingerprint, trace.events, notes, self.moves, self._faults, violations(system)
         )
 
-    def _doubled(self) -> float | None:
+    def _draw_repeat_delay(self) -> float | None:
         """How much later a control message comes again, if it does."""
         if self._healed or self._doubling.random() >= self._part_doubled:
             return None

@@ -73,7 +73,7 @@ def city(options: CityScenario | None = None, seed: int = 0) -> Scenario:
     days = Days(habits, tracks, np.random.default_rng([seed, 7]))
     for name, group in groupby(wanted, key=lambda interest: interest.subscriber):
         days.live(int(name), list(group))
-    lines, channels = days.lines, _channels()
+    backends, channels = days.backends, _channels()
     numbers = {channel.name: number for number, channel in enumerate(channels)}
     return Scenario(
         "city",
@@ -83,13 +83,13 @@ def city(options: CityScenario | None = None, seed: int = 0) -> Scenario:
             for n, (x, y) in enumerate(sites(tracks.places, o.brokers).tolist())
         ],
         channels,
-        BackendSubscriptions([numbers[line.channel] for line in lines], [0.0] * len(lines)),
+        BackendSubscriptions([numbers[backend.channel] for backend in backends], [0.0] * len(backends)),
         InitialLocations([x for x, _ in days.first], [y for _, y in days.first]),
         logins=days.logins,
         logouts=days.logouts,
         subscribes=days.subscribes,
         unsubscribes=days.unsubscribes,
-        rates=Findings(tracks, land.shelters).rates(channels, lines),
+        rates=Findings(tracks, land.shelters).rates(channels, backends),
         moves=days.moves,
     )
 

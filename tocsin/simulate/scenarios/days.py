@@ -31,7 +31,7 @@ class Habits(NamedTuple):
 
 
 class Days:
-    """The tables of everybody, filled person by person. ``lines`` are all that anybody ever wanted."""
+    """The tables of everybody, filled person by person. ``backends`` are all that anybody ever wanted."""
 
     def __init__(self, habits: Habits, tracks: CityTracks, rng: np.random.Generator) -> None:
         self._habits, self._tracks, self._rng = habits, tracks, rng
@@ -50,15 +50,15 @@ class Days:
         self.first.append(self._tracks.place(person, begin))
         self._logins += [(login, person) for login, _ in visits]
         self._logouts += [(logout, person) for _, logout in visits if logout <= self._tracks.seconds]
-        lines = list(dict.fromkeys(_line(interest, person) for interest in interests))
-        times = begin + self._rng.uniform(0, self._habits.deciding, len(lines))
-        held = [line for line, at in zip(lines, times.tolist(), strict=True) if self._want(at, person, line)]
+        wanted = list(dict.fromkeys(_backend(interest, person) for interest in interests))
+        times = begin + self._rng.uniform(0, self._habits.deciding, len(wanted))
+        held = [backend for backend, at in zip(wanted, times.tolist(), strict=True) if self._want(at, person, backend)]
         self._follow(person, [login for login, _ in visits[1:]], held)
         self._walk(person, begin)
 
     @property
-    def lines(self) -> list[CitySubscription]:
-        """The lines, in the order of their numbers."""
+    def backends(self) -> list[CitySubscription]:
+        """The BE subscriptions, in the order of their numbers."""
         return list(self._numbers)
 
     @property
@@ -95,16 +95,16 @@ class Days:
             visits.append((login, login + draw(*habits.online)))
         return [(round(login, 3), round(logout, 3)) for login, logout in visits]
 
-    def _want(self, at: float, person: int, line: CitySubscription) -> bool:
+    def _want(self, at: float, person: int, backend: CitySubscription) -> bool:
         if at > self._tracks.seconds:
             return False
-        number = self._numbers.setdefault(line, len(self._numbers))
+        number = self._numbers.setdefault(backend, len(self._numbers))
         self._subscribes.append((round(at, 3), person, number))
         return True
 
     def _follow(self, person: int, logins: Iterable[float], held: list[CitySubscription]) -> None:
         """At each login, the district of the place instead of the one followed for longest."""
-        followed = [line for line in held if line.channel == _OF_THE_PLACE]
+        followed = [backend for backend in held if backend.channel == _OF_THE_PLACE]
         for login in logins:
             here = CitySubscription(_OF_THE_PLACE, location=district(*self._tracks.place(person, login)))
             if followed and here not in followed:
@@ -121,7 +121,7 @@ class Days:
                 self._moves.append((float(at), person, *places[number].tolist()))
 
 
-def _line(interest: Interest, person: int) -> CitySubscription:
+def _backend(interest: Interest, person: int) -> CitySubscription:
     others = {name: value for name, value in interest.params.items() if name != "user"}
     return CitySubscription(interest.channel, person=person if "user" in interest.params else None, **others)
 

@@ -43,12 +43,12 @@ class Findings:
         self._at = [report.at for report in tracks.reports]
         self._with_shelters = _sizes_with_shelters(tracks.reports, shelters)
 
-    def rates(self, channels: Sequence[ScenarioChannel], lines: Sequence[CitySubscription]) -> ScenarioRates:
-        """The rows of all lines: one whenever an execution finds more or less than that before. All begin with 0."""
+    def rates(self, channels: Sequence[ScenarioChannel], backends: Sequence[CitySubscription]) -> ScenarioRates:
+        """For each BE subscription, a row whenever an execution finds more or less than the last. All begin with 0."""
         rows: list[tuple[float, int, float]] = []
         for channel in channels:
-            numbers = [number for number, line in enumerate(lines) if line.channel == channel.name]
-            own, before = [lines[number] for number in numbers], np.zeros(len(numbers))
+            numbers = [number for number, backend in enumerate(backends) if backend.channel == channel.name]
+            own, before = [backends[number] for number in numbers], np.zeros(len(numbers))
             for at in np.arange(channel.period, self._tracks.seconds + 0.5, channel.period).tolist():
                 now = self._find_bytes(channel, own, at)
                 rows += [(at, numbers[place], float(now[place])) for place in np.flatnonzero(now != before).tolist()]
@@ -56,32 +56,37 @@ class Findings:
         rows.sort()
         return ScenarioRates([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
 
-    def _find_bytes(self, channel: ScenarioChannel, lines: list[CitySubscription], at: float) -> Floats:
-        """The bytes that the channel's execution at this time finds for each of its lines."""
+    def _find_bytes(self, channel: ScenarioChannel, backends: list[CitySubscription], at: float) -> Floats:
+        """The bytes that the channel's execution at this time finds for each of its BE subscriptions."""
         window = slice(bisect_left(self._at, at - channel.period), bisect_left(self._at, at))
         reports = self._tracks.reports[window]
         sizes = np.array([report.size for report in reports], np.float64)
         if _WITH_SHELTERS in channel.name:
             sizes = self._with_shelters[window]
-        if lines and lines[0].person is not None:
-            return self._near(channel, lines, at, reports, sizes)
+        if backends and backends[0].person is not None:
+            return self._near(channel, backends, at, reports, sizes)
         found = Counter[tuple[str | None, str | None]]()
         for report, size in zip(reports, sizes.tolist(), strict=True):
             for key in ((report.event, None), (None, report.location), (report.event, report.location)):
                 found[key] += size
-        return np.array([found[line.event, line.location] for line in lines], np.float64)
+        return np.array([found[backend.event, backend.location] for backend in backends], np.float64)
 
     def _near(
-        self, channel: ScenarioChannel, lines: list[CitySubscription], at: float, reports: list[Report], sizes: Floats
+        self,
+        channel: ScenarioChannel,
+        backends: list[CitySubscription],
+        at: float,
+        reports: list[Report],
+        sizes: Floats,
     ) -> Floats:
-        people = np.array([line.person for line in lines], np.int64)
+        people = np.array([backend.person for backend in backends], np.int64)
         here = self._tracks.places[min(int(at) // STEP, len(self._tracks.places) - 1)][people]
         far = _distances(here, np.array([(report.x, report.y) for report in reports]).reshape(-1, 2))
         events = np.array([report.event for report in reports], str)
-        wanted = np.array([line.event for line in lines], str)[:, None] == events[None, :]
+        wanted = np.array([backend.event for backend in backends], str)[:, None] == events[None, :]
         if channel.name == _ANY_GRAVE:
             wanted |= np.array([report.severity >= GRAVE for report in reports], bool)[None, :]
-        within = far <= np.array([line.radius for line in lines])[:, None]
+        within = far <= np.array([backend.radius for backend in backends])[:, None]
         return np.asarray((wanted & within) @ sizes)
 
 

@@ -115,14 +115,14 @@ def _fluctuation(o: Paper, rng: np.random.Generator, first: Floats) -> ScenarioR
     """Ups and downs as factors; one that is chosen again while it is up goes up further."""
     rows: list[tuple[float, int, float]] = []
     for minute in np.arange(0, o.seconds, MINUTE):
-        for line in _quarter(rng, len(first)).tolist():
+        for backend in _quarter(rng, len(first)).tolist():
             up, factor = float(minute + rng.uniform(0, 3 * MINUTE)), float(rng.uniform(*o.more))
-            rows += [(up, line, factor), (up + float(rng.uniform(4 * MINUTE, 6 * MINUTE)), line, 1 / factor)]
+            rows += [(up, backend, factor), (up + float(rng.uniform(4 * MINUTE, 6 * MINUTE)), backend, 1 / factor)]
     now, table = first.copy(), []
-    for at, line, factor in sorted(rows):
-        now[line] *= factor
+    for at, backend, factor in sorted(rows):
+        now[backend] *= factor
         if at <= o.seconds:
-            table.append((round(at, 3), line, float(round(now[line]))))
+            table.append((round(at, 3), backend, float(round(now[backend]))))
     return ScenarioRates([row[0] for row in table], [row[1] for row in table], [row[2] for row in table])
 
 
