@@ -116,8 +116,12 @@ class World:
         return until(lambda: found if len(found := self.found(channel)) >= count else [])
 
     def idle(self) -> None:
-        """Waits until no channel runs."""
-        until(lambda: all(self.catalog.live.status(name).state == "waiting" for name in self.catalog.channels))
+        """Waits until no channel runs, nor a continuous one is about to."""
+        until(lambda: all(map(self._is_idle, self.catalog.channels)))
+
+    def _is_idle(self, name: str) -> bool:
+        continuous = self.catalog.channels[name].period is None
+        return self.catalog.runner.is_idle(name) if continuous else self.catalog.live.status(name).state == "waiting"
 
     def shown(self, what: str) -> dict[str, dict[str, Any]]:
         """SHOW, by name."""

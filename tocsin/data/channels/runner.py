@@ -215,6 +215,11 @@ class Runner:
             seconds, by_nodes = self._seconds.get(name, 0.0), self._by_nodes[name]
             return Status(entry.state, entry.error, entry.missed, seconds, by_nodes)
 
+    def is_idle(self, name: str) -> bool:
+        """Whether a continuous channel neither runs nor is about to: the next records may be matched on arrival."""
+        with self._changed:
+            return self._timetable.is_idle(name)
+
     def _now(self) -> float:
         return self._epoch + time.monotonic()
 

@@ -80,12 +80,16 @@ class Timetable:
         elif entry.state is State.WAITING:
             entry.due = min(entry.due, now)
 
+    def is_idle(self, name: str) -> bool:
+        """Whether a continuous channel has nothing to do."""
+        entry = self._entries[name]
+        return entry.ready and entry.state is State.WAITING and math.isinf(entry.due)
+
     def begin_idle(self, name: str) -> bool:
         """Whether a continuous channel has nothing to do; if so, it counts as running from now on."""
-        entry = self._entries[name]
-        idle = entry.ready and entry.state is State.WAITING and math.isinf(entry.due)
+        idle = self.is_idle(name)
         if idle:
-            entry.state = State.RUNNING
+            self._entries[name].state = State.RUNNING
         return idle
 
     def due(self, now: float) -> list[str]:
