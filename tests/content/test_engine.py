@@ -55,6 +55,19 @@ def test_the_index_finds_who_covers(held: list[Filter], filter: Filter) -> None:
     assert engine.covering(filter).tolist() == [at for at, each in enumerate(held) if each.covers(filter)]
 
 
+@pytest.mark.parametrize("but", [0, 7])
+def test_what_no_publication_tells_apart_covers_in_one_direction(but: int) -> None:
+    engine, after, from_next = Engine(), parse("x > 1"), parse("x >= 1.0000000000000002")
+    engine.add(7, from_next)
+    assert engine.coverer(after, but) is None
+    engine.add(8, after)
+    assert engine.coverer(from_next, 7) == 8
+    assert engine.covering(after).tolist() == [8]
+    assert engine.covering(from_next).tolist() == [7, 8]
+    assert engine.covering(parse("x > 1 and x < 1.0000000000000004")).tolist() == [8]
+    assert engine.match({"x": 1.0000000000000002}).tolist() == [7, 8]
+
+
 @pytest.mark.slow
 def test_many_filters_come_and_go_between_publications() -> None:
     random, engine, filters = Random(7), Engine(), dict[int, Filter]()

@@ -49,6 +49,15 @@ class _Route(NamedTuple):
     ordered: frozenset[str]
 
 
+class _End(NamedTuple):
+    """Where a piece ends, in one direction: its outermost value, the value that its cut is at, and whether that is left
+    out. By the outermost values alone ``> 1`` and ``>= 1.0000000000000002`` would be the same."""
+
+    bound: float
+    value: float
+    is_open: bool
+
+
 class Engine:
     """Filters by numbers of the caller's choice, and what matches them.
 
@@ -116,8 +125,9 @@ class Engine:
     def covering(self, filter: Filter) -> Int64s:
         """The numbers of all filters that cover this one, itself included if it is there, rising.
 
-        A box that lies within another one is right of all its bounds, as a publication in it is. Of several boxes each
-        must lie within one of the same filter; few filters are around all of the first ones, and are asked themselves.
+        A box that lies within another one is right of all its bounds, as a publication in it is, and where it leaves a
+        value out that the other one has as a bound, of that value as well. Of several boxes each must lie within one of
+        the same filter; few filters are around all of the first ones, and are asked themselves.
         """
         boxes = filter.boxes()
         found = self._around(next(boxes))
@@ -150,7 +160,7 @@ class Engine:
     def _parts_around(self, box: Box) -> Iterator[Int64s]:
         """These, table by table."""
         points: dict[Slot, Value] = {}
-        corners: dict[Side, float] = {}
+        corners: dict[Side, _End] = {}
         for name, kind, piece in box:
             points[name, None] = True
             if piece is not None:
@@ -161,7 +171,7 @@ class Engine:
         for table in self._within(dict.fromkeys([*points, *(slot for slot, _ in corners)]).keys()):
             if all(slot in points for slot in table.shape.exact):
                 exact = tuple([points[slot] for slot in table.shape.asked])
-                yield from table.match(exact, [corners[side] for side in table.shape.sides])
+                yield from table.match(exact, _marks([corners[side] for side in table.shape.sides]))
 
     def _within(self, have: Set[Slot]) -> Iterator[BoxTable]:
         """The tables that need no other slots than these."""
@@ -225,22 +235,23 @@ class Engine:
 
     def _bounds(self, bounded: Box) -> tuple[tuple[Side, ...], list[float]]:
         """A box without its exact values, as half-spaces. One that bounds nothing stands for the kind of the value."""
-        sides: dict[Side, float] = {}
+        sides: dict[Side, _End] = {}
         for name, kind, piece in bounded:
             assert piece is not None
             low, high = self._ends(name, kind, piece)
-            if low > -np.inf or high == -np.inf:
+            if low.bound > -np.inf or high.bound == -np.inf:
                 sides[(name, kind), 1.0] = low
-            if high > -np.inf:
+            if high.bound > -np.inf:
                 sides[(name, kind), -1.0] = high
-        return tuple(sides), list(sides.values())
+        return tuple(sides), [*(end.bound for end in sides.values()), *(end.value for end in sides.values())]
 
-    def _ends(self, name: str, kind: ValueKind | None, piece: Piece) -> tuple[float, float]:
-        """The least and the negative of the greatest value of a piece; where it has no end, both are -∞."""
+    def _ends(self, name: str, kind: ValueKind | None, piece: Piece) -> tuple[_End, _End]:
+        """The lower end of a piece, and the upper one by negative values; where it has no end, they are -∞."""
         if kind is ValueKind.STRING:
+            # Between the numbers of two strings there is room, so that one of them tells what is covered.
             line = self._lines.get(name, _NO_LINE)
-            return line.low(piece.low), -line.high(piece.high)
-        return _low(piece.low), -_high(piece.high)
+            return _End(line.low(piece.low), -np.inf, False), _End(-line.high(piece.high), -np.inf, False)
+        return _low(piece.low), _high(piece.high)
 
     def _hold(self, bounded: Box) -> None:
         """Gives the strings of a box's bounds their place in line."""
@@ -294,15 +305,25 @@ def _strings(bounded: Box) -> Iterator[tuple[str, str]]:
                 yield name, cut[1]
 
 
-def _low(cut: Cut) -> float:
-    """The least number right of a cut."""
+def _marks(ends: list[_End]) -> list[float]:
+    """What bounds are compared with, and after that the values that they are at, where these matter."""
+    return [*(end.bound for end in ends), *(end.value if end.is_open else np.inf for end in ends)]
+
+
+def _low(cut: Cut) -> _End:
+    """What is right of a cut in a line of numbers."""
     if cut == FIRST:
-        return -np.inf
-    return float(np.nextafter(cut[1], np.inf)) if cut[2] else float(cut[1])
+        return _UNBOUNDED
+    value = float(cut[1])
+    return _End(float(np.nextafter(value, np.inf)), value, True) if cut[2] else _End(value, value, False)
 
 
-def _high(cut: Cut) -> float:
-    """The greatest number left of a cut."""
+def _high(cut: Cut) -> _End:
+    """What is left of it, by negative values."""
     if cut == LAST:
-        return np.inf
-    return float(cut[1]) if cut[2] else float(np.nextafter(cut[1], -np.inf))
+        return _UNBOUNDED
+    value = -float(cut[1])
+    return _End(value, value, False) if cut[2] else _End(float(np.nextafter(value, np.inf)), value, True)
+
+
+_UNBOUNDED: Final = _End(-np.inf, -np.inf, False)
