@@ -26,6 +26,8 @@ MOST_EXACT: Final = 3
 """Values that are looked up together; with more, a publication could meet too many shapes. Others become bounds."""
 
 _MOST_ROUTES: Final = 1000
+# So many that few slots share one; were there one for each slot, masks would grow with the names that others use.
+_BITS: Final = 256
 # So few filters are compared sooner than looked up; and so many, to find one that covers, before all are looked up.
 _FEW: Final = 4
 _MANY: Final = 16
@@ -47,6 +49,13 @@ class _Route(NamedTuple):
 
     stops: list[_Stop]
     ordered: frozenset[str]
+
+
+class _Need(NamedTuple):
+    """The slots that a table needs, and a mask of them: who lacks a bit of it lacks a slot."""
+
+    mask: int
+    slots: frozenset[Slot]
 
 
 class _End(NamedTuple):
@@ -72,10 +81,10 @@ class Engine:
         self._by_slot: dict[Slot | None, dict[BoxTable, None]] = {}
         self._kept: dict[Shape, Slot | None] = {}
         self._uses: Counter[Slot] = Counter()
-        # A bit for each slot that a table has, so that tables can be told by what they need.
+        # A bit for each slot that a table has, which it shares with some others, and all bits of a table.
         self._bits: dict[Slot, int] = {}
-        self._free: list[int] = []
-        self._needs: dict[BoxTable, int] = {}
+        self._last_bit = 0
+        self._needs: dict[BoxTable, _Need] = {}
         self._lines: dict[str, StringLine] = {}
         self._routes: dict[Form, _Route] = {}
 
@@ -104,10 +113,11 @@ class Engine:
             held[shape, _values(exact)] = None
         for shape, values in held:
             self._tables[shape].remove(number, values)
-            if not self._tables[shape]:
-                self._drop(shape)
         for _, bounded in map(_divide, filter.boxes()):
             self._release(bounded)
+        for shape in dict.fromkeys(shape for shape, _ in held):
+            if not self._tables[shape]:
+                self._drop(shape)
 
     def match(self, publication: Publication) -> Int64s:
         """The numbers of all filters that a publication fulfils, in no order."""
@@ -178,7 +188,8 @@ class Engine:
         lacking, needs = ~self._mask(have), self._needs
         for slot in (None, *have):
             for table in self._by_slot.get(slot, ()):
-                if not needs[table] & lacking:
+                need = needs[table]
+                if not need.mask & lacking and have >= need.slots:
                     yield table
 
     def _find(self, publication: Publication) -> Iterator[list[Int64s]]:
@@ -209,8 +220,9 @@ class Engine:
             self._by_slot.setdefault(rarest, {})[table] = None
             for slot in shape.slots:
                 if slot not in self._bits:
-                    self._bits[slot] = self._free.pop() if self._free else 1 << len(self._bits)
-            self._needs[table] = self._mask(shape.slots)
+                    self._last_bit = (self._last_bit + 1) % _BITS
+                    self._bits[slot] = 1 << self._last_bit
+            self._needs[table] = _Need(self._mask(shape.slots), frozenset(shape.slots))
             self._uses.update(shape.slots)
             self._routes.clear()
         return self._tables[shape]
@@ -223,8 +235,9 @@ class Engine:
         self._uses.subtract(shape.slots)
         for slot in shape.slots:
             if not self._uses[slot]:
-                del self._uses[slot]
-                self._free.append(self._bits.pop(slot))
+                del self._uses[slot], self._bits[slot]
+                if slot[1] is ValueKind.STRING:
+                    self._lines.pop(slot[0], None)
         self._routes.clear()
 
     def _mask(self, slots: Iterable[Slot]) -> int:
