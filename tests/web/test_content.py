@@ -326,6 +326,24 @@ async def test_what_is_not_stored_when_a_head_dies_is_sent_again_once(browse: Op
         assert await browser.report() == "stored"
 
 
+async def test_a_pages_next_number_follows_the_highest_that_its_head_knows(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {name: "page", rules});
+        for (const high of [1, 2]) await me.publish({high});
+        await report("stored");
+    """
+    async with FakeHead() as peer, browse(script, url=peer.url) as browser:
+        await peer.introduced("")
+        await peer.say("Known", sequence=49, incarnation="i", continued=False)
+        assert await peer.published(1) == [(50, 1)]
+        await peer.end()
+        await peer.introduced("i")
+        await peer.say("Known", sequence=51, incarnation="i", continued=True)
+        assert await peer.published(1) == [(52, 2)]
+        await peer.say("Stored", sequence=52)
+        assert await browser.report() == "stored"
+
+
 async def test_a_page_goes_on_when_its_head_is_back(tmp_path: Path, browse: Open) -> None:
     script = """
         const me = await tocsin.connect(url, {name: "page", rules});

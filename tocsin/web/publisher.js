@@ -80,6 +80,8 @@ export class ContentPublisher {
       this.#waiting.shift().resolve();
       this.#stored += 1;
     }
+    // Of what another one of this name has published.
+    this.#stored = Math.max(this.#stored, sequence);
   }
 
   #send(sequence, text) {
