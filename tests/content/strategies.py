@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf, nextafter
 from typing import Any
 
 from hypothesis import strategies as st
@@ -13,7 +14,9 @@ from tocsin.content.values import Value
 from tocsin.errors import InvalidError
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
-NUMBERS = st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0])
+SOME_NUMBERS = [-2.0, -1.0, 0.0, 5e-324, 0.5, nextafter(1, -inf), 1.0, nextafter(1, inf), 2.0, 3.0]
+"""Rising. Some have no number between them in double precision, though a line of numbers is taken to be dense."""
+NUMBERS = st.sampled_from(SOME_NUMBERS)
 STRINGS = st.sampled_from(["", "a", "ab", "abc", "b", "ba", "c", "\U0010ffff", "a\U0010ffff"])
 VALUES: st.SearchStrategy[Value] = st.one_of(NUMBERS, STRINGS, st.booleans())
 PUBLICATIONS = st.dictionaries(NAMES, VALUES, max_size=5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from random import Random
 
 import pytest
@@ -53,6 +54,19 @@ def test_the_index_finds_who_covers(held: list[Filter], filter: Filter) -> None:
     for number, each in enumerate(held):
         engine.add(number, each)
     assert engine.covering(filter).tolist() == [at for at, each in enumerate(held) if each.covers(filter)]
+
+
+@pytest.mark.parametrize("but", [0, 7])
+def test_what_no_publication_tells_apart_covers_in_one_direction(but: int) -> None:
+    engine, after, from_next = Engine(), parse("x > 1"), parse("x >= 1.0000000000000002")
+    engine.add(7, from_next)
+    assert engine.coverer(after, but) is None
+    engine.add(8, after)
+    assert engine.coverer(from_next, 7) == 8
+    assert engine.covering(after).tolist() == [8]
+    assert engine.covering(from_next).tolist() == [7, 8]
+    assert engine.covering(parse("x > 1 and x < 1.0000000000000004")).tolist() == [8]
+    assert engine.match({"x": 1.0000000000000002}).tolist() == [7, 8]
 
 
 @pytest.mark.slow
@@ -107,6 +121,38 @@ def test_publications_of_ever_other_attributes_leave_little_behind(monkeypatch: 
         assert engine.match({"high": 2.0, f"junk{other}": True}).tolist() == [1]
         assert engine.match({"high": 2.0, "symbol": f"junk{other}"}).tolist() == [1]
     assert len(engine._routes) <= 10
+
+
+def memory_of(count: int) -> tuple[int, int]:
+    """What so many filters take that have no attribute in common, and what is left of that when they are gone."""
+    filters = [parse(" and ".join(f"x{number}.{at} > 'a'" for at in range(32))) for number in range(count)]
+    engine = Engine()
+    tracemalloc.start()
+    for number, filter in enumerate(filters):
+        engine.add(number, filter)
+    held, _ = tracemalloc.get_traced_memory()
+    for number in range(count):
+        engine.remove(number)
+    left, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return held, left
+
+
+def test_filters_take_memory_for_their_own_attributes_only_and_leave_none_behind() -> None:
+    (few, left_of_few), (many, left_of_many) = memory_of(300), memory_of(600)
+    assert many < 2.5 * few
+    # Dictionaries keep the room that they once had.
+    assert left_of_few < few / 5
+    assert left_of_many < many / 5
+
+
+def test_tables_are_told_apart_though_there_are_more_attributes_than_bits() -> None:
+    engine = Engine()
+    for number in range(600):
+        engine.add(number, parse(f"junk{number} > 1 and high > {number}"))
+    for number in range(600):
+        assert engine.match({f"junk{number}": 2.0, "high": 1000.0}).tolist() == [number]
+        assert engine.covering(parse(f"junk{number} > 1 and high > {number} and low > 1")).tolist() == [number]
 
 
 def test_a_number_is_given_once_and_must_be_known() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import product
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.content.strategies import CONJUNCTIONS, FILTERS, PUBLICATIONS, filter_of, fulfils
+from tests.content.strategies import CONJUNCTIONS, FILTERS, PUBLICATIONS, SOME_NUMBERS, filter_of, fulfils
 from tests.examples import examples
 from tocsin.content.filter import Filter, conjunction
 from tocsin.content.language import MOST_CANONICAL_TEXT, parse
@@ -65,8 +67,10 @@ def test_who_covers_matches_whatever_the_other_matches(one: Filter, other: Filte
         assert not (one.matches(publication) and other.matches(publication))
 
 
-# All that can be told apart by filters over these values, with a value in each gap between them.
-_TELLING: list[Value | None] = [None, -3.0, -2.0, -1.5, -1.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, True, False]
+# All that can be told apart by filters over these values, with a value in each gap between them: of numbers an exact
+# one, as there may be none in double precision.
+_BETWEEN: list[Any] = [(Fraction(low) + Fraction(high)) / 2 for low, high in pairwise([-4.0, *SOME_NUMBERS, 4.0])]
+_TELLING: list[Value | None] = [None, *SOME_NUMBERS, *_BETWEEN, True, False]
 _TELLING += [
     "",
     "0",

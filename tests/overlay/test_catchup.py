@@ -160,6 +160,20 @@ def test_a_piece_that_does_not_come_is_asked_for_again(bench: Bench) -> None:
     assert bench.had(1) == list(range(81, 101))
 
 
+def test_a_piece_that_does_not_come_is_asked_for_again_also_if_another_head_was_in_vain(bench: Bench) -> None:
+    bench.subscribe(1, 80, unknown=7)
+    bench.answer(only(bench.fetches()), 90)
+    asked = [bench.again() for _ in range(LIMITS.refetches + 1)]
+    assert [[fetch.settled for _, fetch in fetches] for fetches in asked] == [[["h"]]] * LIMITS.refetches + [[]]
+    bench.tell(events.Drained(1))
+    lost = only(bench.fetches())
+    fetch = only(bench.again())
+    assert (lost.cursors, fetch.cursors) == ({"h": {"h.1": 90}}, {"h": {"h.1": 90}})
+    bench.answer(fetch, 100)
+    assert bench.had(1) == list(range(81, 101))
+    assert bench.again() == []
+
+
 def test_when_the_way_is_interrupted_between_two_pieces_it_begins_again(bench: Bench) -> None:
     bench.subscribe(1, 80)
     bench.answer(only(bench.fetches()), 90)

@@ -87,6 +87,23 @@ def test_whoever_comes_or_goes_does_not_have_the_whole_covering_set_looked_at(mo
     assert interests.want(OWN, [], filters[:1]) == {"up": Difference([], filters[:1])}
 
 
+def test_filters_that_only_a_line_without_gaps_tells_apart_keep_each_other_out_of_nothing() -> None:
+    plain = Plain(Interests())
+    others = {"victim": "x > 1", "wide": "x exists", "narrow": "x >= 1.0000000000000002", "bystander": "y > 2"}
+    plain.open("up")
+    for link, where in others.items():
+        plain.open(link)
+        plain.apply(plain.interests.want(link, [parse(where)], []))
+        plain.wanted[link].add(parse(where))
+    for link in ("wide", "victim", "bystander", "narrow"):
+        plain.apply(plain.interests.close(link))
+        del plain.wanted[link], plain.told[link]
+        for neighbour, told in plain.told.items():
+            assert told == plain.needed(neighbour)
+            for other in plain.wanted.keys() - {neighbour}:
+                assert all(any(asked.covers(each) for asked in told) for each in plain.wanted[other])
+
+
 def test_nothing_is_asked_of_who_has_nothing_to_give() -> None:
     interests, wide, narrow = Interests(), parse("high > 3"), parse("high > 5")
     interests.want(OWN, [wide], [])

@@ -61,6 +61,18 @@ def test_what_a_head_with_another_log_knows_is_not_what_was_sent(known: int) -> 
     assert publisher.waiting == 0
 
 
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_the_next_number_follows_the_highest_that_the_head_knows(waiting: int) -> None:
+    publisher = OverlayPublisher("p")
+    connected(publisher, 50 - waiting)
+    for _ in range(waiting):
+        publisher.handle(0.0, PublishContent({"n": 1}))
+    publisher.handle(0.0, HeadLost())
+    connected(publisher, 51, continued=True)
+    assert publisher.waiting == 0
+    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendHead(Publish(52, {"n": 2.0}))]
+
+
 def test_what_cannot_be_a_publication_gets_no_number() -> None:
     publisher = OverlayPublisher("p")
     connected(publisher, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,6 +123,23 @@ def test_a_log_has_no_more_bytes_than_it_may_but_for_the_latest(lengths: list[in
     kept, _ = again.piece(0, [EVERYTHING], 100, 10**6)
     assert kept == appended[again.oldest - 1 :]
     assert again.oldest == max(log.oldest, len(lengths) - most + 1)
+
+
+def test_a_full_log_is_not_moved_for_each_publication(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuts, cut = list[int](), ReplayLog._cut
+
+    def count(log: ReplayLog) -> None:
+        cuts.append(log.last)
+        cut(log)
+
+    monkeypatch.setattr(ReplayLog, "_cut", count)
+    log = ReplayLog("h", KeptLog(), 10_000, 100_000)
+    for number in range(1, 5001):
+        log.append("p", number, {"n": "x" * 50})
+        log.stored(number)
+    kept = log.last - log.oldest + 1
+    assert 500 < kept < 1500
+    assert len(cuts) <= 8 * 5000 / kept
 
 
 def test_one_publisher_cannot_fill_a_heads_memory() -> None:

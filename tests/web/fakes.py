@@ -60,6 +60,12 @@ class FakeBroker:
         assert self._socket
         await self._socket.send("nonsense")
 
+    async def close(self, code: int) -> None:
+        """Ends the connection of who is there, with a code."""
+        assert self._socket
+        await self._socket.close(code)
+        await self.gone()
+
     async def gone(self) -> None:
         """Waits until whoever was here has left."""
         assert self._socket

@@ -116,6 +116,40 @@ async def test_a_page_shows_the_clients_token(tmp_path: Path, browse: Open) -> N
         assert await browser.report() == [7]
 
 
+async def test_a_token_that_expires_ends_a_subscription(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {rules});
+        const quotes = await me.subscribe("high > 0");
+        await report((await taken(quotes, 1)).map((note) => note.offset));
+        await report(await quotes.next().catch((error) => [error.code, error.message]));
+    """
+    async with FakeEdge() as old, browse(script, url=old.url) as browser:
+        await old.subscribed(cursors={})
+        await old.say("Began", head="h", offset=0, incarnation="i", known="", shared=0)
+        await old.note(1)
+        assert await browser.report() == [1]
+        await old.close(4401)
+        code, message = await browser.report()
+        assert code == "unauthorized"
+        assert message == f"the token for {old.url} has expired; connect again with another"
+
+
+async def test_a_token_that_expires_ends_a_publisher(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {name: "page", rules});
+        const waiting = me.publish({high: 1}).catch((error) => error.code);
+        await report(await waiting);
+        await report(await me.publish({high: 2}).catch((error) => error.code));
+    """
+    async with FakeHead() as peer, browse(script, url=peer.url) as browser:
+        await peer.introduced("")
+        await peer.say("Known", sequence=0, incarnation="i", continued=False)
+        assert await peer.published(1) == [(1, 1)]
+        await peer.close(4401)
+        assert await browser.report() == "unauthorized"
+        assert await browser.report() == "unauthorized"
+
+
 async def test_mistakes_are_told(tmp_path: Path, browse: Open) -> None:
     script = """
         const told = (subscribing) => subscribing.catch((error) => [error.code, error.message]);
@@ -289,6 +323,24 @@ async def test_what_is_not_stored_when_a_head_dies_is_sent_again_once(browse: Op
         await peer.say("Known", sequence=20, incarnation="k", continued=False)
         assert await peer.published(1) == [(21, 4)]
         await peer.say("Stored", sequence=21)
+        assert await browser.report() == "stored"
+
+
+async def test_a_pages_next_number_follows_the_highest_that_its_head_knows(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {name: "page", rules});
+        for (const high of [1, 2]) await me.publish({high});
+        await report("stored");
+    """
+    async with FakeHead() as peer, browse(script, url=peer.url) as browser:
+        await peer.introduced("")
+        await peer.say("Known", sequence=49, incarnation="i", continued=False)
+        assert await peer.published(1) == [(50, 1)]
+        await peer.end()
+        await peer.introduced("i")
+        await peer.say("Known", sequence=51, incarnation="i", continued=True)
+        assert await peer.published(1) == [(52, 2)]
+        await peer.say("Stored", sequence=52)
         assert await browser.report() == "stored"
 
 

@@ -26,6 +26,8 @@ MOST_EXACT: Final = 3
 """Values that are looked up together; with more, a publication could meet too many shapes. Others become bounds."""
 
 _MOST_ROUTES: Final = 1000
+# So many that few slots share one; were there one for each slot, masks would grow with the names that others use.
+_BITS: Final = 256
 # So few filters are compared sooner than looked up; and so many, to find one that covers, before all are looked up.
 _FEW: Final = 4
 _MANY: Final = 16
@@ -49,6 +51,22 @@ class _Route(NamedTuple):
     ordered: frozenset[str]
 
 
+class _Need(NamedTuple):
+    """The slots that a table needs, and a mask of them: who lacks a bit of it lacks a slot."""
+
+    mask: int
+    slots: frozenset[Slot]
+
+
+class _End(NamedTuple):
+    """Where a piece ends, in one direction: its outermost value, the value that its cut is at, and whether that is left
+    out. By the outermost values alone ``> 1`` and ``>= 1.0000000000000002`` would be the same."""
+
+    bound: float
+    value: float
+    is_open: bool
+
+
 class Engine:
     """Filters by numbers of the caller's choice, and what matches them.
 
@@ -63,10 +81,10 @@ class Engine:
         self._by_slot: dict[Slot | None, dict[BoxTable, None]] = {}
         self._kept: dict[Shape, Slot | None] = {}
         self._uses: Counter[Slot] = Counter()
-        # A bit for each slot that a table has, so that tables can be told by what they need.
+        # A bit for each slot that a table has, which it shares with some others, and all bits of a table.
         self._bits: dict[Slot, int] = {}
-        self._free: list[int] = []
-        self._needs: dict[BoxTable, int] = {}
+        self._last_bit = 0
+        self._needs: dict[BoxTable, _Need] = {}
         self._lines: dict[str, StringLine] = {}
         self._routes: dict[Form, _Route] = {}
 
@@ -95,10 +113,11 @@ class Engine:
             held[shape, _values(exact)] = None
         for shape, values in held:
             self._tables[shape].remove(number, values)
-            if not self._tables[shape]:
-                self._drop(shape)
         for _, bounded in map(_divide, filter.boxes()):
             self._release(bounded)
+        for shape in dict.fromkeys(shape for shape, _ in held):
+            if not self._tables[shape]:
+                self._drop(shape)
 
     def match(self, publication: Publication) -> Int64s:
         """The numbers of all filters that a publication fulfils, in no order."""
@@ -116,8 +135,9 @@ class Engine:
     def covering(self, filter: Filter) -> Int64s:
         """The numbers of all filters that cover this one, itself included if it is there, rising.
 
-        A box that lies within another one is right of all its bounds, as a publication in it is. Of several boxes each
-        must lie within one of the same filter; few filters are around all of the first ones, and are asked themselves.
+        A box that lies within another one is right of all its bounds, as a publication in it is, and where it leaves a
+        value out that the other one has as a bound, of that value as well. Of several boxes each must lie within one of
+        the same filter; few filters are around all of the first ones, and are asked themselves.
         """
         boxes = filter.boxes()
         found = self._around(next(boxes))
@@ -150,7 +170,7 @@ class Engine:
     def _parts_around(self, box: Box) -> Iterator[Int64s]:
         """These, table by table."""
         points: dict[Slot, Value] = {}
-        corners: dict[Side, float] = {}
+        corners: dict[Side, _End] = {}
         for name, kind, piece in box:
             points[name, None] = True
             if piece is not None:
@@ -161,14 +181,15 @@ class Engine:
         for table in self._within(dict.fromkeys([*points, *(slot for slot, _ in corners)]).keys()):
             if all(slot in points for slot in table.shape.exact):
                 exact = tuple([points[slot] for slot in table.shape.asked])
-                yield from table.match(exact, [corners[side] for side in table.shape.sides])
+                yield from table.match(exact, _marks([corners[side] for side in table.shape.sides]))
 
     def _within(self, have: Set[Slot]) -> Iterator[BoxTable]:
         """The tables that need no other slots than these."""
         lacking, needs = ~self._mask(have), self._needs
         for slot in (None, *have):
             for table in self._by_slot.get(slot, ()):
-                if not needs[table] & lacking:
+                need = needs[table]
+                if not need.mask & lacking and have >= need.slots:
                     yield table
 
     def _find(self, publication: Publication) -> Iterator[list[Int64s]]:
@@ -199,8 +220,9 @@ class Engine:
             self._by_slot.setdefault(rarest, {})[table] = None
             for slot in shape.slots:
                 if slot not in self._bits:
-                    self._bits[slot] = self._free.pop() if self._free else 1 << len(self._bits)
-            self._needs[table] = self._mask(shape.slots)
+                    self._last_bit = (self._last_bit + 1) % _BITS
+                    self._bits[slot] = 1 << self._last_bit
+            self._needs[table] = _Need(self._mask(shape.slots), frozenset(shape.slots))
             self._uses.update(shape.slots)
             self._routes.clear()
         return self._tables[shape]
@@ -213,8 +235,9 @@ class Engine:
         self._uses.subtract(shape.slots)
         for slot in shape.slots:
             if not self._uses[slot]:
-                del self._uses[slot]
-                self._free.append(self._bits.pop(slot))
+                del self._uses[slot], self._bits[slot]
+                if slot[1] is ValueKind.STRING:
+                    self._lines.pop(slot[0], None)
         self._routes.clear()
 
     def _mask(self, slots: Iterable[Slot]) -> int:
@@ -225,22 +248,23 @@ class Engine:
 
     def _bounds(self, bounded: Box) -> tuple[tuple[Side, ...], list[float]]:
         """A box without its exact values, as half-spaces. One that bounds nothing stands for the kind of the value."""
-        sides: dict[Side, float] = {}
+        sides: dict[Side, _End] = {}
         for name, kind, piece in bounded:
             assert piece is not None
             low, high = self._ends(name, kind, piece)
-            if low > -np.inf or high == -np.inf:
+            if low.bound > -np.inf or high.bound == -np.inf:
                 sides[(name, kind), 1.0] = low
-            if high > -np.inf:
+            if high.bound > -np.inf:
                 sides[(name, kind), -1.0] = high
-        return tuple(sides), list(sides.values())
+        return tuple(sides), [*(end.bound for end in sides.values()), *(end.value for end in sides.values())]
 
-    def _ends(self, name: str, kind: ValueKind | None, piece: Piece) -> tuple[float, float]:
-        """The least and the negative of the greatest value of a piece; where it has no end, both are -∞."""
+    def _ends(self, name: str, kind: ValueKind | None, piece: Piece) -> tuple[_End, _End]:
+        """The lower end of a piece, and the upper one by negative values; where it has no end, they are -∞."""
         if kind is ValueKind.STRING:
+            # Between the numbers of two strings there is room, so that one of them tells what is covered.
             line = self._lines.get(name, _NO_LINE)
-            return line.low(piece.low), -line.high(piece.high)
-        return _low(piece.low), -_high(piece.high)
+            return _End(line.low(piece.low), -np.inf, False), _End(-line.high(piece.high), -np.inf, False)
+        return _low(piece.low), _high(piece.high)
 
     def _hold(self, bounded: Box) -> None:
         """Gives the strings of a box's bounds their place in line."""
@@ -294,15 +318,25 @@ def _strings(bounded: Box) -> Iterator[tuple[str, str]]:
                 yield name, cut[1]
 
 
-def _low(cut: Cut) -> float:
-    """The least number right of a cut."""
+def _marks(ends: list[_End]) -> list[float]:
+    """What bounds are compared with, and after that the values that they are at, where these matter."""
+    return [*(end.bound for end in ends), *(end.value if end.is_open else np.inf for end in ends)]
+
+
+def _low(cut: Cut) -> _End:
+    """What is right of a cut in a line of numbers."""
     if cut == FIRST:
-        return -np.inf
-    return float(np.nextafter(cut[1], np.inf)) if cut[2] else float(cut[1])
+        return _UNBOUNDED
+    value = float(cut[1])
+    return _End(float(np.nextafter(value, np.inf)), value, True) if cut[2] else _End(value, value, False)
 
 
-def _high(cut: Cut) -> float:
-    """The greatest number left of a cut."""
+def _high(cut: Cut) -> _End:
+    """What is left of it, by negative values."""
     if cut == LAST:
-        return np.inf
-    return float(cut[1]) if cut[2] else float(np.nextafter(cut[1], -np.inf))
+        return _UNBOUNDED
+    value = -float(cut[1])
+    return _End(value, value, False) if cut[2] else _End(float(np.nextafter(value, np.inf)), value, True)
+
+
+_UNBOUNDED: Final = _End(-np.inf, -np.inf, False)

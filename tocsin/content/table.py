@@ -4,6 +4,9 @@ A box asks for some values exactly, and bounds others: each bound is a half-spac
 table holds the boxes that ask for exact values of the same slots, and are bounded in the same slots and directions. Its
 rows are in the order of the exact values, then of the first bound, so that those of one publication's exact values are
 neighbours, and among them those whose first bound holds come first.
+
+After its bounds a row has the values that they are at, such as 1 for what is greater than 1. They are for whoever asks
+which boxes lie around another one: two boxes that no publication tells apart need not lie within each other.
 """
 
 from __future__ import annotations
@@ -50,12 +53,13 @@ class Shape:
 
 
 class _Rows:
-    """Sorted rows: the number of the exact values, bounds, and the number of the filter, or -1 once it is gone."""
+    """Sorted rows: the number of the exact values, bounds and the values they are at, and the number of the filter, or
+    -1 once it is gone."""
 
     def __init__(self, sides: int) -> None:
         self.keys: Int64s = NOTHING
         self.numbers: Int64s = NOTHING
-        self.bounds: Floats = np.empty((sides, 0))
+        self.bounds: Floats = np.empty((2 * sides, 0))
         self.gone = 0
 
     def __len__(self) -> int:
@@ -95,10 +99,10 @@ class _Group(NamedTuple):
     others: list[Floats]
 
     def match(self, marks: list[float]) -> Int64s:
-        """The filters whose bounds these marks are within, one for each side."""
+        """The filters whose bounds these marks are within: one for each side, or two, the second for the value."""
         found = self.numbers[: bisect_right(self.first, marks[0])] if marks else self.numbers
         inside: Any = found >= 0 if self.rows.gone else None
-        for bounds, mark in zip(self.others, marks[1:], strict=True):
+        for bounds, mark in zip(self.others, marks[1:], strict=False):
             within = bounds[: len(found)] <= mark
             inside = within if inside is None else inside & within
         return found if inside is None else found[inside]
@@ -121,7 +125,8 @@ class BoxTable:
         return bool(self._keys)
 
     def add(self, number: int, exact: Exact, bounds: list[float]) -> None:
-        """A box of the filter with this number; it may have several, which do not meet."""
+        """A box of the filter with this number, by its bounds and the values they are at; it may have several boxes,
+        which do not meet."""
         key, uses = self._keys.get(exact, (self._next, 0))
         self._next += not uses
         self._keys[exact] = key, uses + 1
@@ -168,7 +173,7 @@ class BoxTable:
             return
         rows = [(key, number, bounds) for number, boxes in self._waiting.items() for key, bounds in boxes]
         self._waiting.clear()
-        bounds = np.array([bounds for _, _, bounds in rows]).reshape(len(rows), len(self.shape.sides)).T
+        bounds = np.array([bounds for _, _, bounds in rows]).reshape(len(rows), 2 * len(self.shape.sides)).T
         self._small.merge(_column(row[0] for row in rows), _column(row[1] for row in rows), bounds)
         self._groups.clear()
         if len(self._small) > _FEW + len(self._large) // 64:

@@ -35,7 +35,7 @@ class HeldSubscription:
             before it is asked for.
         fetch: the id of the last fetch from all heads; answers to others are not for it.
         draining: whether a piece was sent, and is not yet read.
-        asked_again: how often heads were, since one has answered.
+        asked_again: how often each head was, since it has answered or there was a new way to heads.
     """
 
     subscriber: str
@@ -48,14 +48,14 @@ class HeldSubscription:
     behind: dict[str, str] = field(default_factory=dict)
     fetch: str = ""
     draining: bool = False
-    asked_again: int = 0
+    asked_again: dict[str, int] = field(default_factory=dict)
 
     def come(self, cursors: dict[str, HeadCursor]) -> None:
         """The subscriber says how far it is; nothing is sent as it comes before that has been fetched."""
         self.sent = {head: cursor.offset for head, cursor in cursors.items()}
         self.incarnations = {head: cursor.incarnation for head, cursor in cursors.items()}
         self.told = dict(self.sent)
-        self.asked_again = 0
+        self.asked_again.clear()
         self.interrupt(None)
 
     def interrupt(self, heads: Iterable[str] | None) -> None:
@@ -71,6 +71,14 @@ class HeldSubscription:
     def unanswered(self) -> set[str]:
         """The heads that it has a cursor for, and that have not answered."""
         return self.sent.keys() - self.live - self.behind.keys()
+
+    def ask_again(self, most: int) -> bool:
+        """Counts that heads are asked again which have not answered; whether there is one that was not so often yet.
+        Each is counted by itself: one that does not exist uses up no patience with the others."""
+        again = [head for head in self.unanswered() if self.asked_again.get(head, 0) < most]
+        for head in again:
+            self.asked_again[head] = self.asked_again.get(head, 0) + 1
+        return bool(again)
 
     def counts_from_cursor(self, found: Found) -> bool:
         """Whether the head that answers was told of its cursor, if it has one."""
@@ -169,11 +177,7 @@ class PieceFetcher:
         return min(self._refetch, self._go_on_at)
 
     def _fetch_again(self) -> None:
-        waiting = [held for held in self._held.values() if held.unanswered()]
-        again = [held for held in waiting if held.asked_again < self._limits.refetches]
-        for held in again:
-            held.asked_again += 1
-        self.fetch(again)
+        self.fetch([held for held in self._held.values() if held.ask_again(self._limits.refetches)])
 
     def _groups_to_ask(self, fetching: list[HeldSubscription]) -> list[list[HeldSubscription]]:
         """Those who are asked for at once: all, unless the message would be too large."""
@@ -237,7 +241,7 @@ class PieceFetcher:
             self._post.reply(held.client, Passed(head, upto))
         held.sent[head] = held.told[head] = upto
         held.behind.pop(head, None)
-        held.asked_again = 0
+        held.asked_again.pop(head, None)
         if upto >= found.last:
             held.live.add(head)
             return

@@ -125,10 +125,12 @@ class OverlayPublisher:
                 self._confirm(sequence)
 
     def _confirm(self, sequence: int) -> None:
-        """Everything up to a number is stored."""
-        while self._stored is not None and self._stored < sequence and self._waiting:
+        """Everything up to a number is stored; what of that does not wait here, another one of the name has sent."""
+        if self._stored is None:
+            return
+        for _ in range(min(len(self._waiting), sequence - self._stored)):
             self._waiting.popleft()
-            self._stored += 1
+        self._stored = max(self._stored, sequence)
 
     def _send(self, sequence: int, content: dict[str, Value]) -> None:
         self._do(SendHead(Publish(sequence, content)))

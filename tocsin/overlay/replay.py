@@ -6,7 +6,9 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import islice
 from math import inf
+from typing import Final
 
 import msgspec
 
@@ -15,6 +17,9 @@ from tocsin.content.filterset import FilterSet
 from tocsin.content.values import Publication, Value
 from tocsin.model.histories import DROPPED, NEWEST, Era, common_execution, incarnation, knows
 from tocsin.overlay.messages import Routed
+
+# What is dropped is one in so many at most of what is in memory.
+_SLACK: Final = 8
 
 
 class KeptLog(msgspec.Struct):
@@ -52,16 +57,22 @@ class ReplayLog:
         self._publications = kept.publications[-most:]
         self._sizes = [len(_encode(each)) for each in self._publications]
         self._bytes = sum(self._sizes)
+        # So many of the oldest in these lists are dropped, and not cut off yet; their bytes do not count.
+        self._dropped = 0
         self._taken, self._stored = dict(kept.sequences), dict(kept.sequences)
         self.last, self._history = kept.last, kept.history
         self._owners = Counter(map(owner, kept.sequences))
         self._waiting: list[Routed] = []
-        self._trim()
+        self._drop_old()
 
     @property
     def oldest(self) -> int:
         """The first offset of which everything is kept."""
-        return self.last - len(self._publications) + 1
+        return self.last - self._count + 1
+
+    @property
+    def _count(self) -> int:
+        return len(self._publications) - self._dropped
 
     @property
     def publishers(self) -> int:
@@ -95,7 +106,7 @@ class ReplayLog:
 
     def find(self, publisher: str, sequence: int) -> Routed | None:
         """A publication that is kept, or will be."""
-        for each in (*reversed(self._waiting), *reversed(self._publications)):
+        for each in (*reversed(self._waiting), *islice(reversed(self._publications), self._count)):
             if (each.publisher, each.sequence) == (publisher, sequence):
                 return each
         return None
@@ -122,22 +133,28 @@ class ReplayLog:
         self._bytes += sum(sizes)
         self._stored.update((each.publisher, each.sequence) for each in done)
         self.last += len(done)
-        # Trimmed now and then, as that moves all of them.
-        if len(self._publications) > 2 * self._most or self._bytes > self._most_bytes:
-            self._trim()
+        self._drop_old()
         return done
 
-    def _trim(self) -> None:
-        count = excess(self._sizes, self._most, self._most_bytes)
-        del self._publications[:count], self._sizes[:count]
-        self._bytes = sum(self._sizes)
+    def _drop_old(self) -> None:
+        """Drops what is too much, as :func:`excess` has it, without looking at all that is kept."""
+        while self._count > 1 and (self._count > self._most or self._bytes > self._most_bytes):
+            self._bytes -= self._sizes[self._dropped]
+            self._dropped += 1
+        if self._dropped > len(self._sizes) // _SLACK:
+            self._cut()
+
+    def _cut(self) -> None:
+        """Lets go of what is dropped; now and then, as that moves all the others."""
+        del self._publications[: self._dropped], self._sizes[: self._dropped]
+        self._dropped = 0
 
     def piece(self, cursor: int, filters: Sequence[Filter], most: int, most_bytes: int) -> tuple[list[Routed], int]:
         """What matches any filter after an offset, of what is kept, and up to which offset that is all.
 
         So many publications are looked through at most, and what matches has so many bytes, if it is more than one.
         """
-        begin = bisect_right(self._publications, cursor, key=lambda each: each.offset)
+        begin = bisect_right(self._publications, cursor, self._dropped, key=lambda each: each.offset)
         matches, found, size = _matcher(tuple(filters)), list[Routed](), 0
         for publication in self._publications[begin : begin + most]:
             if not matches(publication.content):
@@ -146,7 +163,7 @@ class ReplayLog:
             if found and size > most_bytes:
                 return found, publication.offset - 1
             found.append(publication)
-        looked = min(begin + most, len(self._publications))
+        looked = min(begin + most, len(self._publications)) - self._dropped
         return found, max(cursor, self.oldest - 1 + looked)
 
 

@@ -114,7 +114,7 @@ class Subscriptions:
     def fetch_all(self) -> None:
         """Fetches what anybody has missed, as there may be a way to other heads than before."""
         for held in self._clients.values():
-            held.asked_again = 0
+            held.asked_again.clear()
         self.catch_up.fetch(list(self._clients.values()))
 
     def _takes(self, held: HeldSubscription, publication: Routed) -> bool:

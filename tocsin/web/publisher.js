@@ -10,6 +10,13 @@ const NAME = /^(?:[^\p{C}\p{Z}`]| )+$/u;
 /** The code with which a broker closes what has sent a message that is too large: the same again would not help. */
 const TOO_LARGE = 1009;
 
+/** The code with which it closes what has shown a token that has expired since: the same again is not taken. */
+export const EXPIRED = 4401;
+
+/** What ends whoever has shown that token to a broker. */
+export const expired = (broker) =>
+  new TocsinError("unauthorized", `the token for ${broker} has expired; connect again with another`);
+
 /**
  * A publisher of one name at one head. Numbers are the head's: it says which it has, and what waits goes on from there.
  * If it has lost its log, nothing that waits is stored, and all of it is numbered anew.
@@ -73,6 +80,8 @@ export class ContentPublisher {
       this.#waiting.shift().resolve();
       this.#stored += 1;
     }
+    // Of what another one of this name has published.
+    this.#stored = Math.max(this.#stored, sequence);
   }
 
   #send(sequence, text) {
@@ -86,6 +95,7 @@ export class ContentPublisher {
     if (code === TOO_LARGE) {
       return this.#end(new TocsinError("too-large", `${this.#head} takes no message as large as one that was sent`));
     }
+    if (code === EXPIRED) return this.#end(expired(this.#head));
     if (!this.#reached) {
       const why = reason || "no connection; is the token right?";
       return this.#end(new TocsinError("unavailable", `no head can be published to at ${this.#head}: ${why}`));

@@ -12,7 +12,7 @@
  * Lost connections, moves between edges and repetitions are dealt with in here, by docs/overlay-protocol.md.
  */
 
-import {ContentPublisher} from "./publisher.js";
+import {ContentPublisher, EXPIRED, expired} from "./publisher.js";
 import {TocsinError} from "./tocsin.js";
 
 /** How patient and how large an application is: seconds, and publications that wait for it. */
@@ -135,7 +135,7 @@ export class ContentSubscription {
     const link = {edge, session, migrating, since: new Map(), socket};
     link.socket.onopen = () => this.#subscribe(link);
     link.socket.onmessage = ({data}) => this.#received(link, data);
-    link.socket.onclose = ({reason}) => this.#lost(link, reason);
+    link.socket.onclose = ({code, reason}) => this.#closed(link, code, reason);
     return link;
   }
 
@@ -264,6 +264,11 @@ export class ContentSubscription {
     this.#send(this.#home, {type: "Unsubscribe"});
     this.#release(this.#home);
     [this.#home, this.#next] = [this.#next, null];
+  }
+
+  #closed(link, code, reason) {
+    if (code === EXPIRED) return this.#stop(expired(link.edge));
+    this.#lost(link, reason);
   }
 
   #lost(link, reason) {
