@@ -162,7 +162,7 @@ class Ingestion:
                 return
             self.problem = ""
             self._tell_committed()
-            self._log.took(rows.num_rows, rows.nbytes)
+            self._log.took()
 
     def _patiently(self, attempt: Callable[[], T | None]) -> T | None:
         """What an attempt gives when it gives something at last; None if there is no more time."""

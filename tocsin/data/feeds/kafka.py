@@ -165,7 +165,7 @@ class KafkaLog(FeedTopic):
         records = sum(len(records) for records in batches.values())
         size = sum(len(record) for records in batches.values() for record in records)
         self.records += records
-        self._learn_size(records, size)
+        self.learn_size(records, size)
 
     def _refusal(self, error: KafkaError | None) -> UnavailableError:
         reason = error.str() if error else "no answer in time"
@@ -223,11 +223,6 @@ class ForeignLog(FeedTopic):
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
         """What lies between these positions, each record checked as a publication is."""
         return self._check(self.read(spark, ranges_between(starts, ends), ends=True))
-
-    def took(self, records: int, size: int) -> None:
-        """A batch of so many bytes was read, and stored: all that is known of how large records are."""
-        super().took(records, size)
-        self._learn_size(records, size)
 
     def _check(self, lines: DataFrame) -> DataFrame:
         return lines.mapInArrow(check_lines(self._dataset, self.feed.sliced_by), SCHEMA)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
 from pyspark.sql import DataFrame, SparkSession
@@ -22,8 +22,6 @@ from tocsin.log import get_logger
 from tocsin.schema.definitions import Feed
 
 log = get_logger(__name__)
-
-_WEIGHT: Final = 0.1
 
 
 class FeedTopic(SlicedTopic):
@@ -101,18 +99,6 @@ class FeedTopic(SlicedTopic):
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
         """What lies between these positions, as rows of a log."""
         return self.read(spark, ranges_between(starts, ends))
-
-    def took(self, records: int, size: int) -> None:
-        """A batch of so many bytes was read, and stored."""
-        self.pace.took(records, size)
-
-    def failed(self) -> None:
-        """A batch could not be read, or not be stored."""
-        self.pace.failed()
-
-    def _learn_size(self, records: int, size: int) -> None:
-        if records:
-            self.record_bytes += _WEIGHT * (size / records - self.record_bytes)
 
     def backlog(self, positions: Sequence[int]) -> int:
         """About how many bytes lie between ``positions`` and the ends."""

@@ -171,7 +171,7 @@ class SliceProcessing:
         if pace is not None:
             pace.took(self._log.size(ranges), time.monotonic() - began)
         counts = {index: sum(part.counts.get(index, 0) for part in written) for index, _, _ in ranges}
-        self._log.took(sum(counts.values()), sum(part.size for part in written))
+        self._log.took()
         return ProcessedBatch(
             [ProcessedPart(index, begin, end, counts[index]) for index, begin, end in ranges],
             [files.encode(file) for file in [*(f for part in written for f in part.files), *self._matching.finish()]],
