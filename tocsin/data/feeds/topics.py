@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
@@ -17,7 +18,7 @@ from tocsin.data.feeds.places import TopicLog
 from tocsin.data.feeds.sliced_topic import CALL_SECONDS, EARLIEST, ISOLATION, LATEST, SlicedTopic, as_options, to_json
 from tocsin.data.feeds.source import ranges_between
 from tocsin.data.store import KnownTopic, Topics
-from tocsin.errors import ConflictError
+from tocsin.errors import ConflictError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.schema.definitions import Feed
 
@@ -44,6 +45,7 @@ class FeedTopic(SlicedTopic):
         # Whoever asks Kafka meanwhile must not undo what was noted.
         self._noting = threading.Condition()
         self._damage = ""
+        self._closed = threading.Event()
 
     def find(self, begin: int) -> None:
         """Finds out how far it goes; one that was not known before is taken from ``begin`` on."""
@@ -60,6 +62,19 @@ class FeedTopic(SlicedTopic):
             known = zip(self.bases, latest, self._read, self._ends or self._read, strict=True)
             self._ends = [max(base + offset, read, end) for base, offset, read, end in known]
             self._noting.notify_all()
+
+    def keep_looking(self, pause: float) -> None:
+        """Looks every so many seconds how far it goes, until it is closed: others may write it."""
+        threading.Thread(target=self._look_again, args=(pause,), name=f"topic-{self.topic}", daemon=True).start()
+
+    def _look_again(self, pause: float) -> None:
+        while not self._closed.wait(pause):
+            with suppress(UnavailableError):
+                self.look()
+
+    def close(self) -> None:
+        """Looks no more."""
+        self._closed.set()
 
     def note(self, partition: int, offset: int) -> None:
         """There is a record at this offset."""
