@@ -20,7 +20,9 @@ from tests.waiting import until
 from tocsin.data.feeds.kafka import ForeignLog
 from tocsin.data.feeds.pace import RecordPace
 from tocsin.data.nodes.processing import SliceProcessing
+from tocsin.data.nodes.writing import WrittenRows
 from tocsin.data.store import Store
+from tocsin.errors import UnavailableError
 from tocsin.schema.definitions import Feed
 
 
@@ -154,6 +156,27 @@ def test_nodes_pass_over_what_was_deleted(others: Others, spark: SparkSession, t
     (letter,) = sharing.letters.read(columns=["reason"]).to_pylist()
     assert f"offsets 0 to {8 - left} of partition 0" in letter["reason"]
     assert node.process(sharing.starts()).parts == ()
+    sharing.log.close()
+
+
+def test_a_node_warms_up_also_where_a_topic_has_nothing_and_again_where_that_failed(
+    others: Others, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sharing = others.share(tmp_path / "shared")
+    node, written = on_spark(spark, sharing), list[WrittenRows]()
+    write, failing = node._write, [UnavailableError("no executor")]
+
+    def noted(rows: DataFrame) -> list[WrittenRows]:
+        if failing:
+            raise failing.pop()
+        written.extend(found := write(rows))
+        return found
+
+    monkeypatch.setattr(node, "_write", noted)
+    for _ in range(3):
+        node.prepare([0])
+    assert [part.counts for part in written] == [{0: 1}]
+    assert not failing
     sharing.log.close()
 
 

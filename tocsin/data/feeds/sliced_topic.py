@@ -110,7 +110,7 @@ class SlicedTopic:
         rows += [(index, end, None, None) for index, _, end in ranges if ends]
         self._reading = MeasuredRead(sum(end - begin for _, begin, end in there)) if there else None
         frames = [self.lines_of(self._reading.watch(self._load(spark, there)))] if self._reading else []
-        if rows:
+        if rows or not frames:
             told = pa.Table.from_pylist([dict(zip(ARROW.names, row, strict=True)) for row in rows], ARROW)
             frames.append(in_one_piece(spark, told))
         return frames[0].unionByName(frames[1]) if len(frames) > 1 else frames[0]

@@ -229,7 +229,8 @@ class SliceProcessing:
         except Exception as error:
             # Whatever it is, the first batch will tell.
             log.debug("a node could not warm up", feed=self.shared.feed.name, reason=str(error))
-        self._warm = True
+        else:
+            self._warm = True
 
     @cached_property
     def _parsing(self) -> list[Column]:
