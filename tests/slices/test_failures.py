@@ -21,6 +21,7 @@ class Trying:
     def __init__(self, slices: int, bad: Collection[int], away: bool = False) -> None:
         self.failing, self.slices, self.bad, self.away = FailingSlices(LIMITS), list(range(slices)), set(bad), away
         self.now, self.batches = 0.0, list[list[int]]()
+        self.quiet = False
 
     def step(self) -> list[int]:
         """One batch, or none if there is nothing to choose."""
@@ -32,7 +33,7 @@ class Trying:
         if self.away or self.bad & set(chosen):
             self.failing.fail(self.now, chosen, "it cannot be read")
         else:
-            self.failing.succeed(chosen, True)
+            self.failing.succeed(chosen, not self.quiet)
         return chosen
 
     def steps(self, count: int) -> list[list[int]]:
@@ -71,6 +72,18 @@ def test_a_slice_that_is_left_out_is_tried_by_itself_after_longer_and_longer() -
     assert pauses == sorted(pauses)
     assert pauses[0] <= 2
     assert pauses[-1] == 60
+
+
+def test_a_slice_that_is_known_to_fail_is_not_the_nodes_fault_however_little_the_others_have() -> None:
+    trying = Trying(4, [2])
+    trying.steps(20)
+    assert trying.failing.left_out
+    trying.quiet = True
+    assert {trying.failing.problem for _ in range(200) if trying.step() is not None} == {""}
+    assert trying.failing.left_out == {2: "it cannot be read"}
+    trying.away = True
+    trying.steps(10)
+    assert trying.failing.problem == "it cannot be read"
 
 
 def test_a_slice_that_can_be_read_again_is_one_of_all() -> None:

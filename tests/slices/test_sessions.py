@@ -248,6 +248,23 @@ def test_one_slice_that_nobody_can_read_holds_up_no_other() -> None:
     assert violations(small.system) == []
 
 
+def test_a_slice_that_nobody_can_read_puts_nobody_aside_when_nothing_else_comes_any_more() -> None:
+    small = SmallSystem(nodes=2, slices=8, limits=structs.replace(LIMITS, stuck_seconds=60.0))
+    small.publish(80, 2.0)
+    small.system.circumstances.unreadable.add(3)
+    small.publish(120, 4.0)
+    owner = small.owners()[3]
+    assert owner is not None
+    member = small.system.head.core.registry.get(owner)
+    assert member is not None
+    problems = set[str]()
+    while small.owners()[3] == owner:
+        small.system.advance(1.0)
+        problems.add(member.problem)
+    assert problems == {""}
+    assert not member.fails
+
+
 def test_a_slice_that_one_node_cannot_read_goes_to_another() -> None:
     small = SmallSystem(nodes=2)
     held = small.system.nodes["a"].core.slices

@@ -24,7 +24,7 @@ from tocsin.data.lake.table import Table
 from tocsin.data.nodes.sharing import FunctionLimits, SharedFeed, require_shareable, share
 from tocsin.data.nodes.storing import Matched
 from tocsin.data.store import Topics
-from tocsin.errors import ConflictError, InvalidError, StorageError
+from tocsin.errors import ConflictError, InvalidError, StorageError, TocsinError
 from tocsin.log import get_logger
 from tocsin.model.messages import FeedHealth
 from tocsin.model.slices import FeedSlices
@@ -170,13 +170,22 @@ class Pipeline:
     def drain(self, timeout: float) -> None:
         """Takes no more, and waits until the dataset has everything that was accepted.
 
-        Raises ConflictError, and takes publications again, if that takes longer than ``timeout`` seconds.
+        Raises ConflictError, and takes publications again, if that takes longer than ``timeout`` seconds, and
+        UnavailableError if the log cannot be asked how far it goes.
         """
         self.admission.seal()
+        try:
+            # Whoever had the log before us may have written to it since we last looked.
+            self.log.newest_ends()
+            self._wait_until_stored(timeout)
+        except TocsinError:
+            self.admission.unseal()
+            raise
+
+    def _wait_until_stored(self, timeout: float) -> None:
         with self._progress:
             drained = self._progress.wait_for(lambda: not self.backlog, timeout)
         if not drained:
-            self.admission.unseal()
             raise ConflictError(
                 f"feed {self.feed.name} still has {self.backlog:,} bytes that its dataset has not; try again later"
             )

@@ -84,10 +84,12 @@ class FailingSlices:
 
     def fail(self, now: float, slices: Collection[int], reason: str) -> bool:
         """A batch of these was not. Whether that was to be expected, so that there is no need to wait."""
-        self._reason = reason
-        self._in_a_row += 1
-        self._tried += 1
-        known = [self._left_out[slice_] for slice_ in slices if slice_ in self._left_out]
+        known = any(self._left_out[slice_].proven for slice_ in slices if slice_ in self._left_out)
+        if not (known and len(slices) == 1):
+            # What is known to be one slice's fault says nothing about the node.
+            self._reason = reason
+            self._in_a_row += 1
+            self._tried += 1
         self._others_first = len(slices) == 1
         if len(slices) == 1:
             self._leave_out(now, next(iter(slices)), reason)
@@ -96,7 +98,7 @@ class FailingSlices:
             self._most = len(slices) // 2
         if self._tried > len({*self._suspects, *self._left_out}).bit_length() + _BESIDE_HALVINGS:
             self._start_over()
-        return any(left_out.proven for left_out in known)
+        return known
 
     def forget(self, slices: Iterable[int]) -> None:
         """Nothing is held against these."""

@@ -69,6 +69,7 @@ class WorkerSpark:
         self._settings, self._scratch, self._access = settings, scratch, KafkaAccess.of(settings.feeds)
         self._loop, self.ended = asyncio.get_running_loop(), asyncio.Event()
         self._session: SparkSession | None = None
+        self._starting = threading.Lock()
         self._kafka = self._bucket = self._stopping = False
         self._numbers = count(1)
 
@@ -90,10 +91,7 @@ class WorkerSpark:
     def _make_work(self, shared: SharedFeed) -> tuple[SliceWork, bool]:
         kafka, shared = isinstance(shared.log, TopicLog), shared.seen_with(self._settings.lake)
         bucket = shared.lake.is_bucket
-        if self._session is None:
-            self._session = session.start(self._settings.spark, self._scratch, kafka, shared.folder.spark)
-            self._kafka, self._bucket = kafka, bucket
-            threading.Thread(target=self._watch, args=(self._session,), name="spark-watch", daemon=True).start()
+        spark = self._start(kafka, shared)
         if kafka and not self._kafka:
             raise UnavailableError("its log is in Kafka, which Spark cannot read here: start this worker again")
         if bucket and not self._bucket:
@@ -101,8 +99,17 @@ class WorkerSpark:
         # What was learnt of a dataset is another's, should there be one of that name again.
         ids = self._scratch / f"ids-{next(self._numbers)}"
         feeds = self._settings.feeds
-        work = SliceProcessing(self._session, shared, ids, kafka=self._access, functions=feeds.functions)
-        return work, session.is_local(self._session)
+        work = SliceProcessing(spark, shared, ids, kafka=self._access, functions=feeds.functions)
+        return work, session.is_local(spark)
+
+    def _start(self, kafka: bool, shared: SharedFeed) -> SparkSession:
+        """Its session, which the first feed has started; others that come meanwhile wait for that."""
+        with self._starting:
+            if self._session is None:
+                self._session = session.start(self._settings.spark, self._scratch, kafka, shared.folder.spark)
+                self._kafka, self._bucket = kafka, shared.lake.is_bucket
+                threading.Thread(target=self._watch, args=(self._session,), name="spark-watch", daemon=True).start()
+            return self._session
 
     def _watch(self, spark: SparkSession) -> None:
         session.wait_for_end(spark)

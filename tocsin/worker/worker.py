@@ -68,8 +68,9 @@ class Worker:
 
     What can go wrong: the head is lost (nothing is begun any more; when it is back, what still holds is gone on with);
     a feed's log or dataset cannot be seen from here (it is tried again every few seconds, and others take its slices
-    meanwhile), or its function may not or cannot run here (the head is told, and gives this node none of its slices);
-    the head is another one, or the feed was made anew (all that was learnt of its dataset is forgotten).
+    meanwhile), or only after a long time (the other feeds go on), or its function may not or cannot run here (the head
+    is told, and gives this node none of its slices); the head is another one, or the feed was made anew (all that was
+    learnt of its dataset is forgotten).
     """
 
     def __init__(self, settings: WorkerSettings, make_work: MakeWork, ca: str = "") -> None:
@@ -85,6 +86,8 @@ class Worker:
         self._listed: set[str] = set()
         self._known: dict[str, FeedBegun] = {}
         self._feeds: dict[str, FeedAtWork] = {}
+        # What lets go of a feed, or begins with it: of each feed one after the other, and none waits for another's.
+        self._changing: dict[str, asyncio.Task[None]] = {}
         self._channels: dict[str, dict[str, NodeChannel]] = {}
         self._changed = asyncio.Event()
         self._leaving = False
@@ -112,10 +115,12 @@ class Worker:
             while True:
                 await self._changed.wait()
                 self._changed.clear()
-                await self._settle()
+                self._settle()
         finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+            ending = [keeping, *self._changing.values()]
+            for task in ending:
+                task.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
             for feed in self._feeds.values():
                 await feed.stop()
 
@@ -174,57 +179,92 @@ class Worker:
         if self._leaving:
             self.done.set()
 
-    async def _settle(self) -> None:
-        """Has a driver for each feed that is shared, and for no other."""
-        held: dict[str, list[int]] = {}
-        for name, feed in list(self._feeds.items()):
-            begun = self._known.get(name, feed.begun)
-            if name not in self._listed or begun.incarnation != feed.begun.incarnation:
-                held[name] = list(feed.driver.core.slices)
-                del self._feeds[name]
-                await feed.stop()
+    def _settle(self) -> None:
+        """Has a driver for each feed that is shared, and for no other. Those that are at work wait for nobody."""
         self._unable = {name: told for name, told in self._unable.items() if name in self._listed}
-        # Those that have failed are last: what they do here, such as a function's import, may take its time.
-        for name, begun in sorted(self._known.items(), key=lambda item: item[0] in self._unable):
-            try:
-                await self._open(begun, held.get(name, []))
-            except Exception as error:
-                self._fail(begun, error)
+        for feed in self._feeds.values():
+            self._greet(feed)
+        gone = [name for name, feed in self._feeds.items() if not self._is_wanted(feed.begun)]
+        for name in (*gone, *(name for name in self._known if name not in self._feeds)):
+            if name not in self._changing:
+                self._changing[name] = asyncio.create_task(self._change(name))
         self._look_done()
 
-    async def _open(self, begun: FeedBegun, held: list[int]) -> None:
+    def _is_wanted(self, begun: FeedBegun) -> bool:
+        """Whether a feed is still shared, and was not made anew, as far as the head has said."""
         name = begun.shared.feed.name
-        if name not in self._feeds:
-            if self._leaving:
-                return
-            self._feeds[name] = await self._begin(begun, held)
-            self._feeds[name].driver.learn(self._channels.get(name, {}).values())
-            self._unable.pop(name, None)
-        feed = self._feeds[name]
-        # The connection may have been lost, and the feed made anew, while the work was prepared.
-        if self._known.get(name) == feed.begun and feed.connection != self._connection:
+        return name in self._listed and self._known.get(name, begun).incarnation == begun.incarnation
+
+    def _greet(self, feed: FeedAtWork) -> None:
+        """Says hello, once on each connection, when the head has told of the feed on it."""
+        told = feed.begun.shared.feed.name in self._known and self._is_wanted(feed.begun)
+        if told and feed.connection != self._connection:
             feed.connection = self._connection
             feed.driver.opened()
 
-    async def _begin(self, begun: FeedBegun, held: list[int]) -> FeedAtWork:
-        shared, name = begun.shared, begun.shared.feed.name
-        work, measured = await self._make_work(shared)
-        if not held:
-            await self._prepare(work, name)
+    async def _change(self, name: str) -> None:
+        """Lets go of what a feed was, and begins with what it is; either may take long, and the feed change again."""
+        begun = None
+        try:
+            held = await self._let_go(name)
+            begun = self._known.get(name)
+            if begun is not None and not self._leaving:
+                await self._begin(begun, held)
+        except Exception as error:
+            if begun is not None and self._is_wanted(begun):
+                self._fail(begun, error)
+            else:
+                log.warning("a feed that is no more could not be let go", feed=name, reason=str(error))
+        finally:
+            del self._changing[name]
+        if begun is not None and not self._is_wanted(begun):
+            self._changed.set()
+        self._look_done()
+
+    async def _let_go(self, name: str) -> list[int]:
+        """Which slices it had of a feed."""
+        feed = self._feeds.pop(name, None)
+        if feed is None:
+            return []
+        held = list(feed.driver.core.slices)
+        await feed.stop()
+        return held
+
+    async def _begin(self, begun: FeedBegun, held: list[int]) -> None:
+        name = begun.shared.feed.name
+        work, measured = await self._make_work(begun.shared)
+        try:
+            if not held:
+                await self._prepare(work, name)
+            # The feed may have ended or been made anew while the work was prepared.
+            if self._is_wanted(begun) and not self._leaving:
+                self._adopt(FeedAtWork(begun, self._drive(begun, held, work, measured), work))
+        finally:
+            if name not in self._feeds:
+                await asyncio.to_thread(work.close)
+
+    def _adopt(self, feed: FeedAtWork) -> None:
+        name = feed.begun.shared.feed.name
+        self._feeds[name] = feed
+        feed.driver.learn(self._channels.get(name, {}).values())
+        self._unable.pop(name, None)
+        self._greet(feed)
+
+    def _drive(self, begun: FeedBegun, held: list[int], work: SliceWork, measured: bool) -> NodeDriver:
+        feed = begun.shared.feed
         limits = SliceLimits(batch_seconds=begun.batch_seconds)
         capacity = self._settings.capacity or self._gauge.processors
-        kept = [slice_ for slice_ in held if slice_ < shared.feed.slices]
+        kept = [slice_ for slice_ in held if slice_ < feed.slices]
         core = NodeCore(self._settings.name, capacity, limits, kept)
 
         def say(message: FromNode) -> None:
-            self.link.send(ToHead(name, begun.incarnation, message))
+            self.link.send(ToHead(feed.name, begun.incarnation, message))
 
         def stopped() -> None:
-            log.info("the node has no slices of a feed any more", feed=name)
+            log.info("the node has no slices of a feed any more", feed=feed.name)
             self._look_done()
 
-        driver = NodeDriver(core, work, say, stopped, self._gauge.look if measured else _measure_nothing)
-        return FeedAtWork(begun, driver, work)
+        return NodeDriver(core, work, say, stopped, self._gauge.look if measured else _measure_nothing)
 
     @staticmethod
     async def _prepare(work: SliceWork, feed: str) -> None:
@@ -259,6 +299,8 @@ class Worker:
 
     def _look_done(self) -> None:
         """It has nothing more to do when all its drivers have stopped; when it wants to leave, also without any."""
+        if self._changing and not self._leaving:
+            return
         cores = [feed.driver.core for feed in self._feeds.values()]
         if all(core.stopped for core in cores) and (cores or self._leaving):
             self.done.set()

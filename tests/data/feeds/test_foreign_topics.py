@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.data.feeds.ingesting import UNKEYED, Ingesting, Make
-from tests.data.nodes.sharing import Sharing, on_spark
+from tests.data.nodes.sharing import FUNCTIONS, Sharing, on_spark
 from tests.kafka import KafkaServer
 from tests.waiting import until
 from tocsin.data.feeds.kafka import ForeignLog
 from tocsin.data.feeds.pace import RecordPace
+from tocsin.data.nodes.processing import SliceProcessing
+from tocsin.data.nodes.writing import WrittenRows
 from tocsin.data.store import Store
+from tocsin.errors import UnavailableError
 from tocsin.schema.definitions import Feed
 
 
@@ -31,8 +36,12 @@ class Others:
 
     def produce(self, *numbers: int, partition: int = 0, name: str = "r") -> None:
         """Records with these numbers."""
-        for number in numbers:
-            self._producer.produce(self.topic, line(number, name), partition=partition)
+        self.produce_messages(*(line(number, name) for number in numbers), partition=partition)
+
+    def produce_messages(self, *messages: bytes, partition: int = 0) -> None:
+        """Messages as they are."""
+        for message in messages:
+            self._producer.produce(self.topic, message, partition=partition)
         assert self._producer.flush(60) == 0
 
     def transaction(self, *numbers: int, kept: bool) -> None:
@@ -58,15 +67,17 @@ class Others:
     def fill(self, ingesting: Ingesting) -> None:
         """Has the feed filled from here."""
         ingesting.log.close()
-        ingesting.feed = Feed("reports", "Reports", "id", 2, topic=self.topic)
+        function = ingesting.feed.processed_by
+        ingesting.feed = Feed("reports", "Reports", "id", 2, topic=self.topic, processed_by=function)
         log = ForeignLog(self.kafka.servers, ingesting.feed, ingesting.dataset, self.store.topics, [0, 0])
         ingesting.log = log.open()  # type: ignore[assignment]
 
-    def share(self, directory: Path, **options: int) -> Sharing:
+    def share(self, directory: Path, **options: Any) -> Sharing:
         """The same for nodes."""
-        sharing = Sharing(directory, UNKEYED, slices=2, **options)  # type: ignore[arg-type]
+        sharing = Sharing(directory, UNKEYED, slices=2, **options)
         sharing.log.close()
-        sharing.feed = Feed("reports", "Reports", "id", 2, topic=self.topic)
+        function = sharing.feed.processed_by
+        sharing.feed = Feed("reports", "Reports", "id", 2, topic=self.topic, processed_by=function)
         log = ForeignLog(self.kafka.servers, sharing.feed, sharing.dataset, self.store.topics, sharing.store.markers())
         sharing.log = log.open()
         sharing.open()
@@ -148,6 +159,27 @@ def test_nodes_pass_over_what_was_deleted(others: Others, spark: SparkSession, t
     sharing.log.close()
 
 
+def test_a_node_warms_up_also_where_a_topic_has_nothing_and_again_where_that_failed(
+    others: Others, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sharing = others.share(tmp_path / "shared")
+    node, written = on_spark(spark, sharing), list[WrittenRows]()
+    write, failing = node._write, [UnavailableError("no executor")]
+
+    def noted(rows: DataFrame) -> list[WrittenRows]:
+        if failing:
+            raise failing.pop()
+        written.extend(found := write(rows))
+        return found
+
+    monkeypatch.setattr(node, "_write", noted)
+    for _ in range(3):
+        node.prepare([0])
+    assert [part.counts for part in written] == [{0: 1}]
+    assert not failing
+    sharing.log.close()
+
+
 def test_a_topic_of_large_records_is_read_a_few_at_a_time(others: Others, spark: SparkSession, tmp_path: Path) -> None:
     others.produce(*range(900), name="x" * 4_000)
     sharing = others.share(tmp_path / "shared", max_batch_bytes=100_000)
@@ -158,6 +190,87 @@ def test_a_topic_of_large_records_is_read_a_few_at_a_time(others: Others, spark:
     assert sum(sizes) == 900
     assert sizes[0] <= 256
     assert max(sizes[1:-1]) <= 30
+    sharing.log.close()
+
+
+def offsets_of_batches(sharing: Sharing, node: SliceProcessing) -> list[int]:
+    """How many offsets the batches of a node have, until everything is stored."""
+    found = []
+    while (batch := node.process(sharing.starts())).parts:
+        sharing.commit(batch)
+        found.append(sum(part.end - part.begin for part in batch.parts))
+    return found
+
+
+def ingested_offsets(ingesting: Ingesting, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The same of an ingestion."""
+    found, batch = [], ingesting.log.batch
+
+    def noted(spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
+        found.append(sum(ends) - sum(starts))
+        return batch(spark, starts, ends)
+
+    monkeypatch.setattr(ingesting.log, "batch", noted)
+    ingesting.start()
+    ingesting.drain()
+    return found
+
+
+def hundreds(count: int) -> list[bytes]:
+    """Messages of one size, each a list of a hundred records."""
+    return [
+        json.dumps([{"id": f"r{100 * message + n:06d}", "value": 0} for n in range(100)]).encode()
+        for message in range(count)
+    ]
+
+
+def test_messages_with_many_records_each_are_counted_as_messages(
+    others: Others, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = hundreds(600)
+    others.produce_messages(*messages)
+    most = 300 * len(messages[0])
+    ingesting = make(UNKEYED, slices=2, max_batch_bytes=most)
+    others.fill(ingesting)
+    batches = ingested_offsets(ingesting, monkeypatch)
+    assert (sum(batches), len(ingesting.rows())) == (600, 60_000)
+    assert max(batches) * len(messages[0]) <= most
+    assert all(later <= 2 * before for before, later in pairwise(batches))
+
+
+def test_nodes_count_messages_with_many_records_each_as_messages(
+    others: Others, spark: SparkSession, tmp_path: Path
+) -> None:
+    messages = hundreds(600)
+    others.produce_messages(*messages)
+    most = 300 * len(messages[0])
+    sharing = others.share(tmp_path / "shared", max_batch_bytes=most)
+    batches = offsets_of_batches(sharing, on_spark(spark, sharing))
+    assert (sum(batches), len(sharing.rows())) == (600, 60_000)
+    assert max(batches) * len(messages[0]) <= most
+    assert all(later <= 2 * before for before, later in pairwise(batches))
+    sharing.log.close()
+
+
+def test_batches_grow_whatever_a_function_leaves_of_them(
+    others: Others, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others.produce(*range(4_000))
+    ingesting = make(UNKEYED, slices=2, processed_by=f"{FUNCTIONS}:tenth", functions=[FUNCTIONS])
+    others.fill(ingesting)
+    batches = ingested_offsets(ingesting, monkeypatch)
+    assert batches == [256, 512, 1024, 2048, 160]
+    assert len(ingesting.rows()) == 400
+
+
+def test_batches_of_nodes_grow_whatever_a_function_leaves_of_them(
+    others: Others, spark: SparkSession, tmp_path: Path
+) -> None:
+    others.produce(*range(4_000))
+    sharing = others.share(tmp_path / "shared", function=f"{FUNCTIONS}:tenth")
+    batches = offsets_of_batches(sharing, on_spark(spark, sharing))
+    assert max(batches) > 256
+    assert (sum(batches), len(sharing.rows())) == (4_000, 400)
     sharing.log.close()
 
 

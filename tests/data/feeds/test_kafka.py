@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,12 @@ from tocsin.data.feeds.kafka import ForeignLog, KafkaLog
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.logs import open_log
 from tocsin.data.feeds.sliced_topic import read_address
+from tocsin.data.lake.directory import DirectoryFolder
+from tocsin.data.lake.table import Table
+from tocsin.data.pipeline import Pipeline
 from tocsin.data.store import Store
 from tocsin.errors import ConflictError, SettingsError, UnavailableError
+from tocsin.schema.arrow import record_schema
 from tocsin.schema.definitions import Column, Dataset, DatasetKind, Feed
 from tocsin.schema.records import MAX_RECORD_BYTES
 from tocsin.schema.types import parse_type
@@ -71,6 +76,15 @@ def messages(kafka: KafkaServer, topic: str, partition: int, count: int) -> list
     return found
 
 
+def open_pipeline(kafka: KafkaServer, prefix: str, store: Store, directory: Path) -> Pipeline:
+    """The feed at work, but that nothing is stored yet."""
+    lake = DirectoryFolder(directory / "lake")
+    table = Table(lake.below("orders"), record_schema(ORDERS.columns))
+    settings = FeedsSettings(log=f"kafka://{kafka.servers}/{prefix}")
+    nothing, arriving = (lambda _: None), (lambda _, __: nullcontext())
+    return Pipeline(FEED, ORDERS, table, directory, lake, settings, store.topics, nothing, arriving)
+
+
 def acknowledged(log: KafkaLog, batches: dict[int, list[bytes]]) -> bool:
     """Whether it is this time."""
     try:
@@ -96,6 +110,50 @@ def test_positions_go_on_after_those_of_the_log_before(open_kafka: OpenLog) -> N
     assert log.ends() == [5_000, 70]
     assert log.append({1: [b"a"]}) == [5_000, 71]
     assert open_kafka(5_000, 71).append({0: [b"b"]}) == [5_001, 71]
+
+
+def test_what_a_data_cluster_that_was_replaced_still_appends_is_found_by_the_next(open_kafka: OpenLog) -> None:
+    replaced, log = open_kafka(), open_kafka()
+    replaced.append({0: [b"late"]})
+    waiting = threading.Thread(target=log.wait_for_more, args=([0, 0], lambda: False), daemon=True)
+    waiting.start()
+    until(lambda: not waiting.is_alive())
+    assert log.ends() == [1, 0]
+    replaced.append({1: [b"later"]})
+    until(lambda: log.ends() == [1, 1])
+
+
+async def test_a_feed_is_not_drained_while_there_is_what_the_data_cluster_before_has_appended(
+    kafka: KafkaServer, prefix: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.data.feeds.kafka._LOOK_AT_OURS_SECONDS", 3600.0)
+    pipeline = open_pipeline(kafka, prefix, store, tmp_path)
+    replaced = KafkaLog(kafka.servers, prefix, FEED, store.topics, [0, 0]).open()
+    replaced.append({0: [b'{"id":"late"}']})
+    assert pipeline.backlog == 0
+    with pytest.raises(ConflictError, match="bytes that its dataset has not"):
+        pipeline.drain(0)
+    published = await pipeline.admission.publish(b'{"id":"a"}', "application/json")
+    assert published.accepted == 1
+    assert sum(pipeline.log.ends()) == 2
+    replaced.close()
+    pipeline.stop()
+
+
+async def test_a_feed_whose_log_does_not_say_how_far_it_goes_is_not_drained(
+    kafka: KafkaServer, prefix: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = open_pipeline(kafka, prefix, store, tmp_path)
+
+    def away(log: KafkaLog) -> None:
+        raise UnavailableError(f"no answer about {log.topic}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KafkaLog, "look", away)
+        with pytest.raises(UnavailableError, match="no answer"):
+            pipeline.drain(0)
+    assert (await pipeline.admission.publish(b'{"id":"a"}', "application/json")).accepted == 1
+    pipeline.stop()
 
 
 def test_a_topic_that_is_nobodys_is_taken_from_its_end_on(open_kafka: OpenLog, store: Store) -> None:

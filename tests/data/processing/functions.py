@@ -33,6 +33,11 @@ def even(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(kept + added, schema=batch.schema)
 
 
+def tenth(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Keeps multiples of ten."""
+    return batch.filter(pa.array([value % 10 == 0 for value in batch["value"].to_pylist()]))
+
+
 def nothing(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.slice(0, 0)
 

@@ -135,6 +135,7 @@ class MemoryWork:
     prepared: set[int] = field(default_factory=set)
     batches: int = 0
     preparing: bool = False
+    waiting: bool = False
     warm: threading.Event = field(default_factory=threading.Event)
     going_on: threading.Event = field(default_factory=threading.Event)
     channels: dict[str, str] = field(default_factory=dict)
@@ -157,6 +158,7 @@ class MemoryWork:
 
     def process(self, starts: Mapping[int, int]) -> ProcessedBatch:
         assert self.prepared >= starts.keys(), "only what was prepared is processed"
+        self.waiting = not self.going_on.is_set()
         self.going_on.wait(60)
         if self.failing:
             raise UnavailableError(self.failing)

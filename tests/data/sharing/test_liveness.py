@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Mapping
 
+import pytest
 from msgspec.structs import replace
 
 from tests.data.sharing.memory import SLICES, MemoryFeed, MemoryWork
@@ -157,6 +158,25 @@ async def test_a_feed_ends_without_waiting_for_a_function_that_takes_its_time(se
         work.cancellable = True
         work.going_on.clear()
         feed.publish(10)
+        await until_async(lambda: work.waiting)
         await asyncio.to_thread(site.heads.end, "reports")
+        assert work.failing == "it was given up"
+        assert work.closed == 1
+
+
+async def test_what_does_not_end_when_it_is_cancelled_is_cancelled_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed, swallowed = MemoryFeed(), iter(range(2))
+    async with begun(settings, feed, NODES) as site:
+        await site.until_owned("data")
+        work = site.works["data"]
+        work.cancellable = True
+        work.going_on.clear()
+        feed.publish(10)
+        await until_async(lambda: work.waiting)
+        cancel = work.cancel
+        monkeypatch.setattr(work, "cancel", lambda: cancel() if next(swallowed, None) is None else None)
+        await asyncio.wait_for(asyncio.to_thread(site.heads.end, "reports"), 20)
         assert work.failing == "it was given up"
         assert work.closed == 1

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.cancelling import cancel_until
 from tocsin.data.disk import FULL_SENTENCE, says_full
 from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
 from tocsin.data.feeds.following import Following, LogFollowing, QueryFollowing
@@ -41,7 +42,6 @@ log = get_logger(__name__)
 
 # Of the reasons for dead letters, which a function may have as many of as there are records.
 _LOGGED = 10
-_CANCEL_SECONDS = 0.2
 T = TypeVar("T")
 
 
@@ -108,16 +108,17 @@ class Ingestion:
     def stop(self) -> None:
         """Stops after the batch at hand; nothing is committed any more once this returns."""
         self._stopping.set()
-        while not self._committing.acquire(timeout=_CANCEL_SECONDS):
-            if self._processing is not None and self._following is not None:
-                # A function may take its time, and what it does is done again by the next who begins at the markers.
-                # Spark cancels nothing that has not begun: it is asked until it has.
-                self._following.cancel()
+        cancel_until(lambda seconds: self._committing.acquire(timeout=seconds), self._cancel)
         self._committing.release()
         with self._starting:
             if self._following is not None:
                 self._following.stop()
         self._watcher.join()
+
+    def _cancel(self) -> None:
+        # A function may take its time, and what it does is done again by the next who begins at the markers.
+        if self._processing is not None and self._following is not None:
+            self._following.cancel()
 
     def _follow(self) -> None:
         with self._starting:
@@ -162,7 +163,7 @@ class Ingestion:
                 return
             self.problem = ""
             self._tell_committed()
-            self._log.took(rows.num_rows, rows.nbytes)
+            self._log.took()
 
     def _patiently(self, attempt: Callable[[], T | None]) -> T | None:
         """What an attempt gives when it gives something at last; None if there is no more time."""

@@ -5,7 +5,6 @@ What is appended to one of ours is with all in-sync replicas when it is acknowle
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +32,8 @@ log = get_logger(__name__)
 _DELIVERY_SECONDS: Final = 10.0
 _RELEASE_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.1
+# Nobody else writes to ours, but for a data cluster that was replaced and has not noticed yet.
+_LOOK_AT_OURS_SECONDS: Final = 1.0
 # What Kafka adds to a message that has nothing but a value is about a third of this.
 _FRAME_BYTES: Final = 256
 _BATCH_BYTES: Final = 1_000_000
@@ -76,10 +77,12 @@ class KafkaLog(FeedTopic):
         self.find(LATEST)
         self.largest_record = min(self._largest_message() - _FRAME_BYTES, MAX_RECORD_BYTES)
         self._producer = self._connect()
+        self.keep_looking(_LOOK_AT_OURS_SECONDS)
         return self
 
     def close(self) -> None:
         """Lets go of Kafka."""
+        super().close()
         self._producer = None
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> list[int]:
@@ -165,7 +168,7 @@ class KafkaLog(FeedTopic):
         records = sum(len(records) for records in batches.values())
         size = sum(len(record) for records in batches.values() for record in records)
         self.records += records
-        self._learn_size(records, size)
+        self.learn_size(records, size)
 
     def _refusal(self, error: KafkaError | None) -> UnavailableError:
         reason = error.str() if error else "no answer in time"
@@ -193,18 +196,12 @@ class ForeignLog(FeedTopic):
         self.records = 0
         self.largest_record = MAX_RECORD_BYTES
         self._dataset = dataset
-        self._closed = threading.Event()
-        self._looking = threading.Thread(target=self._look, name=f"topic-{feed.topic}", daemon=True)
 
     def open(self) -> Self:
         """Finds the topic, and looks how far it goes from then on."""
         self.find(EARLIEST)
-        self._looking.start()
+        self.keep_looking(_LOOK_SECONDS)
         return self
-
-    def close(self) -> None:
-        """Looks no more."""
-        self._closed.set()
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> list[int]:  # noqa: ARG002
         """Refused: others fill it."""
@@ -224,18 +221,8 @@ class ForeignLog(FeedTopic):
         """What lies between these positions, each record checked as a publication is."""
         return self._check(self.read(spark, ranges_between(starts, ends), ends=True))
 
-    def took(self, records: int, size: int) -> None:
-        """A batch of so many bytes was read, and stored: all that is known of how large records are."""
-        super().took(records, size)
-        self._learn_size(records, size)
-
     def _check(self, lines: DataFrame) -> DataFrame:
         return lines.mapInArrow(check_lines(self._dataset, self.feed.sliced_by), SCHEMA)
-
-    def _look(self) -> None:
-        while not self._closed.wait(_LOOK_SECONDS):
-            with suppress(UnavailableError):
-                self.look()
 
 
 class _Outcome:

@@ -159,7 +159,7 @@ class FeedLog:
         """What lies between these positions: columns slice, position (after the record), line, damage."""
         return read_here(spark, self.path, ranges_between(starts, ends))
 
-    def took(self, records: int, size: int) -> None:
+    def took(self) -> None:
         """Nothing is learnt of it: positions are bytes."""
 
     def failed(self) -> None:

@@ -24,7 +24,7 @@ class RecordPace:
         return min(self._most, max(int(max_bytes / self._record_bytes), 1))
 
     def took(self, records: int, size: int) -> None:
-        """A batch of so many records and bytes was read."""
+        """A batch of so many records and bytes was read, whatever became of them."""
         if not records:
             return
         mean = size / records

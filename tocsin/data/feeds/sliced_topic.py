@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.batch import fair_shares
+from tocsin.data.feeds.measured import MeasuredRead
 from tocsin.data.feeds.pace import RecordPace
 from tocsin.data.feeds.source import ARROW, LogRange
 from tocsin.data.lake.frames import in_one_piece
@@ -43,6 +44,7 @@ LATEST: Final = -1
 ISOLATION: Final = {"isolation.level": "read_committed"}
 # Before anything is known of a feed's records.
 _RECORD_BYTES: Final = 300.0
+_WEIGHT: Final = 0.1
 _NOT_YET: Final = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -89,6 +91,7 @@ class SlicedTopic:
         self.record_bytes = _RECORD_BYTES
         self.pace = RecordPace(_RECORD_BYTES)
         self.bases: list[int] = []
+        self._reading: MeasuredRead | None = None
 
     @property
     def _group(self) -> str:
@@ -105,8 +108,9 @@ class SlicedTopic:
         there = [(index, max(begin, first[index]), end) for index, begin, end in ranges if end > first[index]]
         rows = [self._gap(index, begin, min(first[index], end)) for index, begin, end in ranges if begin < first[index]]
         rows += [(index, end, None, None) for index, _, end in ranges if ends]
-        frames = [self.lines_of(self._load(spark, there))] if there else []
-        if rows:
+        self._reading = MeasuredRead(sum(end - begin for _, begin, end in there)) if there else None
+        frames = [self.lines_of(self._reading.watch(self._load(spark, there)))] if self._reading else []
+        if rows or not frames:
             told = pa.Table.from_pylist([dict(zip(ARROW.names, row, strict=True)) for row in rows], ARROW)
             frames.append(in_one_piece(spark, told))
         return frames[0].unionByName(frames[1]) if len(frames) > 1 else frames[0]
@@ -141,6 +145,22 @@ class SlicedTopic:
         shares = fair_shares(lengths, max(self.pace.most(max_bytes), len(lengths)))
         pairs = zip(begins.items(), shares, strict=True)
         return [(index, waiting[index], begin + share) for (index, begin), share in pairs]
+
+    def took(self) -> None:
+        """What was read last is stored: its messages tell what may be read next, whatever became of them."""
+        if self._reading is not None:
+            records, size = self._reading.offsets, self._reading.size(self.record_bytes)
+            self.pace.took(records, size)
+            self.learn_size(records, size)
+
+    def failed(self) -> None:
+        """A batch could not be read, or not be stored."""
+        self.pace.failed()
+
+    def learn_size(self, records: int, size: int) -> None:
+        """So many records have so many bytes."""
+        if records:
+            self.record_bytes += _WEIGHT * (size / records - self.record_bytes)
 
     def lines_of(self, frame: DataFrame) -> DataFrame:
         """What Spark has read, as rows of a log."""

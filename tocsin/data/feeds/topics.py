@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
 from pyspark.sql import DataFrame, SparkSession
@@ -17,13 +18,11 @@ from tocsin.data.feeds.places import TopicLog
 from tocsin.data.feeds.sliced_topic import CALL_SECONDS, EARLIEST, ISOLATION, LATEST, SlicedTopic, as_options, to_json
 from tocsin.data.feeds.source import ranges_between
 from tocsin.data.store import KnownTopic, Topics
-from tocsin.errors import ConflictError
+from tocsin.errors import ConflictError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.schema.definitions import Feed
 
 log = get_logger(__name__)
-
-_WEIGHT: Final = 0.1
 
 
 class FeedTopic(SlicedTopic):
@@ -46,6 +45,7 @@ class FeedTopic(SlicedTopic):
         # Whoever asks Kafka meanwhile must not undo what was noted.
         self._noting = threading.Condition()
         self._damage = ""
+        self._closed = threading.Event()
 
     def find(self, begin: int) -> None:
         """Finds out how far it goes; one that was not known before is taken from ``begin`` on."""
@@ -62,6 +62,19 @@ class FeedTopic(SlicedTopic):
             known = zip(self.bases, latest, self._read, self._ends or self._read, strict=True)
             self._ends = [max(base + offset, read, end) for base, offset, read, end in known]
             self._noting.notify_all()
+
+    def keep_looking(self, pause: float) -> None:
+        """Looks every so many seconds how far it goes, until it is closed: others may write it."""
+        threading.Thread(target=self._look_again, args=(pause,), name=f"topic-{self.topic}", daemon=True).start()
+
+    def _look_again(self, pause: float) -> None:
+        while not self._closed.wait(pause):
+            with suppress(UnavailableError):
+                self.look()
+
+    def close(self) -> None:
+        """Looks no more."""
+        self._closed.set()
 
     def note(self, partition: int, offset: int) -> None:
         """There is a record at this offset."""
@@ -101,18 +114,6 @@ class FeedTopic(SlicedTopic):
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
         """What lies between these positions, as rows of a log."""
         return self.read(spark, ranges_between(starts, ends))
-
-    def took(self, records: int, size: int) -> None:
-        """A batch of so many bytes was read, and stored."""
-        self.pace.took(records, size)
-
-    def failed(self) -> None:
-        """A batch could not be read, or not be stored."""
-        self.pace.failed()
-
-    def _learn_size(self, records: int, size: int) -> None:
-        if records:
-            self.record_bytes += _WEIGHT * (size / records - self.record_bytes)
 
     def backlog(self, positions: Sequence[int]) -> int:
         """About how many bytes lie between ``positions`` and the ends."""

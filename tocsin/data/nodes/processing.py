@@ -171,7 +171,7 @@ class SliceProcessing:
         if pace is not None:
             pace.took(self._log.size(ranges), time.monotonic() - began)
         counts = {index: sum(part.counts.get(index, 0) for part in written) for index, _, _ in ranges}
-        self._log.took(sum(counts.values()), sum(part.size for part in written))
+        self._log.took()
         return ProcessedBatch(
             [ProcessedPart(index, begin, end, counts[index]) for index, begin, end in ranges],
             [files.encode(file) for file in [*(f for part in written for f in part.files), *self._matching.finish()]],
@@ -229,7 +229,8 @@ class SliceProcessing:
         except Exception as error:
             # Whatever it is, the first batch will tell.
             log.debug("a node could not warm up", feed=self.shared.feed.name, reason=str(error))
-        self._warm = True
+        else:
+            self._warm = True
 
     @cached_property
     def _parsing(self) -> list[Column]:

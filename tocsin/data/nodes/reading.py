@@ -34,8 +34,8 @@ class SliceLog(Protocol):
     def size(self, ranges: Sequence[LogRange]) -> int:
         """How many bytes these have, about."""
 
-    def took(self, records: int, size: int) -> None:
-        """A batch of so many records and bytes was read."""
+    def took(self) -> None:
+        """The lines that were asked for last are processed."""
 
     def failed(self) -> None:
         """A batch could not be processed."""
@@ -88,7 +88,7 @@ class DirectorySlices:
         """How many bytes these have."""
         return sum(end - begin for _, begin, end in ranges)
 
-    def took(self, records: int, size: int) -> None:
+    def took(self) -> None:
         """Nothing is learnt of it: positions are bytes."""
 
     def failed(self) -> None:

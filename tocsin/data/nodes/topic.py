@@ -41,14 +41,6 @@ class TopicSlices(SlicedTopic):
         """What is there, each slice by one task."""
         return self.read(spark, ranges)
 
-    def took(self, records: int, size: int) -> None:
-        """A batch of so many records and bytes was read."""
-        self.pace.took(records, size)
-
-    def failed(self) -> None:
-        """A batch could not be processed."""
-        self.pace.failed()
-
     def nothing(self, spark: SparkSession) -> DataFrame:
         """The same of a part in which nothing is: from the end of a slice up to there."""
         return self.lines(spark, [(index, end, end) for index, end in self._ends([0]).items()])

@@ -34,13 +34,11 @@ class WrittenRows(msgspec.Struct):
         files: what was written, at most one of each kind.
         counts: how many rows of each slice there were.
         digests: the hashes of the ids in the file of records, one for each of its rows, if they have ids.
-        size: bytes that the rows took in memory.
     """
 
     files: list[NodeFile]
     counts: dict[int, int]
     digests: bytes = b""
-    size: int = 0
 
     @property
     def hashes(self) -> Hashes:
@@ -70,7 +68,7 @@ class RowSorter:
         # Where a function has left nothing of a slice, a row says only how far it has come.
         there = pc.or_(pc.invert(whole), flat[STORED])
         flat, whole = flat.filter(there), whole.filter(there)
-        written = WrittenRows([], _counts(flat), size=rows.nbytes)
+        written = WrittenRows([], _counts(flat))
         good = flat.filter(whole).select(self._schema.names).cast(self._schema)
         if self._dataset.primary_key is not None:
             hashes = hash_ids(good[self._dataset.primary_key].to_pylist())

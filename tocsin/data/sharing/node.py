@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from tocsin.alarm import Alarm
+from tocsin.data.cancelling import cancel_until
 from tocsin.data.nodes.channels import NodeChannel
 from tocsin.data.sharing.gauge import Usage
 from tocsin.data.sharing.rates import SliceRates
@@ -118,9 +121,10 @@ class NodeDriver:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._loop.run_in_executor(None, self._work.cancel)
         for pool in (self._working, self._looking):
-            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+            ending = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, name="slices-ending")
+            ending.start()
+            await asyncio.to_thread(cancel_until, partial(_has_ended, ending), self._work.cancel)
 
     @property
     def problem(self) -> str:
@@ -271,6 +275,11 @@ class NodeDriver:
             self._busy, self._rows = 0.0, 0
             usage = self._usage() or Usage(busy, 0.0)
             self.tell(events.Gauged(usage.cpu, usage.memory, rows, self._batch_seconds, self._loads, self._blind))
+
+
+def _has_ended(thread: threading.Thread, seconds: float) -> bool:
+    thread.join(seconds)
+    return not thread.is_alive()
 
 
 def _first_line(error: Exception) -> str:
