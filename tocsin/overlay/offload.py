@@ -1,7 +1,8 @@
 """The three offload algorithms: which subscribers are to go to the other broker of a session.
 
-Each chooses on an :class:`~tocsin.overlay.exchange.Exchange`, whose ``chosen`` is the outcome. All of them end when
-nothing is left that makes the difference smaller, and never overload the acceptor.
+Each chooses on an :class:`~tocsin.overlay.exchange.Exchange`, whose ``chosen`` is the outcome. They never overload the
+acceptor, and end when nothing is left that makes the difference smaller; in an overload, the match algorithm goes on
+whatever the difference, until it is relieved.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from msgspec import Meta
 from tocsin.errors import SettingsError
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.tuning import Band, Trigger, Tuning
-from tocsin.settings.section import GIB, KIB, MIB, Origins, Port, Seconds, Section, Size, TlsCertificate, TlsKey
+from tocsin.settings.section import GIB, KIB, MIB, Port, Seconds, Section, Size, TlsCertificate, TlsKey
 
 NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
 _LIMITS: Final = OverlayLimits()
@@ -83,7 +83,16 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     ] = Path("tocsin-overlay")
     tls_certificate: TlsCertificate = ""
     tls_key: TlsKey = ""
-    origins: Origins = msgspec.field(default_factory=list)
+    origins: Annotated[
+        list[str],
+        Meta(
+            examples=["https://example.org"],
+            description=(
+                "The web pages that may connect, by their origin; empty for all where clients show tokens, and for "
+                "those of this machine where they need none. Other programs always may."
+            ),
+        ),
+    ] = msgspec.field(default_factory=list)
     connections: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Publishers or subscribers that may be connected at the same time.")
     ] = 10_000

@@ -23,6 +23,8 @@ OVERLOADED: Final = 0.95
 EMPTIED: Final = 1400.0
 """When the paper's B1 has nobody left; so much earlier or later counts as the same."""
 EMPTIED_WITHIN: Final = 100.0
+_NOISE: Final = 0.01
+"""Accuracies that differ by less are taken for the same."""
 
 
 def verdicts(data: StudyData) -> list[ClaimVerdict]:
@@ -181,7 +183,7 @@ def sampled(rows: Sequence[EstimateRow]) -> ClaimVerdict:
         return not_measured(claim)
     said = "; ".join(f"{samples}: {one.accuracy:.0%}" for samples, one in found.items())
     beyond = [one.accuracy for samples, one in found.items() if samples > 50]
-    held = [found[1].accuracy < found[10].accuracy, max(beyond) < found[50].accuracy]
+    held = [found[10].accuracy - found[1].accuracy > _NOISE, found[50].accuracy - max(beyond) > _NOISE]
     why = (
         "quotes of the same days come from the same publishers at even intervals: what is sampled stays true for longer"
     )
