@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.certificate import authority
+from tests.ports import free_port
 from tocsin.local import kafka
 from tocsin.local.kafka import connector_jars
 
@@ -46,9 +46,7 @@ class SecuredKafka(KafkaServer):
         self.ca, files = authority(directory)
         both = [Path(files[name]).read_text(encoding="utf-8") for name in ("tls_key", "tls_certificate")]
         (directory / "keystore.pem").write_text("".join(both), encoding="utf-8")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.secured = f"127.0.0.1:{free.getsockname()[1]}"
+        self.secured = f"127.0.0.1:{free_port()}"
         self._add_listener(directory / "server.properties", directory / "keystore.pem")
 
     def _add_listener(self, settings: Path, keystore: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from uuid import uuid4
 import psutil
 import psycopg
 
+from tests.ports import free_port
 from tests.waiting import until
 
 START_SECONDS: Final = 60.0
@@ -31,7 +31,7 @@ class PostgresqlServer:
     def __init__(self, programs: Path, directory: Path) -> None:
         self._programs, self._directory = programs, directory
         self._process: subprocess.Popen[bytes] | None = None
-        self._port = _free_port()
+        self._port = free_port()
 
     def create(self) -> None:
         """Makes its files."""
@@ -123,9 +123,3 @@ def _is_alive(process: psutil.Process) -> bool:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.ports import free_port
 from tocsin.data.lake.bucket import Bucket, BucketAddress
 from tocsin.data.lake.s3 import S3Folder
 from tocsin.local.s3 import BUCKET, client_variables, has_s3, make_directories, s3_command, s3_jars, s3_keys
@@ -32,9 +33,7 @@ class S3Server:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.endpoint = f"http://127.0.0.1:{self.port}"
         # What whoever uses it has in its environment.
         self.variables = client_variables(self.endpoint, KEY, SECRET)

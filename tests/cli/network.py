@@ -14,7 +14,8 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from tests.broker.world import DataClusterModel
 from tests.coordinator.server.live import LiveBroker
 from tests.coordinator.server.running import WAIT_SECONDS, Running
-from tests.network.process import ServerProcess, free_port
+from tests.network.process import ServerProcess
+from tests.ports import free_port
 from tests.waiting import until_async
 from tocsin.broker import events
 from tocsin.coordinator.store.sqlite import SqliteStore

@@ -24,7 +24,7 @@ import tocsin
 from tests.e2e.floods import APPLICATION
 from tests.e2e.process import SPARK_SECONDS, DataProcess
 from tests.network.network import Network
-from tests.network.process import free_port
+from tests.ports import free_port
 from tests.postgresql import PostgresqlServer
 from tests.waiting import until_async
 from tocsin.client.subscription import Subscription

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tocsin.local.part import Part
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).with_name("answering.py")))
@@ -18,9 +18,7 @@ def part(tmp_path: Path) -> Make:
     """Makes parts that run ``answering.py``: a name, and how it is to misbehave."""
 
     def make(name: str, *manners: str, ready_seconds: float = 30.0, stop_seconds: float = 30.0) -> Part:
-        with socket.socket() as held:
-            held.bind(("127.0.0.1", 0))
-            port = held.getsockname()[1]
+        port = free_port()
         return Part(
             name,
             (str(port), *manners),

@@ -17,8 +17,9 @@ from typing import Any, Final, Self
 import httpx
 
 from tests.e2e.process import DataProcess
-from tests.network.process import ServerProcess, free_port
+from tests.network.process import ServerProcess
 from tests.network.proxy import Proxy, proxy
+from tests.ports import free_port
 from tests.waiting import until_async
 
 OPERATOR: Final = "demo"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,13 +17,6 @@ import httpx
 
 from tests.e2e.process import ROOT, START_SECONDS, STOP_SECONDS, DiedError
 from tests.waiting import until_async
-
-
-def free_port() -> int:
-    """A port of this machine that nothing listens on, so that a process can keep it through restarts."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ServerProcess:

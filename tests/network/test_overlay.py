@@ -14,7 +14,8 @@ import pytest
 import tocsin
 from tests.e2e.process import WORK_SECONDS, DataProcess
 from tests.network.network import Network
-from tests.network.process import ServerProcess, free_port
+from tests.network.process import ServerProcess
+from tests.ports import free_port
 from tocsin.overlay.client import ContentSubscription
 
 pytestmark = pytest.mark.process

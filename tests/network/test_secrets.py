@@ -16,8 +16,9 @@ import pytest
 
 import tocsin
 from tests.e2e.process import ROOT, DataProcess
-from tests.network.process import ServerProcess, free_port
+from tests.network.process import ServerProcess
 from tests.network.reports import APPLICATION
+from tests.ports import free_port
 from tests.waiting import until_async
 
 DEBUG: Final = {"log.level": "debug", "log.format": "json"}

@@ -17,7 +17,7 @@ import httpx
 import msgspec
 import pytest
 
-from tests.network.process import free_port
+from tests.ports import free_port
 from tests.waiting import SECONDS, until_async
 from tocsin.content.language import parse
 from tocsin.overlay.client import ContentSubscription, OverlayConnection, connect

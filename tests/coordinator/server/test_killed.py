@@ -12,7 +12,8 @@ import pytest
 from tests.broker.world import DataClusterModel
 from tests.coordinator.server.live import LiveBroker
 from tests.coordinator.server.running import WAIT_SECONDS, Running
-from tests.network.process import ServerProcess, free_port
+from tests.network.process import ServerProcess
+from tests.ports import free_port
 from tests.postgresql import PostgresqlServer
 from tocsin.coordinator.store.opening import open_store
 from tocsin.model import subscriber

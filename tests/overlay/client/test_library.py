@@ -11,8 +11,8 @@ import pytest
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
 
-from tests.network.process import free_port
 from tests.overlay.server.running import edge, head
+from tests.ports import free_port
 from tests.waiting import SECONDS
 from tocsin.errors import InvalidError, UnauthorizedError, UnavailableError
 from tocsin.overlay.client import ContentSubscription, Gap, HeadCursor, connect

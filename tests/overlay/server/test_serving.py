@@ -12,8 +12,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
-from tests.network.process import free_port
 from tests.overlay.server.running import Talk, edge, head, talk
+from tests.ports import free_port
 from tests.waiting import until_async
 from tocsin.errors import SettingsError
 from tocsin.overlay.dialogue import (
