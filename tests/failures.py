@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import Final
 
 import pytest
+from _pytest._code.code import ExceptionChainRepr
 
 LINES: Final = 30
 """How many lines are shown at once, the last ones; the summary at the end has all."""
@@ -25,6 +26,16 @@ def without_group(nodeid: str) -> str:
     return name if name and (group == "spark" or group.startswith("tests/")) else nodeid
 
 
+def way(report: pytest.TestReport) -> str:
+    """The places in our own code through which a failure came, of which the last lines of a library's say nothing."""
+    if not isinstance(report.longrepr, ExceptionChainRepr):
+        return ""
+    entries = [entry for traceback, *_ in report.longrepr.chain for entry in traceback.reprentries]
+    places = [place for entry in entries if (place := getattr(entry, "reprfileloc", None)) is not None]
+    ours = [f"{place.path}:{place.lineno}" for place in places if place.path.startswith(("tests/", "tocsin/"))]
+    return " > ".join(dict.fromkeys(ours))
+
+
 class _AtOnce:
     def __init__(self, terminal: pytest.TerminalReporter) -> None:
         self._terminal = terminal
@@ -39,4 +50,5 @@ class _AtOnce:
             self._terminal.write_line(
                 f"FAILED {report.nodeid} ({report.when}, after {report.duration:.0f} s)", red=True
             )
+            self._terminal.write_line(way(report))
             self._terminal.write_line("\n".join(last))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import httpx
 import pytest
 from starlette.requests import Request
 
@@ -19,7 +20,8 @@ from tests.certificate import certificate
 from tocsin.errors import StorageError, TooLargeError, UnavailableError
 from tocsin.http import accepting, body
 from tocsin.http.accepting import Acceptor
-from tocsin.http.listening import ADDRESS, allow_files, bind, note_address
+from tocsin.http.doorway import Doorways
+from tocsin.http.listening import ADDRESS, allow_files, bind, config, note_address
 
 
 def refuse(code: int) -> Any:
@@ -38,6 +40,13 @@ def test_a_host_that_is_none_is_told_with_its_setting(monkeypatch: pytest.Monkey
 def test_an_address_of_another_machine_is_told_and_leaves_no_socket() -> None:
     with pytest.raises(UnavailableError, match=r"^cannot listen on 192\.0\.2\.1, port 8700: .+ --set data\.port=N$"):
         bind("data", "192.0.2.1", 8700)
+
+
+def test_idle_connections_are_kept_for_longer_than_by_our_clients() -> None:
+    """Who hangs up first must be the one who asks, else a request may come just when the server does."""
+    kept = httpx.Limits().keepalive_expiry
+    assert kept is not None
+    assert config(None, Doorways(1)).timeout_keep_alive > kept
 
 
 def test_an_address_that_cannot_be_noted_is_told_and_the_old_one_stays(

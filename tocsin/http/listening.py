@@ -28,6 +28,9 @@ log = get_logger(__name__)
 ADDRESS: Final = "address"
 # How long calls under way may take to end once the server stops.
 STOP_SECONDS: Final = 10
+# How long a connection is kept without a request. Uvicorn's own 5 s are httpx's, too: both would hang up at the same
+# moment, and a request that is on its way just then be lost.
+IDLE_SECONDS: Final = int(HEAD_SECONDS)
 # TLS handshakes under way at the same time.
 HANDSHAKES: Final = 1000
 # What a process needs beyond one file per connection.
@@ -101,6 +104,7 @@ def config(app: Any, doorways: Doorways, **more: Any) -> uvicorn.Config:
         "access_log": False,
         "server_header": False,
         "proxy_headers": False,
+        "timeout_keep_alive": IDLE_SECONDS,
         "timeout_graceful_shutdown": STOP_SECONDS,
     }
     return uvicorn.Config(app, **settings | more)
