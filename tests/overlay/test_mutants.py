@@ -12,6 +12,7 @@ from tocsin.content.filter import Filter
 from tocsin.overlay import (
     alliance,
     catchup,
+    departures,
     head,
     interests,
     links,
@@ -130,6 +131,11 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         believes_who_begins_late,
     ),
     "an edge waits for ever for an answer": (mediation.Mediation, "due", nothing),
+    "an edge sends away again and again who does not go": (
+        departures.Departures,
+        "staying",
+        lambda self, now, acceptor, subscribers: set(),
+    ),
     "an edge has nobody settle": (mediation.Mediation, "_settle", settles_nobody),
     "an edge hears another cluster for ever": (surroundings.Surroundings, "_join", joins_for_ever),
     "an edge ends a session that is accepted twice, and goes on with it": (

@@ -47,6 +47,10 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a migration may take for each subscriber."""
     migrating: int = 2000
     """For how many subscribers at most an acceptor waits, whatever the offloader says."""
+    arriving_seconds: float = 10.0
+    """How long an acceptor waits while nobody comes of those who are to."""
+    stayed_seconds: float = 300.0
+    """After which time somebody is sent to an edge again who was sent there and did not go."""
     leaving_seconds: float = 5.0
     """How long a subscriber that migrates waits at most for what is queued at the broker it leaves. What comes later
     has been sent by the other one: it began where the subscriber was."""

@@ -163,9 +163,10 @@ class SessionMigrating(msgspec.Struct, frozen=True, tag=True):
 
 
 class SessionDone(msgspec.Struct, frozen=True, tag=True):
-    """All who migrate have come to the acceptor, or the time is up."""
+    """All who migrate have come to the acceptor, or the time is up for those who are ``missing``."""
 
     id: str
+    missing: list[str] = []
 
 
 class SessionEnd(msgspec.Struct, frozen=True, tag=True):

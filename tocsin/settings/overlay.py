@@ -228,6 +228,14 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     migration_seconds: Annotated[
         Seconds, Meta(description="How long a move to another edge may take, for each subscriber of a session.")
     ] = _LIMITS.migration_seconds
+    arriving_seconds: Annotated[
+        Seconds,
+        Meta(description="How long an edge waits in a session while nobody comes of those who were sent to it."),
+    ] = _LIMITS.arriving_seconds
+    stayed_seconds: Annotated[
+        Seconds,
+        Meta(description="After which time a subscriber is sent to an edge again that was sent there and did not go."),
+    ] = _LIMITS.stayed_seconds
     leaving_seconds: Annotated[
         Seconds, Meta(description="How long a subscriber that moves waits at most for what is queued where it was.")
     ] = _LIMITS.leaving_seconds

@@ -67,6 +67,8 @@ class OverlaySchedule:
         self._doubling = Random(f"{seed} doubled")
         self._part_doubled = self._doubling.choice([0.0, 0.05, 0.3])
         self.system.doubled = self._draw_repeat_delay
+        refusing = Random(f"{seed} refusing")
+        self._refusing = set(refusing.sample(range(SUBSCRIBERS), refusing.choice([0, 0, 2, 4])))
 
     def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
@@ -106,7 +108,8 @@ class OverlaySchedule:
             self.system.clock.after(random.uniform(0.0, 2 * self._pause), self._publish, name)
 
     def _subscribe(self, number: int) -> None:
-        self.system.subscribe(f"s{number}", self._random.choice(FILTERS), self._edges())
+        where, edges = self._random.choice(FILTERS), self._edges()
+        self.system.subscribe(f"s{number}", where, edges, refuses=number in self._refusing)
 
     def _edges(self) -> list[str]:
         return self._random.sample(list(self.system.clusters), len(self.system.clusters))
@@ -252,6 +255,8 @@ def _limits(random: Random) -> OverlayLimits:
         detect_seconds=0.7,
         request_seconds=1.0,
         migration_seconds=random.choice([0.2, 1.0]),
+        arriving_seconds=2.0,
+        stayed_seconds=1000.0,
         grace_seconds=1.0,
         global_seconds=random.choice([4.0, 15.0]),
     )
