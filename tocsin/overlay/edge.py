@@ -61,7 +61,7 @@ class Edge:
     ) -> None:
         self.name, limits, tuning = name, limits or OverlayLimits(), tuning or Tuning()
         self._post = Post()
-        self._links = Links(name, self._post)
+        self._links = Links(name, self._post, limits.linger_seconds)
         self._subscriptions = Subscriptions(name, incarnation, self._post, self._links, limits)
         self._gauges = Gauges(limits.rate_seconds)
         self._surroundings = Surroundings(
@@ -104,6 +104,7 @@ class Edge:
         """What is to be done, in this order."""
         self._post.now = now
         self._dispatch(event)
+        self._links.due(now)
         self._subscriptions.catch_up.due(now)
         self._mediation.due(now)
         self._mediation.begin(self._surroundings.due(now))
@@ -111,7 +112,8 @@ class Edge:
 
     def wake(self) -> float | None:
         """When the core wants a Tick, at the latest."""
-        wake = min(self._subscriptions.catch_up.wake(), self._mediation.wake(), self._surroundings.wake())
+        parts = self._links, self._subscriptions.catch_up, self._mediation, self._surroundings
+        wake = min(part.wake() for part in parts)
         return wake if wake < inf else None
 
     def _dispatch(self, event: events.Event) -> None:

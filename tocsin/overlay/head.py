@@ -67,7 +67,7 @@ class Head:
     ) -> None:
         self.name, self._limits = name, limits or OverlayLimits()
         self._post = Post()
-        self._links = Links(name, self._post)
+        self._links = Links(name, self._post, self._limits.linger_seconds)
         self._links.want_control(address_filter("to", HEADS))
         most, most_bytes = self._limits.replay_publications, self._limits.replay_bytes
         self._log = ReplayLog(name, kept or _new_log(incarnation), most, most_bytes)
@@ -106,6 +106,7 @@ class Head:
         """What is to be done, in this order."""
         self._post.now = now
         self._dispatch(event)
+        self._links.due(now)
         if self._next_mark <= now:
             self._mark()
         self._alliance.due(now)
@@ -114,7 +115,7 @@ class Head:
 
     def wake(self) -> float | None:
         """When the core wants a Tick, at the latest."""
-        wake = min(self._next_mark, self._federation.wake(), self._alliance.wake())
+        wake = min(self._next_mark, self._links.wake(), self._federation.wake(), self._alliance.wake())
         return wake if wake < inf else None
 
     def _dispatch(self, event: events.Event) -> None:

@@ -21,6 +21,9 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How often a head says how far its publications go, if there are new ones."""
     cursor_lag: int = 1000
     """By how many publications a subscriber's cursor may be behind before it is told, if nothing matches."""
+    linger_seconds: float = 30.0
+    """For how long neighbours go on to be asked for what somebody's filter has come to cover; up to twice that, as it
+    is looked at so often."""
     fetch_publications: int = 1000
     """How many publications a head looks through for a piece of what somebody has missed."""
     fetch_bytes: int = 262_144

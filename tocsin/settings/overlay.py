@@ -138,6 +138,18 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
             )
         ),
     ] = _LIMITS.replay_bytes
+    linger_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            description=(
+                "For how long, or up to twice that, neighbours go on to be asked for what a new filter covers, so that "
+                "whoever subscribes to everything for a moment has not all else asked for anew; 0 asks for it no more "
+                "at once."
+            ),
+        ),
+    ] = _LIMITS.linger_seconds
     fetch_publications: Annotated[
         _Count,
         Meta(description="How many publications a head looks through for a piece of what somebody has missed."),

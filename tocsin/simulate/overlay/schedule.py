@@ -7,6 +7,8 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.faults.schedule import ScheduleOutcome
@@ -49,7 +51,7 @@ class OverlaySchedule:
             parents,
             edges,
             random.getrandbits(32),
-            _limits(random),
+            replace(_limits(random), linger_seconds=Random(f"{seed} lingering").choice([0.0, 0.3, 3.0])),
             _conditions(random),
             random.choice([0.0, 0.05, 0.5]),
             random.choice([0.01, 0.5, 2.0]),
