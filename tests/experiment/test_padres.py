@@ -58,6 +58,19 @@ def test_a_run_converges_when_it_stays_within_the_threshold_and_not_in_passing()
     assert claims.converges(OverlayCourse({})).holds is Holds.UNKNOWN
 
 
+def test_an_imbalance_that_does_not_arise_is_not_judged_to_be_gone() -> None:
+    calm = even(1100, 4000)
+    verdict = claims.converges_again(course(calm))
+    assert (verdict.holds, "input 0.000" in verdict.measured) == (Holds.UNKNOWN, True)
+    assert "no imbalance arises" in verdict.why
+    apart = {**dict.fromkeys(POWERS, 0.5), "B1": 0.9}
+    gone = {**calm, **{at: apart for at in calm if 3010 <= at < 3200}}
+    verdict = claims.converges_again(course(gone))
+    assert (verdict.holds, verdict.measured) == (Holds.YES, "from 3,200 s on")
+    late = {**calm, **{at: apart for at in calm if 3010 <= at < 3600}}
+    assert claims.converges_again(course(late)).holds is Holds.NO
+
+
 def test_b1_must_have_been_overloaded_and_then_empty() -> None:
     filling = {**even(100, 3000), **{at: {**dict.fromkeys(POWERS, 0.3), "B1": 1.0} for at in (800.0, 900.0)}}
     assert claims.empties(course(filling)).holds is Holds.NO

@@ -150,7 +150,11 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     ),
     "a session between clusters has no end": (alliance.Alliance, "_is_over", lambda self, session, now: False),
     "a broker never asks for less": (interests._Ask, "change", keeps_asking),
-    "a broker goes on to ask for what is covered": (interests._Ask, "settle", lambda self: interests.Difference([], [])),
+    "a broker goes on to ask for what is covered": (
+        interests._Ask,
+        "settle",
+        lambda self: interests.Difference([], []),
+    ),
     "a broker forgets what a lost neighbour wanted, but not to ask for it": (interests.Interests, "close", nothing),
     "a head tells nobody of a lost neighbour": (head.Head, "_lost", lambda self, link: self._links.lost(link)),
     "a head says that it has what is not stored yet": (replay.ReplayLog, "stored_number", believes_it_is_stored),

@@ -120,6 +120,15 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
             )
         ),
     ] = 4 * MIB
+    waiting_bytes_each: Annotated[
+        Size,
+        Meta(
+            description=(
+                "What the bearer of one signed token may leave unread on all its connections together; then those are "
+                "cut off that have most."
+            )
+        ),
+    ] = 64 * MIB
     link_bytes: Annotated[
         Size, Meta(description="A broker that leaves more than this unread is cut off, and links again.")
     ] = 64 * MIB
@@ -164,7 +173,15 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
         ),
     ] = _LIMITS.fetch_bytes
     bandwidth: Annotated[
-        float, Meta(gt=0, le=1e15, description="Bytes per second that an edge can send: its O_r is a part of this.")
+        float,
+        Meta(
+            gt=0,
+            le=1e15,
+            description=(
+                "Bytes per second that an edge can send: its O_r is a part of this. With overlay.public_keys, when "
+                "more is to be sent every bearer of a token has the same share of it, whatever connections it has."
+            ),
+        ),
     ] = 12_500_000.0
     memory_bytes: Annotated[Size, Meta(description="The memory that an edge may use, by which it is overloaded.")] = (
         2 * GIB
