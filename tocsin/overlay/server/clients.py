@@ -58,7 +58,7 @@ class OverlayClients:
         self._driver, self._access, self._settings, self._writer = driver, access, settings, writer
         self._connections, self._bearers = 0, Bearers(settings)
         # A head sends its clients next to nothing.
-        self._output = FairOutput(inf if writer else settings.bandwidth)
+        self._output = FairOutput(inf if writer else settings.bandwidth, self._bearers)
 
     async def endpoint(self, socket: WebSocket) -> None:
         """One connection, from its handshake to its end."""

@@ -34,13 +34,11 @@ def water_level(demands: Iterable[float], most: float) -> float:
 
 
 class OutputWindow:
-    """Who may send how much in a short time of which ``most`` bytes can be sent.
-
-    Nobody is kept from sending as long as nobody else sends, or all together want no more than there is.
-    """
+    """Who may send how much in a short time in which ``most`` bytes can be sent: nobody more than that, and while all
+    together want more, nobody more than its share."""
 
     def __init__(self, most: float) -> None:
-        self._most, self._level = most, inf
+        self._most = self._level = most
         self._sent: dict[str, float] = {}
 
     def may_send(self, bearer: str, size: int) -> bool:
@@ -56,13 +54,74 @@ class OutputWindow:
         demands = {bearer: self._sent.get(bearer, 0.0) + size for bearer, size in waiting.items()}
         demands = {**self._sent, **demands}
         self._sent = {bearer: sent - self._level for bearer, sent in self._sent.items() if sent > self._level}
-        self._level = water_level(demands.values(), self._most) if len(demands) > 1 else inf
+        self._level = min(self._most, water_level(demands.values(), self._most))
+
+
+class MessageBudget:
+    """How much a bearer may say: so much at once, and so much in a second for long."""
+
+    def __init__(self, most: float, per_second: float, now: float) -> None:
+        self._most, self._per_second = most, per_second
+        self._left, self._at = most, now
+
+    def spend(self, now: float) -> float:
+        """One message more; after how many seconds it may be heard."""
+        self._left = min(self._most, self._left + (now - self._at) * self._per_second) - 1
+        self._at = now
+        return max(0.0, -self._left / self._per_second)
+
+    def is_full(self, now: float) -> bool:
+        """Whether it is as if nothing had been said."""
+        return self._left + (now - self._at) * self._per_second >= self._most
+
+
+class Bearers:
+    """What each bearer of a signed token has here: its connections, what waits on them, and what it may say."""
+
+    def __init__(self, settings: OverlaySettings) -> None:
+        self._settings = settings
+        self._pending: dict[str, PendingBytes] = {}
+        self._budgets: dict[str, MessageBudget] = {}
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def connections(self, bearer: str) -> int:
+        """How many there are."""
+        return self._pending[bearer].connections if bearer in self._pending else 0
+
+    def open(self, bearer: str) -> PendingBytes | None:
+        """One connection more; what waits on all of them. None for clients that cannot be told from others."""
+        if not bearer:
+            return None
+        pending = self._pending.setdefault(bearer, PendingBytes(self._settings.waiting_bytes_each))
+        pending.connections += 1
+        return pending
+
+    def close(self, bearer: str) -> None:
+        """One connection less."""
+        if bearer:
+            self._pending[bearer].connections -= 1
+            if not self._pending[bearer].connections:
+                del self._pending[bearer]
+
+    async def speak(self, bearer: str, now: float) -> None:
+        """Returns when a bearer may say one thing more."""
+        if not bearer:
+            return
+        if bearer not in self._budgets:
+            self._budgets = {name: each for name, each in self._budgets.items() if not each.is_full(now)}
+            self._budgets[bearer] = MessageBudget(self._settings.connections_each, PER_SECOND_EACH, now)
+        if seconds := self._budgets[bearer].spend(now):
+            await asyncio.sleep(seconds)
 
 
 class FairOutput:
-    """An edge's output, of which every bearer gets its share when there is too little for all."""
+    """An edge's output, of which every bearer gets its share when there is too little for all. A bearer that is alone
+    here may have whatever it can."""
 
-    def __init__(self, bandwidth: float) -> None:
+    def __init__(self, bandwidth: float, bearers: Bearers) -> None:
+        self._bearers = bearers
         self._window, self._most = OutputWindow(bandwidth * WINDOW_SECONDS), bandwidth * WINDOW_SECONDS
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
@@ -80,6 +139,8 @@ class FairOutput:
 
     async def take(self, bearer: str, size: int) -> None:
         """Returns when a bearer may send so much."""
+        if len(self._bearers) < 2:
+            return
         if self._loop.time() >= self._ends:
             self._turn()
         if bearer not in self._waiting and self._window.may_send(bearer, size):
@@ -110,59 +171,3 @@ class FairOutput:
     def _wake(self) -> None:
         if self._waiting and self._timer is None:
             self._timer = self._loop.call_at(self._ends, self._turn)
-
-
-class MessageBudget:
-    """How much a bearer may say: so much at once, and so much in a second for long."""
-
-    def __init__(self, most: float, per_second: float, now: float) -> None:
-        self._most, self._per_second = most, per_second
-        self._left, self._at = most, now
-
-    def spend(self, now: float) -> float:
-        """One message more; after how many seconds it may be heard."""
-        self._left = min(self._most, self._left + (now - self._at) * self._per_second) - 1
-        self._at = now
-        return max(0.0, -self._left / self._per_second)
-
-    def is_full(self, now: float) -> bool:
-        """Whether it is as if nothing had been said."""
-        return self._left + (now - self._at) * self._per_second >= self._most
-
-
-class Bearers:
-    """What each bearer of a signed token has here: its connections, what waits on them, and what it may say."""
-
-    def __init__(self, settings: OverlaySettings) -> None:
-        self._settings = settings
-        self._pending: dict[str, PendingBytes] = {}
-        self._budgets: dict[str, MessageBudget] = {}
-
-    def connections(self, bearer: str) -> int:
-        """How many there are."""
-        return self._pending[bearer].connections if bearer in self._pending else 0
-
-    def open(self, bearer: str) -> PendingBytes | None:
-        """One connection more; what waits on all of them. None for clients that cannot be told from others."""
-        if not bearer:
-            return None
-        pending = self._pending.setdefault(bearer, PendingBytes(self._settings.waiting_bytes_each))
-        pending.connections += 1
-        return pending
-
-    def close(self, bearer: str) -> None:
-        """One connection less."""
-        if bearer:
-            self._pending[bearer].connections -= 1
-            if not self._pending[bearer].connections:
-                del self._pending[bearer]
-
-    async def speak(self, bearer: str, now: float) -> None:
-        """Returns when a bearer may say one thing more."""
-        if not bearer:
-            return
-        if bearer not in self._budgets:
-            self._budgets = {name: each for name, each in self._budgets.items() if not each.is_full(now)}
-            self._budgets[bearer] = MessageBudget(self._settings.connections_each, PER_SECOND_EACH, now)
-        if seconds := self._budgets[bearer].spend(now):
-            await asyncio.sleep(seconds)
