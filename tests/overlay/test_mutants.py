@@ -13,6 +13,8 @@ from tocsin.overlay import (
     alliance,
     catchup,
     departures,
+    detection,
+    exchange,
     head,
     interests,
     links,
@@ -136,6 +138,13 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         "staying",
         lambda self, now, acceptor, subscribers: set(),
     ),
+    "an edge takes load whatever it has": (
+        surroundings.Surroundings,
+        "state",
+        lambda self: detection.availability(False, self.busy, self._stabilisation.active),
+    ),
+    "an edge takes load before it has come to rest": (surroundings.Surroundings, "stabilise", nothing),
+    "an edge gives another one too much": (exchange.Exchange, "_is_too_much", lambda self, metric, own, other: False),
     "an edge has nobody settle": (mediation.Mediation, "_settle", settles_nobody),
     "an edge hears another cluster for ever": (surroundings.Surroundings, "_join", joins_for_ever),
     "an edge ends a session that is accepted twice, and goes on with it": (
