@@ -54,7 +54,7 @@ def believes_it_is_stored(self: replay.ReplayLog, publisher: str) -> int:
     return self._taken.get(publisher, 0)
 
 
-def marks_for_all(self: subscriptions.Subscriptions, head: str, offset: int) -> None:
+def marks_for_all(self: subscriptions.Subscriptions, head: str, offset: int, incarnation: str = "") -> None:
     for held in self._clients.values():
         held.sent[head] = held.told[head] = max(offset, held.sent.get(head, 0))
 
@@ -125,6 +125,11 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an edge does not fetch the next piece": (catchup.PieceFetcher, "_go_on", nothing),
     "an edge does not hear who has read its piece": (catchup.PieceFetcher, "drained", nothing),
     "an edge believes marks of what was interrupted": (subscriptions.Subscriptions, "mark", marks_for_all),
+    "an edge takes what comes late of a log that is lost": (
+        catchup.HeldSubscription,
+        "follows",
+        lambda self, head, incarnation: head in self.live,
+    ),
     "an edge keeps who has gone": (subscriptions.Subscriptions, "remove", nothing),
     "a subscriber takes notes twice": (subscriber.OverlaySubscriber, "_goes_on", takes_anything),
     "a subscriber believes an edge that begins late": (
@@ -180,7 +185,10 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 }
 
 # Seeds that are tried before all others: these mistakes show in few schedules.
-RARE = {"a subscriber believes an edge that begins late": (1, 166, 220)}
+RARE = {
+    "a subscriber believes an edge that begins late": (1, 166, 220),
+    "an edge takes what comes late of a log that is lost": (99,),
+}
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from tocsin.content.language import parse
 from tocsin.errors import FilterError
 from tocsin.overlay import events
 from tocsin.overlay.actions import Action, CloseClient
+from tocsin.overlay.catchup import note
 from tocsin.overlay.dialogue import Refused, Subscribe, Unsubscribe
 from tocsin.overlay.gauges import Gauges
 from tocsin.overlay.limits import OverlayLimits
@@ -139,8 +140,8 @@ class Edge:
         match message:
             case Routed():
                 self._deliver(message)
-            case Mark(head, offset):
-                self._subscriptions.mark(head, offset)
+            case Mark(head, offset, incarnation):
+                self._subscriptions.mark(head, offset, incarnation)
             case Control(_, sender, body):
                 self._control(sender, body)
             case Change():
@@ -187,7 +188,7 @@ class Edge:
 
 def _size(publication: Routed) -> int:
     """What a subscriber is sent of it, in bytes."""
-    return len(_encode(publication))
+    return len(_encode(note(publication)))
 
 
 _encode = msgspec.json.Encoder().encode

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
+from msgspec.structs import replace
+
 from tocsin.content.values import check_publication
 from tocsin.errors import InvalidError
 from tocsin.overlay import events
@@ -267,7 +269,7 @@ class Head:
 
     def _stored(self, offset: int) -> None:
         for publication in self._log.stored(offset):
-            self._route(publication, OWN)
+            self._route(replace(publication, incarnation=self._log.incarnation), OWN)
             if publication.publisher in self._unanswered:
                 self._answer(publication.publisher)
             elif publication.publisher in self._clients:
@@ -277,7 +279,7 @@ class Head:
 
     def _mark(self) -> None:
         self._next_mark, self._marked = inf, self._log.last
-        self._pass_on(Mark(self.name, self._log.last), OWN)
+        self._pass_on(Mark(self.name, self._log.last, self._log.incarnation), OWN)
 
 
 def _new_log(incarnation: str) -> KeptLog:
