@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from tocsin.overlay.server.outgoing import PendingBytes
 from tocsin.settings.overlay import OverlaySettings
 
-Send = Callable[[str], Awaitable[None]]
+Send = Callable[[str], Coroutine[Any, Any, None]]
 
 WINDOW_SECONDS: Final = 0.1
 PER_SECOND_EACH: Final = 30.0
