@@ -62,7 +62,7 @@ def test_neighbours_are_asked_for_the_covering_set_of_the_others(
             plain.apply(plain.interests.want(link, [], filters))
             plain.wanted[link] -= set(filters)
         for neighbour, told in plain.told.items():
-            assert told == plain.needed(neighbour) == set(plain.interests.asked(neighbour))
+            assert told == plain.needed(neighbour) == set(plain.interests.asked_filters(neighbour))
     for sender in plain.wanted:
         matching = {link for link, wanted in plain.wanted.items() if any(each.matches(publication) for each in wanted)}
         assert set(plain.interests.route(publication, sender)) == matching - {sender}
@@ -85,7 +85,7 @@ def test_what_lingers_is_no_less_than_is_needed_and_just_that_once_it_was_settle
             before = plain.wanted[link]
             plain.wanted[link] = before | set(filters) if what == "want" else before - set(filters)
         for neighbour, told in plain.told.items():
-            assert told == set(plain.interests.asked(neighbour)) >= plain.needed(neighbour)
+            assert told == set(plain.interests.asked_filters(neighbour)) >= plain.needed(neighbour)
             assert told <= {each for link, wanted in plain.wanted.items() if link != neighbour for each in wanted}
     assert plain.interests.is_settled
     assert all(told == plain.needed(neighbour) for neighbour, told in plain.told.items())
@@ -149,7 +149,7 @@ def test_nothing_is_asked_of_who_has_nothing_to_give() -> None:
     assert interests.open("head") == [wide]
     assert interests.want("head", [parse("high > 1")], []) == {}
     assert interests.want("edge", [narrow, parse("low > 1")], []) == {"head": Difference([parse("low > 1")], [])}
-    assert interests.asked("edge") == []
+    assert interests.asked_filters("edge") == []
     assert interests.close("edge") == {"head": Difference([], [parse("low > 1")])}
 
 

@@ -123,7 +123,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an edge does not tell of gaps": (catchup.PieceFetcher, "_begin", forgets_the_gap),
     "an edge takes a piece for all that was missed": (catchup.PieceFetcher, "_advance", takes_a_piece_for_all),
     "an edge does not fetch the next piece": (catchup.PieceFetcher, "_go_on", nothing),
-    "an edge does not hear who has read its piece": (catchup.PieceFetcher, "drained", nothing),
+    "an edge does not hear who has read its piece": (catchup.PieceFetcher, "flushed", nothing),
     "an edge believes marks of what was interrupted": (subscriptions.Subscriptions, "mark", marks_for_all),
     "an edge takes what comes late of a log that is lost": (
         catchup.HeldSubscription,

@@ -53,11 +53,11 @@ async def test_who_leaves_too_much_unread_on_all_its_connections_loses_those_tha
 
 async def test_who_waits_for_room_is_told_once_when_there_is_some() -> None:
     outgoing, told = Outgoing(100), list[str]()
-    outgoing.when_drained(3, lambda: told.append("at once"))
+    outgoing.when_flushed(3, lambda: told.append("at once"))
     for text in ("four", "four", "four"):
         outgoing.put(text)
-    outgoing.when_drained(4, lambda: told.append("never"))
-    outgoing.when_drained(4, lambda: told.append(f"with {outgoing.size}"))
+    outgoing.when_flushed(4, lambda: told.append("never"))
+    outgoing.when_flushed(4, lambda: told.append(f"with {outgoing.size}"))
     assert told == ["at once"]
     await flushed(outgoing)
     assert told == ["at once", "with 4"]
