@@ -7,7 +7,7 @@ from typing import Final
 
 from tocsin.content.filter import Filter
 from tocsin.content.values import check_publication
-from tocsin.errors import InvalidError
+from tocsin.errors import FilterError, InvalidError
 from tocsin.overlay import events
 from tocsin.overlay.actions import Action, AppendLog, CloseClient, CloseLink, ForgetPublishers
 from tocsin.overlay.alliance import Alliance
@@ -23,8 +23,10 @@ from tocsin.overlay.messages import (
     ClusterLoad,
     ClusterView,
     Control,
+    EdgeBody,
     Fetch,
     Found,
+    FromEdge,
     FromLink,
     Interrupted,
     LocalLoad,
@@ -182,6 +184,11 @@ class Head:
             self._post.add(ForgetPublishers(names, self._log.floor))
 
     def _heard(self, link: str, message: FromLink) -> None:
+        if link not in self._links.heads and not _may_say(link, self.name, message):
+            what = type(message.body if isinstance(message, Control) else message).__name__
+            self._lost(link)
+            self._post.add(CloseLink(link, f"{link} is an edge, and has said {what}, which is not for it to say"))
+            return
         match message:
             case Routed(self.name) | Mark(self.name):
                 # From before a circle was found, and ended.
@@ -259,7 +266,11 @@ class Head:
             return
         shared = {known: log.shared_until(known) for known in fetch.cursors.get(self.name, {})}
         asked = [min(offset, shared[known]) for known, offset in fetch.cursors.get(self.name, {}).items()]
-        filters = [read(text) for text in fetch.filters]
+        try:
+            filters = [read(text) for text in fetch.filters]
+        except FilterError:
+            # Of a broker of another version, which may be far away. It looks at what comes itself: so it gets all.
+            filters = [_EVERYTHING]
         limits, cursor = self._limits, min(asked, default=log.last)
         publications, upto = log.piece(cursor, filters, limits.fetch_publications, limits.fetch_bytes)
         found = Found(fetch.id, self.name, log.incarnation, shared, log.oldest, upto, log.last, publications)
@@ -296,6 +307,16 @@ class Head:
     def _mark(self) -> None:
         self._next_mark, self._marked = inf, self._log.last
         self._pass_on(Mark(self.name, self._log.last), OWN)
+
+
+def _may_say(edge: str, cluster: str, message: FromLink) -> bool:
+    """Whether an edge of a cluster says something like this."""
+    match message:
+        case Control(_, sender, LocalLoad(broker, of)):
+            return sender == broker == edge and of == cluster
+        case Control(_, sender, body):
+            return sender == edge and isinstance(body, EdgeBody)
+    return isinstance(message, FromEdge)
 
 
 def _new_log(incarnation: str) -> KeptLog:
