@@ -141,7 +141,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an edge does not tell of gaps": (catchup.PieceFetcher, "_begin", forgets_the_gap),
     "an edge takes a piece for all that was missed": (catchup.PieceFetcher, "_advance", takes_a_piece_for_all),
     "an edge does not fetch the next piece": (catchup.PieceFetcher, "_go_on", nothing),
-    "an edge does not hear who has read its piece": (catchup.PieceFetcher, "drained", nothing),
+    "an edge does not hear who has read its piece": (catchup.PieceFetcher, "flushed", nothing),
     "an edge forgets who subscribes again": (subscriptions.Subscriptions, "_come_again", nothing),
     "an edge does not know that others wait for what is on its way": (
         catchup.PieceFetcher,

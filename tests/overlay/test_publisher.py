@@ -8,29 +8,29 @@ from tocsin.overlay.dialogue import Introduce, Known, Publish, Stored
 from tocsin.overlay.events import Tick
 from tocsin.overlay.publisher import (
     MOST_UNCONFIRMED,
-    HeadLost,
-    HeadOpened,
-    HeadSaid,
-    OpenHead,
+    ClusterHeadLost,
+    ClusterHeadOpened,
+    ClusterHeadSaid,
+    OpenClusterHead,
     OverlayPublisher,
     PublishContent,
     PublisherAction,
     Reject,
-    SendHead,
+    SendClusterHead,
 )
 
 
 def connected(publisher: OverlayPublisher, sequence: int, *, continued: bool = False) -> list[PublisherAction]:
-    publisher.handle(0.0, HeadOpened())
-    return publisher.handle(0.0, HeadSaid(Known(sequence, "h.1", continued)))
+    publisher.handle(0.0, ClusterHeadOpened())
+    return publisher.handle(0.0, ClusterHeadSaid(Known(sequence, "h.1", continued)))
 
 
 def test_what_is_published_before_the_head_is_there_is_sent_then() -> None:
     publisher = OverlayPublisher("p")
-    assert publisher.handle(0.0, PublishContent({"n": 1})) == [OpenHead()]
-    assert publisher.handle(0.0, HeadOpened()) == [SendHead(Introduce("p"))]
-    assert publisher.handle(0.0, HeadSaid(Known(4))) == [SendHead(Publish(5, {"n": 1.0}))]
-    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendHead(Publish(6, {"n": 2.0}))]
+    assert publisher.handle(0.0, PublishContent({"n": 1})) == [OpenClusterHead()]
+    assert publisher.handle(0.0, ClusterHeadOpened()) == [SendClusterHead(Introduce("p"))]
+    assert publisher.handle(0.0, ClusterHeadSaid(Known(4))) == [SendClusterHead(Publish(5, {"n": 1.0}))]
+    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendClusterHead(Publish(6, {"n": 2.0}))]
 
 
 def test_what_is_not_stored_is_sent_again_with_its_number() -> None:
@@ -38,13 +38,13 @@ def test_what_is_not_stored_is_sent_again_with_its_number() -> None:
     connected(publisher, 0)
     for number in (1, 2, 3):
         publisher.handle(0.0, PublishContent({"n": number}))
-    publisher.handle(0.0, HeadSaid(Stored(1)))
-    publisher.handle(0.0, HeadLost())
+    publisher.handle(0.0, ClusterHeadSaid(Stored(1)))
+    publisher.handle(0.0, ClusterHeadLost())
     assert publisher.wake() == 1.0
-    assert publisher.handle(1.0, Tick()) == [OpenHead()]
-    assert publisher.handle(1.0, HeadOpened()) == [SendHead(Introduce("p", "h.1"))]
-    assert connected(publisher, 2, continued=True) == [SendHead(Publish(3, {"n": 3.0}))]
-    publisher.handle(0.0, HeadSaid(Stored(3)))
+    assert publisher.handle(1.0, Tick()) == [OpenClusterHead()]
+    assert publisher.handle(1.0, ClusterHeadOpened()) == [SendClusterHead(Introduce("p", "h.1"))]
+    assert connected(publisher, 2, continued=True) == [SendClusterHead(Publish(3, {"n": 3.0}))]
+    publisher.handle(0.0, ClusterHeadSaid(Stored(3)))
     assert publisher.waiting == 0
 
 
@@ -54,11 +54,11 @@ def test_what_a_head_with_another_log_knows_is_not_what_was_sent(known: int) -> 
     connected(publisher, 0)
     for number in (1, 2, 3):
         publisher.handle(0.0, PublishContent({"n": number}))
-    publisher.handle(0.0, HeadSaid(Stored(1)))
-    publisher.handle(0.0, HeadLost())
-    sent = [SendHead(Publish(known + 1, {"n": 2.0})), SendHead(Publish(known + 2, {"n": 3.0}))]
+    publisher.handle(0.0, ClusterHeadSaid(Stored(1)))
+    publisher.handle(0.0, ClusterHeadLost())
+    sent = [SendClusterHead(Publish(known + 1, {"n": 2.0})), SendClusterHead(Publish(known + 2, {"n": 3.0}))]
     assert connected(publisher, known) == sent
-    publisher.handle(0.0, HeadSaid(Stored(known + 2)))
+    publisher.handle(0.0, ClusterHeadSaid(Stored(known + 2)))
     assert publisher.waiting == 0
 
 
@@ -68,10 +68,10 @@ def test_the_next_number_follows_the_highest_that_the_head_knows(waiting: int) -
     connected(publisher, 50 - waiting)
     for _ in range(waiting):
         publisher.handle(0.0, PublishContent({"n": 1}))
-    publisher.handle(0.0, HeadLost())
+    publisher.handle(0.0, ClusterHeadLost())
     connected(publisher, 51, continued=True)
     assert publisher.waiting == 0
-    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendHead(Publish(52, {"n": 2.0}))]
+    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendClusterHead(Publish(52, {"n": 2.0}))]
 
 
 def test_what_cannot_be_a_publication_gets_no_number() -> None:
@@ -80,7 +80,7 @@ def test_what_cannot_be_a_publication_gets_no_number() -> None:
     (rejected,) = publisher.handle(0.0, PublishContent({"n": [1]}))
     assert isinstance(rejected, Reject)
     assert "values are strings, numbers, true or false" in rejected.reason
-    assert publisher.handle(0.0, PublishContent({"n": 1})) == [SendHead(Publish(1, {"n": 1.0}))]
+    assert publisher.handle(0.0, PublishContent({"n": 1})) == [SendClusterHead(Publish(1, {"n": 1.0}))]
 
 
 def test_only_so_many_are_under_way_and_the_rest_follows_as_they_are_stored() -> None:
@@ -88,19 +88,21 @@ def test_only_so_many_are_under_way_and_the_rest_follows_as_they_are_stored() ->
     for number in range(1, MOST_UNCONFIRMED + 101):
         publisher.handle(0.0, PublishContent({"n": number}))
     sent = connected(publisher, 7)
-    assert sent == [SendHead(Publish(7 + number, {"n": float(number)})) for number in range(1, MOST_UNCONFIRMED + 1)]
+    assert sent == [
+        SendClusterHead(Publish(7 + number, {"n": float(number)})) for number in range(1, MOST_UNCONFIRMED + 1)
+    ]
     assert publisher.handle(0.0, PublishContent({"n": 0})) == []
-    next_ones = publisher.handle(0.0, HeadSaid(Stored(10)))
+    next_ones = publisher.handle(0.0, ClusterHeadSaid(Stored(10)))
     assert next_ones == [
-        SendHead(Publish(7 + number, {"n": float(number)}))
+        SendClusterHead(Publish(7 + number, {"n": float(number)}))
         for number in range(MOST_UNCONFIRMED + 1, MOST_UNCONFIRMED + 4)
     ]
-    publisher.handle(0.0, HeadLost())
-    assert connected(publisher, 20, continued=True)[0] == SendHead(Publish(21, {"n": 14.0}))
+    publisher.handle(0.0, ClusterHeadLost())
+    assert connected(publisher, 20, continued=True)[0] == SendClusterHead(Publish(21, {"n": 14.0}))
 
 
 def test_a_head_that_has_stored_more_than_was_sent_here_is_believed() -> None:
     publisher = OverlayPublisher("p")
     connected(publisher, 0)
-    publisher.handle(0.0, HeadSaid(Stored(50)))
-    assert publisher.handle(0.0, PublishContent({"n": 1})) == [SendHead(Publish(51, {"n": 1.0}))]
+    publisher.handle(0.0, ClusterHeadSaid(Stored(50)))
+    assert publisher.handle(0.0, PublishContent({"n": 1})) == [SendClusterHead(Publish(51, {"n": 1.0}))]

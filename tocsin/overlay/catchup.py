@@ -9,7 +9,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from tocsin.content.filter import Filter
-from tocsin.overlay.actions import AwaitDrain, SendNote
+from tocsin.overlay.actions import AwaitFlush, SendNote
 from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Note, Passed
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import Links
@@ -69,14 +69,14 @@ class HeldSubscription:
         """Whether an answer is for it."""
         return found.head not in self.live and self.behind.get(found.head, self.fetch) == found.id
 
-    def unanswered(self) -> set[str]:
+    def unanswered_heads(self) -> set[str]:
         """The heads that it has a cursor for, and that have not answered."""
         return self.sent.keys() - self.live - self.behind.keys()
 
     def ask_again(self, most: int) -> bool:
         """Counts that heads are asked again which have not answered; whether there is one that was not so often yet.
         Each is counted by itself: one that does not exist uses up no patience with the others."""
-        again = [head for head in self.unanswered() if self.asked_again.get(head, 0) < most]
+        again = [head for head in self.unanswered_heads() if self.asked_again.get(head, 0) < most]
         for head in again:
             self.asked_again[head] = self.asked_again.get(head, 0) + 1
         return bool(again)
@@ -180,7 +180,7 @@ class PieceFetcher:
         """What a connection was sent is to be read before it is told as idle."""
         if client not in self._draining:
             self._draining.add(client)
-            self._post.add(AwaitDrain(client))
+            self._post.add(AwaitFlush(client))
 
     def found(self, found: Found) -> None:
         """A head has answered a fetch."""
@@ -204,7 +204,7 @@ class PieceFetcher:
             self._advance(held, since, found)
         self.fetch([held for held in awaiting if held not in taking])
 
-    def drained(self, client: int) -> None:
+    def flushed(self, client: int) -> None:
         """Somebody has read what it was sent."""
         self._draining.discard(client)
         held = self._held.get(client)
@@ -287,7 +287,7 @@ class PieceFetcher:
         cursors: dict[str, dict[str, int]] = {}
         known = self._heads.union(self._links.heads)
         for held in group:
-            for head in held.unanswered() & known:
+            for head in held.unanswered_heads() & known:
                 lowest, incarnation = cursors.setdefault(head, {}), held.incarnations[head]
                 lowest[incarnation] = min(held.sent[head], lowest.get(incarnation, held.sent[head]))
         return dict(sorted(cursors.items()))
@@ -336,7 +336,7 @@ class PieceFetcher:
         held.behind[head] = ""
         if found.upto > since:
             self._draining.add(held.client)
-            self._post.add(AwaitDrain(held.client))
+            self._post.add(AwaitFlush(held.client))
         else:
             self._prepare(held)
 
