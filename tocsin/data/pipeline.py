@@ -165,6 +165,7 @@ class Pipeline:
         """Stores no more and lets go of the log."""
         if self._ingestion is not None:
             self._ingestion.stop()
+        self.admission.release()
         self.log.close()
 
     def drain(self, timeout: float) -> None:
