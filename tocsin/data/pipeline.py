@@ -17,7 +17,7 @@ from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
 from tocsin.data.feeds.lag import Lag
-from tocsin.data.feeds.logs import open_log
+from tocsin.data.feeds.logs import find_log
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.location import DEAD_LETTERS as DEAD_LETTERS_FOLDER
 from tocsin.data.lake.table import Table
@@ -71,7 +71,8 @@ class Pipeline:
         self._progress = threading.Condition()
         self._lag = Lag()
         self.dead_letters = Table(lake.below(DEAD_LETTERS_FOLDER).below(feed.name), DEAD_LETTERS)
-        self.log = open_log(feed, dataset, directory / "feeds" / feed.name, settings, topics, self._read, lake.fence)
+        found = find_log(feed, dataset, directory / "feeds" / feed.name, settings, topics, self._read, lake.fence)
+        self.log = found.open()
         self.admission = Admission(feed, dataset, self.log, settings, lambda: self.backlog)
         self._ingestion: Ingestion | SharedIngestion | None = None
 
