@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -30,6 +30,8 @@ _LINES_TYPES: Final = frozenset(
 )
 _UNLISTED: Final = "not looked at"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+T = TypeVar("T")
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -54,10 +56,14 @@ class Batch(msgspec.Struct, frozen=True):
             Refusal(index, fault) for index, fault in zip(self.indexes, faults, strict=True) if fault is not None
         ]
         listed, unlisted = _list_more(self.refusals, refused, most)
-        lines, slicing, keys, indexes = (
-            [column[number] for number in good] for column in (self.lines, self.slicing, self.keys, self.indexes)
+        return Batch(
+            _pick(self.lines, good),
+            _pick(self.slicing, good),
+            _pick(self.keys, good),
+            listed,
+            self.unlisted + unlisted,
+            _pick(self.indexes, good),
         )
-        return Batch(lines, slicing, keys, listed, self.unlisted + unlisted, indexes)
 
 
 class Decoded(msgspec.Struct, frozen=True):
@@ -79,6 +85,10 @@ class Decoded(msgspec.Struct, frozen=True):
             listed,
             self.unlisted + unlisted,
         )
+
+
+def _pick(column: Sequence[T], numbers: Sequence[int]) -> list[T]:
+    return [column[number] for number in numbers]
 
 
 def _list_more(known: list[Refusal], more: list[Refusal], most: int) -> tuple[list[Refusal], int]:
