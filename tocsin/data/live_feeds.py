@@ -111,7 +111,7 @@ class LiveFeeds:
         """Removes a feed with its dead letters, once everything in its log is stored; what others keep is theirs."""
         pipeline = self.find(name)
         letters, drains = self._dead_letters(pipeline.feed.name), not pipeline.feed.topic
-        with self._ended(pipeline.feed.name, letters, drains=drains):
+        with self._end(pipeline.feed.name, letters, drains=drains):
             self._store.definitions.remove(Feed, pipeline.feed.name)
         pipeline.log.remove()
 
@@ -120,7 +120,7 @@ class LiveFeeds:
         known = self.pipelines[feed.name].feed
         # Positions in a topic of others stay what they are, however many partitions are added to it.
         keeps_log = feed.same_log(known) or (feed.topic != "" and feed.topic == known.topic)
-        with self._paused(feed.name) if keeps_log else self._ended(feed.name):
+        with self._pause(feed.name) if keeps_log else self._end(feed.name):
             self._store.definitions.put(feed)
         self._begin(feed)
 
@@ -155,16 +155,16 @@ class LiveFeeds:
             self.pipelines[feed.name].start(self._spark(), self._scratch)
 
     @contextmanager
-    def _ended(self, name: str, *others: Removable, drains: bool = True) -> Iterator[None]:
+    def _end(self, name: str, *others: Removable, drains: bool = True) -> Iterator[None]:
         """While entered, a feed and its log are no more; for good if nothing fails. ``drains``: once all is stored."""
         if drains:
             # Without Spark nothing would come of waiting.
             self.pipelines[name].drain(_DRAIN_SECONDS if self._runner.started else 0)
-        with self._paused(name), set_aside(DirectoryFolder(self._directory / "feeds" / name), *others):
+        with self._pause(name), set_aside(DirectoryFolder(self._directory / "feeds" / name), *others):
             yield
 
     @contextmanager
-    def _paused(self, name: str) -> Iterator[None]:
+    def _pause(self, name: str) -> Iterator[None]:
         """While entered, a feed is no more, but for its log; for good if nothing fails."""
         pipeline = self.pipelines[name]
         pipeline.admission.seal()

@@ -8,8 +8,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.data.feeds.addresses import LogAddress
 from tocsin.data.feeds.logs import OpenableLog, PublicationLog
-from tocsin.data.feeds.places import LogPlace
 from tocsin.errors import ConflictError, SupersededError, TocsinError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.schema.definitions import Feed
@@ -70,7 +70,7 @@ class ObstructedLog:
         """Refused."""
         raise self._unavailable()
 
-    def place(self) -> LogPlace:
+    def address(self) -> LogAddress:
         """Refused."""
         raise self._unavailable()
 

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import KafkaAccess
-from tocsin.data.feeds.places import TopicLog
+from tocsin.data.feeds.addresses import TopicLog
 from tocsin.data.feeds.sliced_topic import (
     CALL_SECONDS,
     EARLIEST,
@@ -173,7 +173,7 @@ class FeedTopic(SlicedTopic):
         records = sum(max(end - position, 0) for position, end in zip(positions, self._ends, strict=True))
         return int(records * self.record_bytes)
 
-    def place(self) -> TopicLog:
+    def address(self) -> TopicLog:
         """Where others can read it."""
         return TopicLog(self.servers, self.topic, self.bases, self.record_bytes)
 
