@@ -112,6 +112,7 @@ class SliceSchedule:
             (self._leave, 1),
             (self._blind, 2),
             (self._spoil, 2),
+            (self._lose_files, 2),
         ]
         chosen, _ = random.choices(troubles, [weight for _, weight in troubles])[0]
         chosen()
@@ -209,10 +210,20 @@ class SliceSchedule:
             unreadable.add(self._random.randrange(self.log.slices))
         self.system.remark(f"{sorted(unreadable) or 'no slice'} cannot be read")
 
+    def _lose_files(self) -> None:
+        """What a node has written is gone before it is stored from now on, or stays again."""
+        losing = self.system.circumstances.losing
+        if losing:
+            losing.clear()
+        else:
+            losing.add(self._random.choice(NODES))
+        self.system.remark(f"files of {sorted(losing) or 'nobody'} get lost")
+
     def _heal(self) -> None:
         """Everything is repaired, and there is time for all that was missed.
 
-        But that one node may go on without the log, and one slice cannot be read for a while: others get on.
+        But that one node may go on without the log, what another writes may get lost for a while, and one slice cannot
+        be read: others get on.
         """
         system, self._healed = self.system, True
         system.remark("everything heals")
@@ -229,10 +240,15 @@ class SliceSchedule:
         missing = self._random.choice([None, *NODES])
         circumstances.blind.clear()
         circumstances.unreadable.clear()
+        circumstances.losing.clear()
         if self._random.random() < 0.3:
             self._blind()
         if self._random.random() < 0.3:
             self._spoil()
+        if self._random.random() < 0.3:
+            self._lose_files()
+            # What others offer waits while something is stored that will fail.
+            circumstances.store_seconds = 0.2
         for name in NODES:
             if name == missing:
                 system.crash(name)
@@ -242,6 +258,8 @@ class SliceSchedule:
         self._undrain()
         self._unused, self._late = self._find_unused(), self._find_late()
         circumstances.unreadable.clear()
+        circumstances.losing.clear()
+        circumstances.store_seconds = 0.02
         for name in NODES:
             if name != missing:
                 self._start(name)
