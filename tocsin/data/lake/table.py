@@ -33,7 +33,7 @@ from tocsin.data.lake.folder import Folder, OutcomeUnknownError
 from tocsin.data.lake.opening import QUARANTINE, check_schema, set_aside
 from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
-from tocsin.data.lake.unclaimed import find_unclaimed, is_name, is_too_old
+from tocsin.data.lake.unclaimed import OutdatedError, StoreClock, find_unclaimed, is_name, is_too_old
 from tocsin.data.lake.writer import FILE_BYTES, RowWriter, count_matching, parts, source
 from tocsin.errors import StorageError
 
@@ -84,6 +84,7 @@ class Table:
         self._doomed: frozenset[str] = frozenset()
         self._held: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         self._recent = Recent(recent_bytes)
+        self._clock = StoreClock(self.folder)
         with storage_errors(self.folder):
             self._log = CommitLog(self.folder)
             delta = self._log.open(self.schema)
@@ -198,12 +199,31 @@ class Table:
         with self._lock, storage_errors(self.folder):
             version = self.version + 1
             taken = [file._replace(oldest=version, newest=version, stamped=False) for file in files]
-            self._check_offered(taken)
+            try:
+                self.check_offered(taken)
+            except OutdatedError as error:
+                raise StorageError(str(error)) from error
             self._commit(self._next("WRITE", markers, taken))
             paths = {file.path for file in taken}
             self._retired = [(since, path) for since, path in self._retired if path not in paths]
             # Of this commit, also where another follows at once.
             return self._snapshot
+
+    def check_offered(self, files: Iterable[File]) -> None:
+        """Raises OutdatedError, and why, if :meth:`adopt_unstamped` would refuse one of these files by now.
+
+        Raises OSError if the storage does not answer.
+        """
+        known = {file.path for file in self._snapshot.files}
+        for file in files:
+            if file.path in known:
+                raise OutdatedError(f"{self.folder.name}: {file.name} is part of it already")
+            known.add(file.path)
+            found = self.folder.find(file.name)
+            if file.path in self._doomed or found is None or found.size != file.size:
+                raise OutdatedError(f"{self.folder.name}: {file.name} is not there as it was written")
+            if is_too_old(found, self._clock):
+                raise OutdatedError(f"{self.folder.name}: {file.name} was written too long ago, and may be removed")
 
     def delete(self, predicate: pc.Expression) -> int:
         """Removes the rows that match; how many."""
@@ -306,21 +326,6 @@ class Table:
     def _check_next(self, version: int) -> None:
         if version != self.version + 1:
             raise StorageError(f"{self.folder.name}: written for version {version}, but {self.version + 1} is next")
-
-    def _check_offered(self, files: list[File]) -> None:
-        known = {file.path for file in self._snapshot.files}
-        for file in files:
-            if file.path in known:
-                raise StorageError(f"{self.folder.name}: {file.name} is part of it already")
-            known.add(file.path)
-            found = self.folder.find(file.name)
-            if file.path in self._doomed or found is None or found.size != file.size:
-                raise StorageError(f"{self.folder.name}: {file.name} is not there as it was written")
-            if is_too_old(found):
-                raise StorageError(
-                    f"{self.folder.name}: {file.name} was written too long ago, and may be removed; if it was written "
-                    "just now, the clock of this machine is ahead of the one that stores it: see that both are right"
-                )
 
     def _check_fence(self) -> None:
         if self.folder.fence is not None:
