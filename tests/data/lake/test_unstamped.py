@@ -164,7 +164,9 @@ class StoreThatIsLate(DirectoryFolder):
         return found and found._replace(changed_at=found.changed_at - self._behind)
 
     def files(self) -> dict[str, FoundFile]:
-        return {name: file._replace(changed_at=file.changed_at - self._behind) for name, file in super().files().items()}
+        return {
+            name: file._replace(changed_at=file.changed_at - self._behind) for name, file in super().files().items()
+        }
 
     def below(self, name: str) -> StoreThatIsLate:
         return StoreThatIsLate(self.directory / name, self._behind)
