@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -202,3 +203,46 @@ def test_one_file_from_the_future_makes_no_other_too_old(table: Table, rows: Row
 def test_looking_at_the_stores_clock_leaves_nothing_behind(table: Table, rows: Rows) -> None:
     table.adopt_unstamped([offered(table, rows(a=1))], {})
     assert [name for name in table.folder.files() if name.startswith(DRAFT)] == []
+
+
+def spoiled(table: Table, file: File) -> File:
+    """What is between the beginning and the end of a file is gone."""
+    content = table.folder.read(file.name)
+    first = pq.read_metadata(pa.BufferReader(content)).row_group(0).column(0)
+    begin = first.dictionary_page_offset or first.data_page_offset
+    table.folder.write(file.name, content[:begin] + b"\xff" * 20 + content[begin + 20 :])
+    return file
+
+
+READERS: dict[str, Callable[[Table], object]] = {
+    "who reads it": lambda table: table.read(),
+    "who compacts it": Table.compact,
+    "who removes rows of it": lambda table: table.delete(pc.field("key") == "b"),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_whoever_fails_on_a_damaged_file_says_which_it_is_and_whose(
+    table: Table, rows: Rows, read: Callable[[Table], object]
+) -> None:
+    good, bad = offered(table, rows(a=1)), spoiled(table, offered(table, rows(b=2, c=3)))
+    table.adopt_unstamped([good, bad], {}, {good.name: "n1", bad.name: "n2"})
+    with pytest.raises(StorageError, match=rf"its file {bad.name}, written by node n2, is damaged"):
+        read(table)
+
+
+def test_of_a_damaged_file_whose_entry_is_gone_the_name_is_told(table: Table, rows: Rows) -> None:
+    bad = spoiled(table, offered(table, rows(b=2)))
+    table.adopt_unstamped([bad], {})
+    with pytest.raises(StorageError, match=rf"its file {bad.name}, written by a node that its log does not name"):
+        table.read()
+
+
+@directory_only
+def test_a_file_that_is_gone_is_not_told_to_be_damaged(table: Table, rows: Rows) -> None:
+    file = offered(table, rows(b=2))
+    table.adopt_unstamped([file], {}, {file.name: "n1"})
+    Path(file.path).unlink()
+    with pytest.raises(StorageError) as told:
+        table.read()
+    assert "damaged" not in str(told.value)

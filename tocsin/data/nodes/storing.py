@@ -79,9 +79,9 @@ class CommitStore:
         out of bounds or end beyond what the log has, files that are not where a node's files are, are not there, or are
         not what they are said to be. That the parts begin at the markers is for the core to see.
 
-        Raises OutdatedError for what could have been offered in good faith some time ago, and cannot be stored any more:
-        files that are part of the dataset already, too old, or gone; and UnavailableError if the storage does not
-        answer: the same may be offered again.
+        Raises OutdatedError for what could have been stored some time ago, and cannot be any more, with files that are
+        part of the dataset already, too old, or gone; and UnavailableError if the storage does not answer: the same may
+        be offered again.
         """
         self._check_parts(commit.parts)
         self._check_ends(commit.parts)
@@ -112,7 +112,7 @@ class CommitStore:
             raise StorageError(f"feed {self._shared.feed.name}: {error}") from error
         self._bury(wanted.commits)
         records = [file for kind, file in entries if kind is FileKind.RECORDS]
-        version = table.adopt_unstamped(records, _markers(wanted.markers)).version
+        version = table.adopt_unstamped(records, _markers(wanted.markers), _writers(batches, wanted.nodes)).version
         with_records = [batch for batch in batches if any(file.kind is FileKind.RECORDS for file in batch)]
         self._matched(table, version, [_matches(batch, now) for batch in with_records])
 
@@ -243,6 +243,12 @@ def _matches(batch: Sequence[NodeFile], now: float) -> dict[str, NodeMatch]:
         names = (file.path.rpartition("/")[2],) if file.path else ()
         found[match.channel] = replace(known, files=known.files + names)
     return found
+
+
+def _writers(batches: Sequence[Sequence[NodeFile]], nodes: Sequence[str]) -> dict[str, str]:
+    """Whose files they are, by their names."""
+    named = zip(batches, nodes, strict=False)
+    return {file.path.rpartition("/")[2]: node for batch, node in named for file in batch if file.match is None}
 
 
 def _markers(positions_: dict[int, int]) -> dict[str, int]:
