@@ -1,4 +1,4 @@
-"""Nodes that offer what cannot be stored, or takes long to be looked into: nobody else waits or has anything refused."""
+"""Nodes that offer what cannot be stored, or takes long to be looked into: others neither wait nor are refused."""
 
 from __future__ import annotations
 

@@ -102,9 +102,9 @@ class HeadDriver:
     async def hear(self, connection: int, node: str, message: FromNode) -> None:
         """A node says something. Raises InvalidError or ForbiddenError if it makes no sense; then nobody has heard it.
 
-        Whether a commit's files are there is looked up before the core hears of it: one that counts and then fails has
-        others stored by themselves, too. Of one node this is done for one commit at a time, however often it comes anew:
-        however much there is to be looked up, only that node waits.
+        Whether a commit's files are there is looked up before the core hears of it: one that is taken and then fails
+        makes others be tried again. Of a node one commit at a time is looked into, however often it comes anew, so that
+        only that node waits however much there is to be looked up.
         """
         judge(node, message, self.shared.feed.slices)
         if self._ending:
