@@ -30,8 +30,6 @@ _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 class OutdatedError(InvalidError):
     """What is offered could have been taken once, and cannot any more: it is to be made anew."""
 
-    code = "outdated"
-
 
 class StoreClock:
     """What time it is where a table's files are, by which their age is judged: this machine's clock may be off.
