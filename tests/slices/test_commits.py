@@ -52,7 +52,7 @@ class Desk:
 
     def store_all(self, bad: str = "") -> list[tuple[str, str]]:
         """The same, until nothing waits."""
-        told = []
+        told: list[tuple[str, str]] = []
         while not told or any(self.queue.is_busy(slice_) for slice_ in range(3)):
             told.append(self.store(bad))
         return told

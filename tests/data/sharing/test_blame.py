@@ -34,6 +34,20 @@ class Written:
         return batch
 
 
+def head_of(site: Site) -> HeadDriver:
+    return site.heads._heads["reports"]
+
+
+async def settle(site: Site) -> None:
+    """The two nodes have slices, everything is stored, and no slice moves from now on."""
+    await site.until_owned("n1", "n2")
+    core = head_of(site).core
+    core.balancer.look = lambda *_: None  # type: ignore[assignment, method-assign]
+    await until_async(lambda: not core.sessions, "the end of all sessions")
+    assert site.owners() == {"n1", "n2"}
+    await site.until_stored()
+
+
 def slices_of(site: Site, node: str) -> set[int]:
     found = site.heads.slices("reports")
     return {one.slice for one in found.slices if one.owner == node} if found else set()
@@ -46,8 +60,7 @@ def is_stored(feed: MemoryFeed, slices: set[int]) -> bool:
 async def test_files_that_are_gone_when_they_are_to_be_stored_hold_up_their_own_node_only(bare: Site) -> None:
     feed, plain = bare.feed, bare.feed.store
     async with working(bare, "n1", "n2"):
-        await bare.until_owned("n1", "n2")
-        await bare.until_stored()
+        await settle(bare)
         written, losing = Written(bare, "n1"), threading.Event()
         losing.set()
 
@@ -120,15 +133,10 @@ def checks(bare: Site) -> Iterator[SlowChecks]:
     made.going_on.set()
 
 
-def head_of(site: Site) -> HeadDriver:
-    return site.heads._heads["reports"]
-
-
 async def test_a_node_whose_files_take_long_to_be_looked_into_waits_by_itself(bare: Site, checks: SlowChecks) -> None:
     feed = bare.feed
     async with working(bare, "n1", "n2"):
-        await bare.until_owned("n1", "n2")
-        await bare.until_stored()
+        await settle(bare)
         mine, others = slices_of(bare, "n1"), slices_of(bare, "n2")
         checks._slices |= mine
         parts = [SlicePart(slice_, head_of(bare).core.ownership[slice_].epoch, 0, 1, 1) for slice_ in mine]

@@ -130,9 +130,16 @@ class HeadDriver:
 
     async def _check(self, node: str, commit: Commit) -> None:
         turn = self._turns.setdefault(node, asyncio.Lock())
+
+        def end(done: asyncio.Future[None]) -> None:
+            turn.release()
+            if not done.cancelled():
+                # Whoever waited for it may be gone.
+                done.exception()
+
         await turn.acquire()
         checking = self._loop.run_in_executor(self._checking, self._store.check, commit)
-        checking.add_done_callback(lambda done: (turn.release(), done.cancelled() or done.exception()))
+        checking.add_done_callback(end)
         # A thread goes on when the connection is over, and has the turn until it is done.
         await asyncio.shield(checking)
 

@@ -42,6 +42,8 @@ class SliceSchedule:
         self.system.sent = self._on_the_way
         self._faults = 0
         self._nasty, self._healed, self._publishing = random.random(), False, True
+        # What gets lost makes everything else wait, so that there is less of that.
+        self._lossy = seed % 3 == 0
         self._skew = random.choice([0.0, 1.0, 2.0])
         self._records = 0
         self._unused: list[str] = []
@@ -112,7 +114,7 @@ class SliceSchedule:
             (self._leave, 1),
             (self._blind, 2),
             (self._spoil, 2),
-            (self._lose_files, 2),
+            *([(self._lose_files, 2)] if self._lossy else []),
         ]
         chosen, _ = random.choices(troubles, [weight for _, weight in troubles])[0]
         chosen()
@@ -245,7 +247,7 @@ class SliceSchedule:
             self._blind()
         if self._random.random() < 0.3:
             self._spoil()
-        if self._random.random() < 0.3:
+        if self._lossy and self._random.random() < 0.7:
             self._lose_files()
             # What others offer waits while something is stored that will fail.
             circumstances.store_seconds = 0.2
