@@ -224,8 +224,8 @@ class SliceSchedule:
     def _heal(self) -> None:
         """Everything is repaired, and there is time for all that was missed.
 
-        But that one node may go on without the log, what another writes may get lost for a while, and one slice cannot
-        be read: others get on.
+        But that one node may go on without the log, or what it writes may get lost for a while, and one slice cannot be
+        read: others get on.
         """
         system, self._healed = self.system, True
         system.remark("everything heals")
@@ -247,7 +247,8 @@ class SliceSchedule:
             self._blind()
         if self._random.random() < 0.3:
             self._spoil()
-        if self._lossy and self._random.random() < 0.7:
+        # Of four nodes one may be missing and one about to leave: two more that cannot do anything would be too many.
+        if self._lossy and not circumstances.blind and self._random.random() < 0.7:
             self._lose_files()
             # What others offer waits while something is stored that will fail.
             circumstances.store_seconds = 0.2
