@@ -153,7 +153,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 # Seeds that are tried before all others: these mistakes show in few schedules.
 RARE = {
     "who owned a slice by an older epoch owns it": (2290,),
-    "the time that a commit took counts for nobody though it failed": (63, 102),
+    "the time that a commit took counts for nobody though it failed": (135, 186),
     "who has lost all slices is not new again": (202,),
     "a node does not go back when it is refused": (35, 83, 111),
     "a node does not say what it cannot process": (71, 169, 171),
