@@ -10,7 +10,7 @@ import pytest
 from tocsin.simulate.faults.campaign import run_slice_schedule
 from tocsin.simulate.slices import lake
 from tocsin.slices import apart, balancing, commits, failures, head, node, ownership, sessions
-from tocsin.slices.messages import Epoch, Order, Refused, SlicePart, Welcome
+from tocsin.slices.messages import CommitRefused, Epoch, Order, SlicePart, Welcome
 
 SEEDS = 300
 
@@ -66,7 +66,7 @@ def waits_from_the_beginning(
     return _wait(self, slice_, now, waits and not offered)
 
 
-def does_not_go_back(self: node.NodeCore, now: float, refused: Refused) -> None:
+def does_not_go_back(self: node.NodeCore, now: float, refused: CommitRefused) -> None:
     self._drop(refused.batch)
 
 

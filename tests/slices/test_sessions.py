@@ -13,10 +13,10 @@ from tocsin.slices import events
 from tocsin.slices.head import HeadCore
 from tocsin.slices.messages import (
     AddSlices,
+    CommitRefused,
     FromHead,
     Hello,
     NodeReport,
-    Refused,
     RemoveSlices,
     SliceLoad,
     SliceState,
@@ -196,7 +196,7 @@ def test_whose_files_get_lost_has_no_commit_of_others_refused_and_loses_its_slic
     small = SmallSystem(nodes=3, slices=6, limits=structs.replace(LIMITS, stuck_seconds=3.0))
     small.system.circumstances.store_seconds = 0.1
     refused = Counter[str]()
-    small.system.sent = lambda node, message: refused.update([node] if isinstance(message, Refused) else [])
+    small.system.sent = lambda node, message: refused.update([node] if isinstance(message, CommitRefused) else [])
     small.publish(60, 2.0)
     small.system.circumstances.losing.add("a")
     small.publish(240, 8.0)

@@ -121,7 +121,7 @@ class DataHost:
         """A broker is gone; its subscriptions stay."""
         del self._connections[link]
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """A broker has what was sent to it."""
         connection = self._connections.get(link)
         if connection and not connection.slow:

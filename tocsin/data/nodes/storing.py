@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tocsin.data.channels.matches import NodeMatch
+from tocsin.data.feeds.addresses import DirectoryLog
 from tocsin.data.feeds.batch import may_end_at
-from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
+from tocsin.data.feeds.deadletters import COLUMNS, count_beyond, without
 from tocsin.data.feeds.ingest import marker, positions
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.parsing import DEAD_LETTERS
-from tocsin.data.feeds.places import DirectoryLog
 from tocsin.data.lake.table import File, Table
 from tocsin.data.lake.unclaimed import OutdatedError
 from tocsin.data.nodes import files
@@ -134,7 +134,7 @@ class CommitStore:
 
     def _check_ends(self, parts: Sequence[SlicePart]) -> None:
         """An end inside of a frame would have that slice's next reader take the rest of the frame for damage."""
-        if not isinstance(place := self._log.place(), DirectoryLog):
+        if not isinstance(place := self._log.address(), DirectoryLog):
             return
         ends = self._log.ends()
         for part in parts:

@@ -104,8 +104,8 @@ def _interests(system: OverlaySystem) -> list[str]:
             behind = _behind(system, host.host, other) if other in system.heads else []
             needed = {parse(each.where) for each in behind}
             minimal = {one for one in needed if not any(two.covers(one) for two in needed if two != one)}
-            asked = set(host.core.links.publications.asked(other))
-            heard = set(_core(system, other).links.publications.wanted(host.host))
+            asked = set(host.core.links.publications.asked_filters(other))
+            heard = set(_core(system, other).links.publications.filters_of(host.host))
             if not asked == heard == minimal:
                 wrong.append(f"{host.host} asks {len(asked)} of {other}, which knows {len(heard)} of {len(minimal)}")
     return wrong
