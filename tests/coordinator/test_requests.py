@@ -83,7 +83,7 @@ def test_a_newcomer_goes_where_the_policy_says() -> None:
     desk = Desk(placement="nearest")
     for link, name, x in ((1, "far", 100.0), (2, "near", 1.0)):
         desk.links[name] = link
-        desk.say(name, Hello(name, f"ws://{name}", place=(x, 0.0)))
+        desk.say(name, Hello(name, f"ws://{name}", location=(x, 0.0)))
     token = desk.token("ann")
     assert desk.sole(desk.handle(RequestBroker(1, token, (0.0, 0.0))), Prepare)[0] == "near"
 

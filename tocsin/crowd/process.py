@@ -19,7 +19,7 @@ import msgspec
 import uvloop
 
 from tocsin.apps.emergency import Interest
-from tocsin.client.coordinator import Place, UnreachableError
+from tocsin.client.coordinator import Location, UnreachableError
 from tocsin.client.note import Note
 from tocsin.client.subscription import Subscription
 from tocsin.crowd.messages import (
@@ -43,7 +43,7 @@ from tocsin.tasks import until_one_ends
 
 # How many people of all processes connect at the same time.
 AT_ONCE: Final = 25
-# In so many parts of each second everybody's place is published, a share of the people in each.
+# In so many parts of each second everybody's location is published, a share of the people in each.
 PARTS: Final = 20
 # A sample of what people hear is enough to show.
 HEARD_SECONDS: Final = 0.5
@@ -100,11 +100,11 @@ class CrowdProcess:
         door = asyncio.Semaphore(max(AT_ONCE // self._share.of, 1))
         wanted = _by_person(self._world.interests()) if self._plan.seconds is None else {}
 
-        async def come(person: Visitor, place: Place) -> bool:
+        async def come(person: Visitor, location: Location) -> bool:
             async with door:
-                return await self._come(person, place, wanted.get(person.name, []))
+                return await self._come(person, location, wanted.get(person.name, []))
 
-        came = await asyncio.gather(*map(come, self._people, map(_place, self._where)))
+        came = await asyncio.gather(*map(come, self._people, map(_location, self._where)))
         self._tell(Gathered(sum(came), [number for person in self._people for number in person.numbers]))
         # Thousands of people are hundreds of thousands of objects: to look through them for garbage again and again
         # would hold everybody up for half a second each time.
@@ -113,12 +113,12 @@ class CrowdProcess:
         # It is the orders that end everything.
         await asyncio.get_running_loop().create_future()
 
-    async def _come(self, person: Visitor, place: Place, wanted: list[Interest]) -> bool:
+    async def _come(self, person: Visitor, location: Location, wanted: list[Interest]) -> bool:
         """Whether somebody has come. On a busy machine some may not, and the others go on without them."""
         try:
             await person.register()
             if self._plan.seconds is None:
-                await person.enter(place)
+                await person.enter(location)
             for interest in wanted:
                 await person.subscribe(interest)
         except UnreachableError:
@@ -170,14 +170,14 @@ class CrowdProcess:
         for step in steps:
             await _until(began + step.at / self._plan.speed)
             try:
-                await self._do(step, person, _place(self._where[number]))
+                await self._do(step, person, _location(self._where[number]))
             except TocsinError as error:
                 self._tell(CrowdTrouble(f"{person.name}: {error}"))
 
-    async def _do(self, step: Step, person: Visitor, place: Place) -> None:
+    async def _do(self, step: Step, person: Visitor, location: Location) -> None:
         match step.kind:
             case StepKind.LOGIN:
-                await person.enter(place)
+                await person.enter(location)
             case StepKind.LOGOUT:
                 self._tally.logouts += 1
                 await person.leave()
@@ -214,7 +214,7 @@ def _by_person(interests: list[Interest]) -> dict[str, list[Interest]]:
     return wanted
 
 
-def _place(location: dict[str, Any]) -> Place:
+def _location(location: dict[str, Any]) -> Location:
     return location["x"], location["y"]
 
 

@@ -68,7 +68,7 @@ class Visit:
             await subscription.close()
 
     def publish(self, location: dict[str, Any], due: float) -> None:
-        """Publishes a place, unless the last one has no answer yet: only the newest is of any use."""
+        """Publishes a location, unless the last one has no answer yet: only the newest is of any use."""
         if self._publication and not self._publication.done():
             self._tally.withheld += 1
             return

@@ -38,8 +38,8 @@ class DeliveryModel:
         mean = sum(each or 0 for each in capacities) / len(capacities)
         for number, broker in enumerate(self._scenario.brokers):
             capacity = broker.capacity / mean if broker.capacity else 1.0
-            place = (broker.x, broker.y)
-            self._system.start_broker(broker.name, capacity=capacity, place=place, **self._options(number))
+            location = (broker.x, broker.y)
+            self._system.start_broker(broker.name, capacity=capacity, location=location, **self._options(number))
 
     def rate(self, backend: int, size: float) -> None:
         """From now on executions find so much for a BE subscription."""

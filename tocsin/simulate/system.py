@@ -148,13 +148,13 @@ class System:
             self.cluster.begin()
             self.data = self._data()
 
-    def join(self, name: str, place: tuple[float, float] | None = None) -> ClientHost:
+    def join(self, name: str, location: tuple[float, float] | None = None) -> ClientHost:
         """A subscriber's program starts and goes online, wanting what it ever wanted."""
         if name in self.people and self.people[name].alive:
             return self.people[name]
         self.remark(f"{name} starts")
         diary = self.diaries.setdefault(name, Diary(name))
-        person = self.people[name] = ClientHost(self.world, name, self._token(name), diary, self.setup.rules, place)
+        person = self.people[name] = ClientHost(self.world, name, self._token(name), diary, self.setup.rules, location)
         person.refused = self._refused
         if self.on_person:
             self.on_person(person)

@@ -16,7 +16,7 @@ class Nearest:
     """The open broker at the least distance, of equals the lower number. Where people crowd, so do subscribers.
 
     Args:
-        otherwise: places those whose place is unknown, and everybody if the brokers' places are.
+        otherwise: places those whose location is unknown, and everybody if the brokers' locations are.
     """
 
     otherwise: Placement = field(default_factory=RoundRobin)
@@ -25,8 +25,8 @@ class Nearest:
 
     def place(self, view: View, newcomer: Newcomer) -> int:
         """The nearest broker to where the newcomer is."""
-        if view.places is None or newcomer.place is None:
+        if view.locations is None or newcomer.location is None:
             return self.otherwise.place(view, newcomer)
         brokers = view.choices()
-        x, y = (view.places[brokers] - newcomer.place).T
+        x, y = (view.locations[brokers] - newcomer.location).T
         return int(brokers[np.argmin(x * x + y * y)])
