@@ -22,7 +22,7 @@ from tocsin.balance.policies import planner
 from tocsin.broker.limits import BrokerLimits
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.experiment.balancers.matches import MatchedPublications
-from tocsin.experiment.balancers.utilisation import NOWHERE, Places
+from tocsin.experiment.balancers.utilisation import NOWHERE, EdgeAssignment
 from tocsin.experiment.padres.run import EVERY, matching_seconds
 from tocsin.experiment.padres.scenario import QuoteScenario
 from tocsin.settings.sections import RatesSettings
@@ -58,31 +58,31 @@ class CoordinatedSystem:
         self._homes = np.array([names.index(each.broker) for each in scenario.subscribers], np.int16)
         self._joins = [each.at for each in scenario.subscribers]
         self._controller = Controller(planner("migrate"), planner("shuffle"), Thresholds.product())
-        self._places: Places = np.full(len(self._homes), NOWHERE, np.int16)
+        self._assignment: EdgeAssignment = np.full(len(self._homes), NOWHERE, np.int16)
         self._pending: Moves | None = None
 
-    def run(self) -> Iterator[Places]:
+    def run(self) -> Iterator[EdgeAssignment]:
         """Who is where, every time a row is due."""
         looks = round(EVERY / INTERVAL)
         for look in range(1, int(self._scenario.seconds / INTERVAL) + 1):
             self._look(look * INTERVAL)
             if look % looks == 0:
-                yield self._places.copy()
+                yield self._assignment.copy()
 
     def _look(self, now: float) -> None:
         joined = bisect_right(self._joins, now)
-        new = np.arange(len(self._places)) < joined
-        new &= self._places == NOWHERE
-        self._places[new] = self._homes[new]
+        new = np.arange(len(self._assignment)) < joined
+        new &= self._assignment == NOWHERE
+        self._assignment[new] = self._homes[new]
         if self._pending is not None:
-            self._places[self._pending.subscriber] = self._pending.destination
+            self._assignment[self._pending.subscriber] = self._pending.destination
             self._controller.carried_out(now, self._pending)
             self._pending = None
         if joined and self._balancing:
             self._pending = self._decide(now, joined)
 
     def _decide(self, now: float, joined: int) -> Moves | None:
-        live = LiveWorkload.of(self._observe(now, joined), self._places[:joined].astype(np.int32))
+        live = LiveWorkload.of(self._observe(now, joined), self._assignment[:joined].astype(np.int32))
         reported = {int(broker): now for broker in live.brokers}
         return self._controller.decide(now, Observation.of(live, reported)).moves
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tocsin.experiment.balancers.utilisation import NOWHERE, Places
+from tocsin.experiment.balancers.utilisation import NOWHERE, EdgeAssignment
 from tocsin.experiment.padres.rows import MessageRow
 from tocsin.experiment.padres.run import QuoteRun, RunSettings
 from tocsin.experiment.padres.scenario import QuoteScenario
@@ -20,11 +20,11 @@ class DecentralSystem:
         self._run = QuoteRun("PADRES", scenario, seed, RunSettings())
         self._edges = [site.name for site in scenario.edges]
         self._numbers = {each.name: number for number, each in enumerate(scenario.subscribers)}
-        self._places: Places = np.full(len(self._numbers), NOWHERE, np.int16)
+        self._assignment: EdgeAssignment = np.full(len(self._numbers), NOWHERE, np.int16)
 
-    def run(self, tell: Tell) -> Iterator[tuple[Places, MessageRow]]:
+    def run(self, tell: Tell) -> Iterator[tuple[EdgeAssignment, MessageRow]]:
         """Who is where every time a row is due, and the messages since the row before."""
-        seen: list[Places] = []
+        seen: list[EdgeAssignment] = []
 
         def look(doing: str, part: float) -> None:
             seen.append(self._look())
@@ -33,12 +33,12 @@ class DecentralSystem:
         rows = self._run.run(look).rows
         yield from zip(seen, [row for row in rows if isinstance(row, MessageRow)], strict=True)
 
-    def _look(self) -> Places:
+    def _look(self) -> EdgeAssignment:
         """Whoever is on two edges, in the midst of a migration, is where it was."""
-        now = np.full_like(self._places, NOWHERE)
-        for place, edge in enumerate(self._edges):
+        now = np.full_like(self._assignment, NOWHERE)
+        for number, edge in enumerate(self._edges):
             held = [self._numbers[each.subscriber] for each in self._run.system.edges[edge].core.subscriptions.all]
-            stay = self._places[held] == place
-            now[held] = np.where((now[held] == NOWHERE) | stay, place, now[held])
-        self._places = now
+            stay = self._assignment[held] == number
+            now[held] = np.where((now[held] == NOWHERE) | stay, number, now[held])
+        self._assignment = now
         return now.copy()

@@ -112,18 +112,20 @@ class TwoBalancers(PadresSettings):
 
 
 def _decentral_rows(recorder: LoadRecorder, system: DecentralSystem, tell: Tell) -> Iterator[Row]:
-    for places, messages in system.run(tell):
-        _, rows = recorder.broker_rows(places)
+    for assignment, messages in system.run(tell):
+        _, rows = recorder.broker_rows(assignment)
         yield from rows
-        yield recorder.balancing_row(places, messages.messages, messages.balancing)
+        yield recorder.balancing_row(assignment, messages.messages, messages.balancing)
 
 
 def _coordinated_rows(recorder: LoadRecorder, system: CoordinatedSystem, reports: float, tell: Tell) -> Iterator[Row]:
     """Messages are counted: publications to the head, to brokers and to subscribers, joins, and the balancer's."""
-    for places in system.run():
-        done, rows = recorder.broker_rows(places)
+    for assignment in system.run():
+        done, rows = recorder.broker_rows(assignment)
         yield from rows
-        own = reports + MESSAGES_OF_A_MOVE * recorder.count_moves(places)
+        own = reports + MESSAGES_OF_A_MOVE * recorder.count_moves(assignment)
         published = recorder.count_publications() + int(done.received.sum() + done.delivered.sum())
-        yield recorder.balancing_row(places, published + _JOIN_MESSAGES * recorder.count_joins(places) + own, own)
+        yield recorder.balancing_row(
+            assignment, published + _JOIN_MESSAGES * recorder.count_joins(assignment) + own, own
+        )
         tell("", recorder.part)
