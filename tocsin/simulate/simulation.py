@@ -130,8 +130,8 @@ class Simulation:
 
     def _unsubscribe(self, subscriber: int, backend: int) -> None:
         name = self._names[subscriber]
-        wishes = self.system.wishes[name]
-        ref = next(ref for ref, wish in wishes.items() if wish.parameters["line"] == backend)
+        held = self.system.desired[name]
+        ref = next(ref for ref, desired in held.items() if desired.parameters["line"] == backend)
         self.system.unsubscribe(name, ref)
 
     def _decided(self, decided: Decided) -> None:

@@ -128,7 +128,7 @@ class HeadDriver:
         self.declined[node] = reason
 
     def tell(self, event: events.Event) -> None:
-        """Something has happened. What happens while the core's wishes are carried out waits until they are."""
+        """Something has happened. What happens while the core's actions are carried out waits until they are."""
         self._waiting.append(event)
         if self._busy:
             return

@@ -30,29 +30,31 @@ def violations(system: System, away: Collection[str] = ()) -> list[str]:
 def astray(system: System, name: str) -> list[str]:
     """A subscriber is on exactly one broker, by its own word, its broker's and the coordinator's, with all it wants."""
     core, person = system.coordinator.core, system.people[name]
-    place = core.view.assignment(name)
+    assignment = core.view.assignment(name)
     staying = [host for host, broker in system.brokers.items() if name in broker.core.holdings.stays]
     if person.state is not ConnectionState.SERVING:
-        return [f"{name} is {person.state}, not served; the coordinator has it on {place.broker}, its stays: {staying}"]
+        return [
+            f"{name} is {person.state}, not served; the coordinator has it on {assignment.broker}, its stays: {staying}"
+        ]
     at = [link.hosts[1] for link in person.links.values()]
-    if not at == staying == [place.broker] or place.destination:
-        known = f"{place.broker} → {place.destination}" if place.destination else place.broker
+    if not at == staying == [assignment.broker] or assignment.destination:
+        known = f"{assignment.broker} → {assignment.destination}" if assignment.destination else assignment.broker
         return [f"{name} is connected to {at}, stays on {staying}, and is on {known} by the coordinator"]
     stay = system.brokers[staying[0]].core.holdings.stays[name]
-    if stay.session is None or stay.number != place.stay:
-        return [f"{name} has stay {stay.number} on {staying[0]} and {place.stay} by the coordinator"]
+    if stay.session is None or stay.number != assignment.stay:
+        return [f"{name} has stay {stay.number} on {staying[0]} and {assignment.stay} by the coordinator"]
     return misheld(system, name, set(stay.subscriptions))
 
 
 def unkept(system: System, name: str) -> list[str]:
     """What somebody holds who is away is kept on one broker, as the coordinator knows it."""
     core = system.coordinator.core
-    place, stored = core.view.assignment(name), {each.subscription for each in core.view.subscriptions_of(name)}
+    assignment, stored = core.view.assignment(name), {each.subscription for each in core.view.subscriptions_of(name)}
     stays = [(host, stay) for host in system.brokers if (stay := system.brokers[host].core.holdings.stays.get(name))]
     kept = [(host, stay.number, set(stay.subscriptions)) for host, stay in stays]
-    if kept == ([(place.broker, place.stay, stored)] if place.broker else []):
+    if kept == ([(assignment.broker, assignment.stay, stored)] if assignment.broker else []):
         return []
-    return [f"{name} is away, kept as {kept}, and by the coordinator on {place.broker} with {sorted(stored)}"]
+    return [f"{name} is away, kept as {kept}, and by the coordinator on {assignment.broker} with {sorted(stored)}"]
 
 
 def misweighed(system: System, name: str, away: bool) -> list[str]:
@@ -73,7 +75,7 @@ def haunting(system: System, name: str) -> list[str]:
 def misheld(system: System, name: str, held: set[int]) -> list[str]:
     """A subscriber has what it wants, by its own word, its broker's and the coordinator's."""
     diary = system.diaries[name]
-    wanted = {system.cluster.be(wish.channel, wish.parameters) for wish in system.wishes[name].values()}
+    wanted = {system.cluster.be(desired.channel, desired.parameters) for desired in system.desired[name].values()}
     stored = {each.subscription for each in system.coordinator.core.view.subscriptions_of(name)}
     undecided = {system.cluster.present(be) for be in diary.undecided} - wanted
     if held == stored and wanted == held - undecided == set(diary.open) - undecided:

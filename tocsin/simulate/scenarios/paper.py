@@ -80,7 +80,7 @@ def paper(options: Paper | None = None, seed: int = 0) -> Scenario:
         BackendSubscriptions(channel_of.tolist(), np.round(first).tolist()),
         InitialLocations(locations[:, 0].tolist(), locations[:, 1].tolist()),
         logins=Visits(np.sort(rng.uniform(0, 10, o.subscribers)).round(3).tolist(), list(range(o.subscribers))),
-        subscribes=_wishes(o, rng, seed),
+        subscribes=_subscribes(o, rng, seed),
         rates=_fluctuation(o, rng, first),
     )
 
@@ -94,7 +94,7 @@ def _locations(o: Paper, rng: np.random.Generator) -> tuple[Floats, Floats]:
     return sites, (sites[home] + rng.normal(0, 120, (o.subscribers, 2))).round(1)
 
 
-def _wishes(o: Paper, rng: np.random.Generator, seed: int) -> SubscriptionChanges:
+def _subscribes(o: Paper, rng: np.random.Generator, seed: int) -> SubscriptionChanges:
     kind = InstanceKind(
         o.subscribers,
         o.brokers,
