@@ -22,6 +22,7 @@ from tocsin.apps.emergency import Interest
 from tocsin.client.coordinator import Location, UnreachableError
 from tocsin.client.note import Note
 from tocsin.client.subscription import Subscription
+from tocsin.crowd.counts import CrowdCounts
 from tocsin.crowd.messages import (
     Acknowledged,
     Begin,
@@ -34,7 +35,6 @@ from tocsin.crowd.messages import (
     Telling,
 )
 from tocsin.crowd.plan import CrowdPlan, CrowdShare
-from tocsin.crowd.tally import CrowdTally
 from tocsin.crowd.timetable import Step, StepKind, timetable
 from tocsin.crowd.visit import Observer
 from tocsin.crowd.visitor import Visitor
@@ -58,10 +58,10 @@ class CrowdProcess:
 
     def __init__(self, plan: CrowdPlan, share: CrowdShare, tell: Callable[[Telling], None]) -> None:
         self._plan, self._share, self._tell = plan, share, tell
-        self._tally = CrowdTally()
+        self._counts = CrowdCounts()
         self._world = plan.world(datetime.now(UTC))
         self._numbers = share.people(len(self._world.subscribers))
-        observer = Observer(self._tally, tell, self._hear)
+        observer = Observer(self._counts, tell, self._hear)
         names = [self._world.subscribers[number] for number in self._numbers]
         self._people = [Visitor(name, plan.coordinator, plan.token, observer) for name in names]
         self._where: list[dict[str, Any]] = next(self._world.locations(self._numbers))
@@ -87,14 +87,14 @@ class CrowdProcess:
             case Begin(at):
                 self._begin(at)
             case Acknowledged(reports, at):
-                self._tally.waits.acknowledge(reports, at)
+                self._counts.waits.acknowledge(reports, at)
             case Hush():
                 for task in self._living:
                     task.cancel()
             case CompareReceipts(found):
-                self._tell(self._tally.figures())
+                self._tell(self._counts.figures())
                 there = {person.name: person.numbers for person in self._people if person.there}
-                self._tell(self._tally.compare(found, there))
+                self._tell(self._counts.compare(found, there))
 
     async def _gather(self) -> None:
         door = asyncio.Semaphore(max(AT_ONCE // self._share.of, 1))
@@ -179,7 +179,7 @@ class CrowdProcess:
             case StepKind.LOGIN:
                 await person.enter(location)
             case StepKind.LOGOUT:
-                self._tally.logouts += 1
+                self._counts.logouts += 1
                 await person.leave()
             case StepKind.SUBSCRIBE if step.interest:
                 await person.subscribe(step.interest)
@@ -189,7 +189,7 @@ class CrowdProcess:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(1)
-            self._tell(self._tally.figures())
+            self._tell(self._counts.figures())
 
     async def _look(self) -> None:
         """How late the event loop is with what is due."""
@@ -197,7 +197,7 @@ class CrowdProcess:
             due = time.monotonic() + LOOK_SECONDS
             await _until(due)
             if self._living:
-                self._tally.lags.add(time.monotonic() - due)
+                self._counts.lags.add(time.monotonic() - due)
 
     def _hear(self, who: str, subscription: Subscription, note: Note) -> None:
         now = time.monotonic()

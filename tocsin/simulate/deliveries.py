@@ -10,7 +10,7 @@ import numpy as np
 from tocsin.model import control
 from tocsin.model.weight import weight
 from tocsin.simulate.absences import Absences, Delivered
-from tocsin.simulate.counted import CountedBroker
+from tocsin.simulate.countedbroker import CountedBroker
 from tocsin.simulate.meters import KnownRates
 from tocsin.simulate.queueing import OutgoingQueue
 from tocsin.simulate.scenario import Scenario

@@ -1,6 +1,6 @@
 """Subscriptions made in one go: what the cores would agree on by six messages is put into each of them.
 
-Like :mod:`tocsin.simulate.counted`, this is for runs in which only the loads matter. Whatever is not plain (a
+Like :mod:`tocsin.simulate.countedbroker`, this is for runs in which only the loads matter. Whatever is not plain (a
 subscriber that is moving or away, a BE subscription that its broker does not hold yet, anything under way) takes the
 long way.
 """
@@ -14,7 +14,7 @@ from tocsin.client.core.events import Subscribe
 from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.clienthost import ClientHost
 from tocsin.simulate.coordinatorhost import CoordinatorHost
-from tocsin.simulate.counted import CountedBroker
+from tocsin.simulate.countedbroker import CountedBroker
 
 
 class Shortcut:
