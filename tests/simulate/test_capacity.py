@@ -140,7 +140,7 @@ class Listener:
     def lost(self, link: SimulatedConnection, code: int) -> None:
         self.heard.append((round(self._clock.now - START, 3), code))
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         pass
 
 

@@ -210,8 +210,8 @@ class BrokerCore:
             case events.Received(id, data):
                 if session := self._sessions.get(id):
                     self._received(session, data)
-            case events.Drained(id, waiting):
-                self._sessions.drained(id, waiting)
+            case events.Flushed(id, waiting):
+                self._sessions.flushed(id, waiting)
             case events.Opened(id):
                 self._sessions.opened(id)
             case events.Closed(id):

@@ -8,7 +8,7 @@ from math import inf
 from typing import Final
 
 from tocsin.content.filter import Filter
-from tocsin.overlay.actions import AwaitDrain, SendNote
+from tocsin.overlay.actions import AwaitFlush, SendNote
 from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Note, Passed
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import Links
@@ -149,7 +149,7 @@ class PieceFetcher:
             self._advance(held, since, found)
         self.fetch([held for held in awaiting if held not in taking])
 
-    def drained(self, client: int) -> None:
+    def flushed(self, client: int) -> None:
         """Somebody has read what it was sent."""
         self._draining.discard(client)
         if held := self._held.get(client):
@@ -249,7 +249,7 @@ class PieceFetcher:
         if found.upto > since:
             held.draining = True
             self._draining.add(held.client)
-            self._post.add(AwaitDrain(held.client))
+            self._post.add(AwaitFlush(held.client))
         else:
             self._prepare()
 

@@ -62,7 +62,7 @@ class Uplink:
             self._process.tell(events.Lost(self._name))
         clock.after(self._backoff.after(lasted), self.dial)
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
     def _opened(self) -> None:
@@ -85,7 +85,7 @@ class AcceptedConnection:
         self._process.forget(self._number)
         self._process.tell(events.Closed(self._number))
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """It has taken everything that has left the broker."""
         self._process.taken(self._number, link)
 
@@ -149,7 +149,7 @@ class BrokerHost(CoreProcess):
         waiting = self._outlet.waiting(link)
         if self._untold.get(session, 0) - waiting > self._much:
             self._untold[session] = waiting
-            self.tell(events.Drained(session, waiting))
+            self.tell(events.Flushed(session, waiting))
 
     def carry_out(self, action: actions.Action) -> None:
         """Does what the core wants done."""

@@ -41,7 +41,7 @@ class OpenedConnection:
         self._process.links.pop(self._number, None)
         self._process.tell(events.Lost(self._number, code))
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
 

@@ -75,7 +75,7 @@ class MemorySocket:
         if not self._over.done():
             self._over.set_result(code)
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
     async def _wait(self) -> None:

@@ -18,7 +18,7 @@ from tocsin.log import get_logger
 from tocsin.slices import actions, events
 from tocsin.slices.head import HeadCore
 from tocsin.slices.judgement import judge
-from tocsin.slices.messages import Commit, Declined, FromHead, FromNode, Hello, Refused
+from tocsin.slices.messages import Commit, CommitRefused, Declined, FromHead, FromNode, Hello
 
 log = get_logger(__name__)
 
@@ -114,7 +114,7 @@ class HeadDriver:
             except UnavailableError as error:
                 # Nobody's fault: it is offered again, when the storage may answer.
                 self._note(error)
-                self._send(connection, Refused(message.batch, self.core.commits.positions(message)))
+                self._send(connection, CommitRefused(message.batch, self.core.commits.positions(message)))
                 return
         elif isinstance(message, Declined):
             reason = message.reason or "no reason was given"
