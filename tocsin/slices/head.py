@@ -114,7 +114,7 @@ class HeadCore:
                     self._answer(offered, CommitRefused(offered.commit.batch, self.commits.positions(offered.commit)))
                 self._due = now
             case events.Decided(round_, decision):
-                self.sessions.plan(self.balancer.decided(round_, decision))
+                self.sessions.plan(self.balancer.take_up(round_, decision))
                 self._due = now
             case events.Drain(node, on):
                 self._drain(node, on)

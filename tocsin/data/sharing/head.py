@@ -109,7 +109,7 @@ class HeadDriver:
             self.declined.pop(node, None)
         if isinstance(message, Commit):
             try:
-                with self._counted(message):
+                with self._mark_under_check(message):
                     await self._loop.run_in_executor(self._checking, self._store.check, message)
             except UnavailableError as error:
                 # Nobody's fault: it is offered again, when the storage may answer.
@@ -168,7 +168,7 @@ class HeadDriver:
         task.add_done_callback(self._tasks.discard)
 
     @contextmanager
-    def _counted(self, commit: Commit) -> Iterator[None]:
+    def _mark_under_check(self, commit: Commit) -> Iterator[None]:
         """Slices of which something is being checked do not wait for their owners."""
         slices = [part.slice for part in commit.parts]
         self._under_check.update(slices)

@@ -271,7 +271,7 @@ class HeadHost(OverlayHost):
     def subscriptions(self) -> int:
         """What all its neighbours want."""
         links = self.core.links
-        return sum(len(links.publications.wanted(link)) for link in links.open)
+        return sum(len(links.publications.filters_of(link)) for link in links.open)
 
     def _store(self, publication: Routed) -> None:
         if not self.alive:
