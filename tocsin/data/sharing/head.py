@@ -206,7 +206,7 @@ class HeadDriver:
             return
         self.problem = ""
         self.tell(events.Stored(commits.number))
-        await self._loop.run_in_executor(self._storing, self._tell_committed)
+        await self._loop.run_in_executor(self._storing, self._call_committed)
 
     def _store_surely(self, commits: actions.StoreCommits) -> None:
         """Stores. Whether it counts must be known: after a fault, the dataset is asked."""
@@ -220,7 +220,7 @@ class HeadDriver:
             if any(reached[slice_] != position for slice_, position in commits.markers.items()):
                 raise
 
-    def _tell_committed(self) -> None:
+    def _call_committed(self) -> None:
         try:
             self._committed()
         except Exception:
