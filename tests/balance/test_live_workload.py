@@ -14,8 +14,7 @@ from tocsin.balance.live.workload import LiveWorkload
 from tocsin.balance.model.loads import Loads
 from tocsin.balance.model.plan import Moves, Reason
 from tocsin.balance.model.workload import Int32s, Int64s, check
-from tocsin.balance.placement.leastloaded import LeastLoaded
-from tocsin.balance.placement.nearest import Nearest
+from tocsin.balance.placement.paper import LeastLoaded, Nearest
 from tocsin.balance.placement.placement import Newcomer, View
 from tocsin.balance.placement.twochoices import TwoChoices
 from tocsin.errors import InvalidError, NotFoundError

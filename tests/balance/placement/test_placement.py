@@ -11,11 +11,8 @@ from tests.balance.examples import example, mask
 from tocsin.balance import policies
 from tocsin.balance.model.loads import Loads
 from tocsin.balance.model.problem import MoveRules
-from tocsin.balance.placement.anywhere import Anywhere
-from tocsin.balance.placement.leastloaded import LeastLoaded
-from tocsin.balance.placement.nearest import Nearest
+from tocsin.balance.placement.paper import Anywhere, LeastLoaded, Nearest, RoundRobin
 from tocsin.balance.placement.placement import Newcomer, Placement, View
-from tocsin.balance.placement.roundrobin import RoundRobin
 from tocsin.balance.placement.twochoices import TwoChoices
 from tocsin.errors import UnavailableError
 
