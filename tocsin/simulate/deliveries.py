@@ -10,11 +10,10 @@ import numpy as np
 from tocsin.model import control
 from tocsin.model.weight import weight
 from tocsin.simulate.absences import Absences, Delivered
-from tocsin.simulate.countedbroker import CountedBroker
 from tocsin.simulate.meters import KnownRates
 from tocsin.simulate.queueing import OutgoingQueue
 from tocsin.simulate.scenario import Scenario
-from tocsin.simulate.shortcut import Shortcut
+from tocsin.simulate.shortcuts import CountedBroker, Shortcut
 from tocsin.simulate.sizes import Sizes
 from tocsin.simulate.system import System
 from tocsin.simulate.weighing import note_size, notes
