@@ -13,12 +13,12 @@ from tocsin.apps.stocks.quotes import make_quotes
 from tocsin.balance.model.loads import Loads
 from tocsin.coordinator.events import Drain
 from tocsin.experiment.balancers.claims import verdicts
-from tocsin.experiment.balancers.coordinated import MESSAGES_OF_A_MOVE, CoordinatedSystem
 from tocsin.experiment.balancers.matches import MatchedPublications
 from tocsin.experiment.balancers.names import BALANCERS, MATCHING, NONE, PADRES, SETUPS, TOCSIN, UNEQUAL
 from tocsin.experiment.balancers.outcome import LoadCourse, outcomes, seconds_to_balance
 from tocsin.experiment.balancers.recording import LoadRecorder, bound_rows
 from tocsin.experiment.balancers.rows import BalancingRow, BoundRow, BrokerRow
+from tocsin.experiment.balancers.systems import MESSAGES_OF_A_MOVE, CoordinatedSystem
 from tocsin.experiment.balancers.utilisation import NOWHERE, utilise
 from tocsin.experiment.padres.scenario import QuoteScenario, ScenarioSize, local_scenario
 from tocsin.experiment.study import StudyData

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tocsin.experiment.balancers.claims import verdicts
-from tocsin.experiment.balancers.coordinated import MESSAGES_OF_A_MOVE, CoordinatedSystem, report_messages
-from tocsin.experiment.balancers.decentral import DecentralSystem
 from tocsin.experiment.balancers.matches import MatchedPublications
 from tocsin.experiment.balancers.names import (
     BALANCERS,
@@ -24,6 +22,7 @@ from tocsin.experiment.balancers.names import (
 from tocsin.experiment.balancers.recording import LoadRecorder, bound_rows
 from tocsin.experiment.balancers.rows import BalancingRow, BoundRow, BrokerRow
 from tocsin.experiment.balancers.sections import sections
+from tocsin.experiment.balancers.systems import MESSAGES_OF_A_MOVE, CoordinatedSystem, DecentralSystem, report_messages
 from tocsin.experiment.padres.scenario import LOCAL, QuoteScenario, ScenarioSize, edges_scenario, local_scenario
 from tocsin.experiment.padres.settings import PadresSettings
 from tocsin.experiment.study import ReportSection, StudyData, Tell

@@ -1,7 +1,9 @@
-"""The coordinator's balancer on a set-up: its planners and its controller, as they are, look by look.
+"""The two balancers on a set-up, look by look: the coordinator's, and that of PADRES.
 
-Everybody joins the broker that the set-up says. The controller sees what the coordinator would measure: what was
-published in the last minute. What it decides is carried out until its next look, which leaves it five seconds.
+Everybody joins the broker that the set-up says. The coordinator's planners and controller are as they are: the
+controller sees what the coordinator would measure, which is what was published in the last minute, and what it decides
+is carried out until its next look, which leaves it five seconds. PADRES's is the overlay's shipped cores, simulated
+message by message.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ from tocsin.broker.limits import BrokerLimits
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.experiment.balancers.matches import MatchedPublications
 from tocsin.experiment.balancers.utilisation import NOWHERE, EdgeAssignment
-from tocsin.experiment.padres.run import EVERY, matching_seconds
+from tocsin.experiment.padres.rows import MessageRow
+from tocsin.experiment.padres.run import EVERY, QuoteRun, RunSettings, matching_seconds
 from tocsin.experiment.padres.scenario import QuoteScenario
+from tocsin.experiment.study import Tell
 from tocsin.settings.sections import RatesSettings
 
 INTERVAL: Final = CoordinatorLimits().interval
@@ -100,3 +104,34 @@ class CoordinatedSystem:
         bandwidth = sum(machine.bandwidth for machine in self._edges)
         megahertz = sum(machine.megahertz for machine in self._edges)
         return round(publications * matching_seconds(self._scenario) * bandwidth / megahertz / 2)
+
+
+class DecentralSystem:
+    """Who is where, as the edges have it."""
+
+    def __init__(self, scenario: QuoteScenario, seed: int) -> None:
+        self._run = QuoteRun("PADRES", scenario, seed, RunSettings())
+        self._edges = [site.name for site in scenario.edges]
+        self._numbers = {each.name: number for number, each in enumerate(scenario.subscribers)}
+        self._assignment: EdgeAssignment = np.full(len(self._numbers), NOWHERE, np.int16)
+
+    def run(self, tell: Tell) -> Iterator[tuple[EdgeAssignment, MessageRow]]:
+        """Who is where every time a row is due, and the messages since the row before."""
+        seen: list[EdgeAssignment] = []
+
+        def look(doing: str, part: float) -> None:
+            seen.append(self._look())
+            tell(doing, part)
+
+        rows = self._run.run(look).rows
+        yield from zip(seen, [row for row in rows if isinstance(row, MessageRow)], strict=True)
+
+    def _look(self) -> EdgeAssignment:
+        """Whoever is on two edges, in the midst of a migration, is where it was."""
+        now = np.full_like(self._assignment, NOWHERE)
+        for number, edge in enumerate(self._edges):
+            held = [self._numbers[each.subscriber] for each in self._run.system.edges[edge].core.subscriptions.all]
+            stay = self._assignment[held] == number
+            now[held] = np.where((now[held] == NOWHERE) | stay, number, now[held])
+        self._assignment = now
+        return now.copy()
