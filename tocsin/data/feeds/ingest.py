@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.cancelling import cancel_until
 from tocsin.data.disk import FULL_SENTENCE, says_full
-from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
+from tocsin.data.feeds.deadletters import COLUMNS, count_beyond, without
 from tocsin.data.feeds.following import Following, LogFollowing, QueryFollowing
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.logs import PublicationLog
