@@ -300,7 +300,7 @@ class Network:
             frame = connection.outward.popleft()
             if not connection.ending:
                 waiting = sum(map(len, connection.outward))
-                self.give(connection.node, events.Drained(connection.id, waiting))
+                self.give(connection.node, events.Flushed(connection.id, waiting))
             self.understand(person, connection, NOTES.decode(frame))
         elif connection.ending:
             self.drop(connection, tell=False)

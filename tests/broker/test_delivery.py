@@ -164,23 +164,23 @@ def test_a_broker_told_to_be_behind_pulls_for_all_its_lines(bench: Bench) -> Non
     assert notes(bench.answer_data(bench.tell(control.Behind("c", 1, 2))), 1) == [(1, 1), (2, 1), (1, 2), (2, 2)]
 
 
-def test_a_slow_connection_is_told_and_goes_on_where_it_was_when_drained() -> None:
+def test_a_slow_connection_is_told_and_goes_on_where_it_was_when_flushed() -> None:
     bench = Bench(BrokerLimits(waiting_bytes=400))
     bench.connect()
     bench.serve("ann", 1, bench.held())
     bench.serve("bob", 2, bench.held())
-    bench.do(events.Drained(1, 0))
+    bench.do(events.Flushed(1, 0))
     got: list[tuple[int, int]] = []
     slow = 0
     for _ in range(30):
         did = bench.execute()
         got += notes(did, 1)
         slow += sum(isinstance(message, subscriber.Slow) for message in sent(did, 1))
-        bench.do(events.Drained(2, 0))
+        bench.do(events.Flushed(2, 0))
     assert slow == 1
     assert len(got) < 12
     for _ in range(20):
-        got += notes(bench.answer_data(did := bench.do(events.Drained(1, 0))) + did, 1)
+        got += notes(bench.answer_data(did := bench.do(events.Flushed(1, 0))) + did, 1)
     assert got == [(1, n) for n in range(1, 31)]
 
 

@@ -113,7 +113,7 @@ def forget(world: World) -> None:
     pipeline = world.catalog.pipelines["readings"]
     ends = {f"slice-{index}": end for index, end in enumerate(pipeline.log.ends())}
     world.catalog.tables["Readings"].mark(ends)
-    pipeline._note_commit()
+    pipeline.committed()
     world.apply("DROP FEED readings")
 
 

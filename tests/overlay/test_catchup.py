@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tocsin.overlay import events
-from tocsin.overlay.actions import Action, AwaitDrain, SendClient, SendLink, SendNote
+from tocsin.overlay.actions import Action, AwaitFlush, SendClient, SendLink, SendNote
 from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Passed, Subscribe
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.limits import OverlayLimits
@@ -65,7 +65,7 @@ class Bench:
         return [each.message for each in self.actions if isinstance(each, SendClient) and each.client == client]
 
     def awaited(self) -> list[int]:
-        return [action.client for action in self.actions if isinstance(action, AwaitDrain)]
+        return [action.client for action in self.actions if isinstance(action, AwaitFlush)]
 
     def live(self, offset: int) -> None:
         self.hear(Routed("h", offset, "p", offset, {"n": float(offset)}))
@@ -86,7 +86,7 @@ def test_the_next_piece_is_asked_for_when_the_last_was_read(bench: Bench) -> Non
     bench.answer(only(bench.fetches()), 90)
     assert (bench.had(1), bench.awaited(), bench.fetches()) == (list(range(81, 91)), [1], [])
     bench.live(101)
-    bench.tell(events.Drained(1))
+    bench.tell(events.Flushed(1))
     ((to, fetch),) = bench.fetches()
     assert (to, fetch.cursors) == ("h", {"h": {"h.1": 90}})
     bench.answer(fetch, 101, last=101)
@@ -101,13 +101,13 @@ def test_who_reads_slowly_keeps_nobody_waiting(bench: Bench) -> None:
         bench.subscribe(client, 80)
     for _, fetch in bench.fetches():
         bench.answer(fetch, 90)
-    bench.tell(events.Drained(2))
+    bench.tell(events.Flushed(2))
     assert bench.fetches() == []
     bench.now = bench.core.wake() or 0.0
     bench.tell(events.Tick())
     bench.answer(only(bench.fetches()), 100)
     assert (bench.had(1), bench.had(2)) == (list(range(81, 91)), list(range(81, 101)))
-    bench.tell(events.Drained(1))
+    bench.tell(events.Flushed(1))
     bench.answer(only(bench.fetches()), 100)
     assert bench.had(1) == list(range(81, 101))
 
@@ -120,7 +120,7 @@ def test_those_who_are_as_far_share_a_piece_and_others_have_their_own(bench: Ben
     bench.answer(only(bench.fetches()), 10)
     assert [bench.had(client) for client in (1, 2, 3)] == [list(range(1, 11)), list(range(6, 11)), []]
     for client in (1, 2):
-        bench.tell(events.Drained(client))
+        bench.tell(events.Flushed(client))
     fetches = [fetch for _, fetch in bench.fetches()]
     assert [fetch.cursors["h"] for fetch in fetches] == [{"h.1": 10}, {"h.1": 60}]
     bench.answer(fetches[1], 70)
@@ -139,7 +139,7 @@ def test_of_a_piece_for_many_each_has_what_it_wants(bench: Bench) -> None:
 def test_what_is_dropped_from_the_log_between_two_pieces_is_a_gap(bench: Bench) -> None:
     bench.subscribe(1, 0)
     bench.answer(only(bench.fetches()), 10)
-    bench.tell(events.Drained(1))
+    bench.tell(events.Flushed(1))
     bench.answer(only(bench.fetches()), 100, oldest=91)
     assert bench.had(1) == [*range(1, 11), *range(91, 101)]
     assert bench.told(1)[-2:] == [Gap("h", 11, 90), Passed("h", 100)]
@@ -148,7 +148,7 @@ def test_what_is_dropped_from_the_log_between_two_pieces_is_a_gap(bench: Bench) 
 def test_a_piece_that_does_not_come_is_asked_for_again(bench: Bench) -> None:
     bench.subscribe(1, 80)
     bench.answer(only(bench.fetches()), 90)
-    bench.tell(events.Drained(1))
+    bench.tell(events.Flushed(1))
     lost = only(bench.fetches())
     bench.now = 30.0
     bench.tell(events.Tick())
@@ -165,7 +165,7 @@ def test_a_piece_that_does_not_come_is_asked_for_again_also_if_another_head_was_
     bench.answer(only(bench.fetches()), 90)
     asked = [bench.again() for _ in range(LIMITS.refetches + 1)]
     assert [[fetch.settled for _, fetch in fetches] for fetches in asked] == [[["h"]]] * LIMITS.refetches + [[]]
-    bench.tell(events.Drained(1))
+    bench.tell(events.Flushed(1))
     lost = only(bench.fetches())
     fetch = only(bench.again())
     assert (lost.cursors, fetch.cursors) == ({"h": {"h.1": 90}}, {"h": {"h.1": 90}})
@@ -185,7 +185,7 @@ def test_who_leaves_while_it_reads_is_asked_nothing_for(bench: Bench) -> None:
     bench.subscribe(1, 80)
     bench.answer(only(bench.fetches()), 90)
     bench.tell(events.ClientLost(1))
-    bench.tell(events.Drained(1))
+    bench.tell(events.Flushed(1))
     assert bench.fetches() == []
 
 

@@ -47,10 +47,10 @@ def test_a_publication_reaches_who_wants_it_at_any_edge(system: OverlaySystem) -
 def test_only_what_somebody_wants_leaves_a_cluster(system: OverlaySystem) -> None:
     system.subscribe("far", "size > 5", ["b"])
     system.advance(2.0)
-    assert [str(each) for each in system.heads["h1"].core.links.publications.wanted("h2")] == ["size > 5"]
+    assert [str(each) for each in system.heads["h1"].core.links.publications.filters_of("h2")] == ["size > 5"]
     system.subscribe("farther", "size > 3", ["c"])
     system.advance(2.0)
-    assert [str(each) for each in system.heads["h1"].core.links.publications.wanted("h2")] == ["size > 3"]
+    assert [str(each) for each in system.heads["h1"].core.links.publications.filters_of("h2")] == ["size > 3"]
     assert violations(system) == []
 
 

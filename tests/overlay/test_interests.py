@@ -62,7 +62,7 @@ def test_neighbours_are_asked_for_the_covering_set_of_the_others(
             plain.apply(plain.interests.want(link, [], filters))
             plain.wanted[link] -= set(filters)
         for neighbour, told in plain.told.items():
-            assert told == plain.needed(neighbour) == set(plain.interests.asked(neighbour))
+            assert told == plain.needed(neighbour) == set(plain.interests.asked_filters(neighbour))
     for sender in plain.wanted:
         matching = {link for link, wanted in plain.wanted.items() if any(each.matches(publication) for each in wanted)}
         assert set(plain.interests.route(publication, sender)) == matching - {sender}
@@ -111,7 +111,7 @@ def test_nothing_is_asked_of_who_has_nothing_to_give() -> None:
     assert interests.open("head") == [wide]
     assert interests.want("head", [parse("high > 1")], []) == {}
     assert interests.want("edge", [narrow, parse("low > 1")], []) == {"head": Difference([parse("low > 1")], [])}
-    assert interests.asked("edge") == []
+    assert interests.asked_filters("edge") == []
     assert interests.close("edge") == {"head": Difference([], [parse("low > 1")])}
 
 

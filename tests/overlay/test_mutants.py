@@ -120,7 +120,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an edge does not tell of gaps": (catchup.PieceFetcher, "_begin", forgets_the_gap),
     "an edge takes a piece for all that was missed": (catchup.PieceFetcher, "_advance", takes_a_piece_for_all),
     "an edge does not fetch the next piece": (catchup.PieceFetcher, "_go_on", nothing),
-    "an edge does not hear who has read its piece": (catchup.PieceFetcher, "drained", nothing),
+    "an edge does not hear who has read its piece": (catchup.PieceFetcher, "flushed", nothing),
     "an edge believes marks of what was interrupted": (subscriptions.Subscriptions, "mark", marks_for_all),
     "an edge keeps who has gone": (subscriptions.Subscriptions, "remove", nothing),
     "a subscriber takes notes twice": (subscriber.OverlaySubscriber, "_goes_on", takes_anything),

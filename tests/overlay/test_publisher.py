@@ -7,29 +7,29 @@ import pytest
 from tocsin.overlay.dialogue import Introduce, Known, Publish, Stored
 from tocsin.overlay.events import Tick
 from tocsin.overlay.publisher import (
-    HeadLost,
-    HeadOpened,
-    HeadSaid,
-    OpenHead,
+    ClusterHeadLost,
+    ClusterHeadOpened,
+    ClusterHeadSaid,
+    OpenClusterHead,
     OverlayPublisher,
     PublishContent,
     PublisherAction,
     Reject,
-    SendHead,
+    SendClusterHead,
 )
 
 
 def connected(publisher: OverlayPublisher, sequence: int, *, continued: bool = False) -> list[PublisherAction]:
-    publisher.handle(0.0, HeadOpened())
-    return publisher.handle(0.0, HeadSaid(Known(sequence, "h.1", continued)))
+    publisher.handle(0.0, ClusterHeadOpened())
+    return publisher.handle(0.0, ClusterHeadSaid(Known(sequence, "h.1", continued)))
 
 
 def test_what_is_published_before_the_head_is_there_is_sent_then() -> None:
     publisher = OverlayPublisher("p")
-    assert publisher.handle(0.0, PublishContent({"n": 1})) == [OpenHead()]
-    assert publisher.handle(0.0, HeadOpened()) == [SendHead(Introduce("p"))]
-    assert publisher.handle(0.0, HeadSaid(Known(4))) == [SendHead(Publish(5, {"n": 1.0}))]
-    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendHead(Publish(6, {"n": 2.0}))]
+    assert publisher.handle(0.0, PublishContent({"n": 1})) == [OpenClusterHead()]
+    assert publisher.handle(0.0, ClusterHeadOpened()) == [SendClusterHead(Introduce("p"))]
+    assert publisher.handle(0.0, ClusterHeadSaid(Known(4))) == [SendClusterHead(Publish(5, {"n": 1.0}))]
+    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendClusterHead(Publish(6, {"n": 2.0}))]
 
 
 def test_what_is_not_stored_is_sent_again_with_its_number() -> None:
@@ -37,13 +37,13 @@ def test_what_is_not_stored_is_sent_again_with_its_number() -> None:
     connected(publisher, 0)
     for number in (1, 2, 3):
         publisher.handle(0.0, PublishContent({"n": number}))
-    publisher.handle(0.0, HeadSaid(Stored(1)))
-    publisher.handle(0.0, HeadLost())
+    publisher.handle(0.0, ClusterHeadSaid(Stored(1)))
+    publisher.handle(0.0, ClusterHeadLost())
     assert publisher.wake() == 1.0
-    assert publisher.handle(1.0, Tick()) == [OpenHead()]
-    assert publisher.handle(1.0, HeadOpened()) == [SendHead(Introduce("p", "h.1"))]
-    assert connected(publisher, 2, continued=True) == [SendHead(Publish(3, {"n": 3.0}))]
-    publisher.handle(0.0, HeadSaid(Stored(3)))
+    assert publisher.handle(1.0, Tick()) == [OpenClusterHead()]
+    assert publisher.handle(1.0, ClusterHeadOpened()) == [SendClusterHead(Introduce("p", "h.1"))]
+    assert connected(publisher, 2, continued=True) == [SendClusterHead(Publish(3, {"n": 3.0}))]
+    publisher.handle(0.0, ClusterHeadSaid(Stored(3)))
     assert publisher.waiting == 0
 
 
@@ -53,11 +53,11 @@ def test_what_a_head_with_another_log_knows_is_not_what_was_sent(known: int) -> 
     connected(publisher, 0)
     for number in (1, 2, 3):
         publisher.handle(0.0, PublishContent({"n": number}))
-    publisher.handle(0.0, HeadSaid(Stored(1)))
-    publisher.handle(0.0, HeadLost())
-    sent = [SendHead(Publish(known + 1, {"n": 2.0})), SendHead(Publish(known + 2, {"n": 3.0}))]
+    publisher.handle(0.0, ClusterHeadSaid(Stored(1)))
+    publisher.handle(0.0, ClusterHeadLost())
+    sent = [SendClusterHead(Publish(known + 1, {"n": 2.0})), SendClusterHead(Publish(known + 2, {"n": 3.0}))]
     assert connected(publisher, known) == sent
-    publisher.handle(0.0, HeadSaid(Stored(known + 2)))
+    publisher.handle(0.0, ClusterHeadSaid(Stored(known + 2)))
     assert publisher.waiting == 0
 
 
@@ -67,10 +67,10 @@ def test_the_next_number_follows_the_highest_that_the_head_knows(waiting: int) -
     connected(publisher, 50 - waiting)
     for _ in range(waiting):
         publisher.handle(0.0, PublishContent({"n": 1}))
-    publisher.handle(0.0, HeadLost())
+    publisher.handle(0.0, ClusterHeadLost())
     connected(publisher, 51, continued=True)
     assert publisher.waiting == 0
-    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendHead(Publish(52, {"n": 2.0}))]
+    assert publisher.handle(0.0, PublishContent({"n": 2})) == [SendClusterHead(Publish(52, {"n": 2.0}))]
 
 
 def test_what_cannot_be_a_publication_gets_no_number() -> None:
@@ -79,4 +79,4 @@ def test_what_cannot_be_a_publication_gets_no_number() -> None:
     (rejected,) = publisher.handle(0.0, PublishContent({"n": [1]}))
     assert isinstance(rejected, Reject)
     assert "values are strings, numbers, true or false" in rejected.reason
-    assert publisher.handle(0.0, PublishContent({"n": 1})) == [SendHead(Publish(1, {"n": 1.0}))]
+    assert publisher.handle(0.0, PublishContent({"n": 1})) == [SendClusterHead(Publish(1, {"n": 1.0}))]

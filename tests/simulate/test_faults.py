@@ -87,7 +87,7 @@ def test_a_trace_shows_every_step() -> None:
 
 def test_the_fingerprint_of_many_is_that_of_each() -> None:
     one, other = CampaignResult(), CampaignResult()
-    for tally, prints in ((one, "ab"), (other, "ba")):
+    for result, prints in ((one, "ab"), (other, "ba")):
         for text in prints:
-            tally.add(ScheduleOutcome(0, text, 0, 0, 0, 0))
+            result.add(ScheduleOutcome(0, text, 0, 0, 0, 0))
     assert one.fingerprint != other.fingerprint

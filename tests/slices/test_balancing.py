@@ -49,7 +49,7 @@ class Scene:
         question = self.balancer.look(now, self.registry)
         if question is None:
             return []
-        return self.balancer.decided(question.round, question.controller.decide(now, question.observed))
+        return self.balancer.take_up(question.round, question.controller.decide(now, question.observed))
 
     def loads(self, transfers: list[Transfer]) -> dict[str, int]:
         """What comes for each node's slices when these have moved."""

@@ -10,7 +10,7 @@ import pytest
 from tocsin.simulate.faults.campaign import run_slice_schedule
 from tocsin.simulate.slices import lake
 from tocsin.slices import balancing, commits, failures, head, node, ownership, sessions
-from tocsin.slices.messages import Epoch, Order, Refused, SlicePart, Welcome
+from tocsin.slices.messages import CommitRefused, Epoch, Order, SlicePart, Welcome
 
 SEEDS = 300
 
@@ -49,7 +49,7 @@ def forgets_to_go_back(self: commits.CommitQueue, number: int) -> list[commits.O
     return failed
 
 
-def does_not_go_back(self: node.NodeCore, now: float, refused: Refused) -> None:
+def does_not_go_back(self: node.NodeCore, now: float, refused: CommitRefused) -> None:
     self._drop(refused.batch)
 
 

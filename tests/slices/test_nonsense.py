@@ -7,12 +7,13 @@ from math import inf, nan
 import pytest
 
 from tocsin.slices import events
-from tocsin.slices.actions import Action, Close, Process, Send, SendHead, Stop, StoreCommits
+from tocsin.slices.actions import Action, Close, EndNode, Process, Send, SendHead, StoreCommits
 from tocsin.slices.head import HeadCore
 from tocsin.slices.limits import SliceLimits
 from tocsin.slices.messages import (
     AddSlices,
     Commit,
+    CommitRefused,
     Declined,
     Epoch,
     FromHead,
@@ -23,7 +24,6 @@ from tocsin.slices.messages import (
     MayLeave,
     NodeReport,
     Prepared,
-    Refused,
     Released,
     RemoveSlices,
     SliceLoad,
@@ -100,7 +100,7 @@ def test_a_commit_of_somebody_elses_slice_is_refused_and_stores_nothing() -> Non
     head.say(1.0, 2, Hello("b", 1.0, {}))
     epoch = head.core.ownership[0].epoch
     answers = head.say(1.1, 2, Commit(1, [SlicePart(0, epoch, 0, 5, 5)], ["stolen"]))
-    assert answers == [Send(2, Refused(1, {0: 0}))]
+    assert answers == [Send(2, CommitRefused(1, {0: 0}))]
 
 
 def test_what_a_lost_connection_says_late_is_not_heard() -> None:
@@ -145,7 +145,7 @@ class Node:
 )
 def test_an_order_that_is_old_or_of_another_epoch_changes_nothing(order: FromHead) -> None:
     node = Node()
-    assert not any(isinstance(each, Stop) for each in node.hear(order))
+    assert not any(isinstance(each, EndNode) for each in node.hear(order))
     assert node.core.slices[0].is_open
     assert node.core.slices[0].position == 5
 

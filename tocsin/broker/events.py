@@ -42,7 +42,7 @@ class Received(Event, frozen=True):
     data: bytes
 
 
-class Drained(Event, frozen=True):
+class Flushed(Event, frozen=True):
     """So many bytes of what was sent to a connection still wait; to be told at the latest when nothing does."""
 
     session: int

@@ -108,7 +108,7 @@ class Sessions:
         self._ends.set(self._outbox.now + bearer.seconds, session.id)
         self._welcome(session, stay, login.cursors)
 
-    def drained(self, id: int, waiting: int) -> None:
+    def flushed(self, id: int, waiting: int) -> None:
         """Goes on with a slow connection once half of what is allowed waits, or less."""
         session = self._sessions.get(id)
         if session is None:

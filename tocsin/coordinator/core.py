@@ -230,7 +230,7 @@ class CoordinatorCore:
         return replace(part, serving=serving, prepared=[stay for each in said for stay in each.prepared])
 
     def _hello(self, now: float, link: Link, hello: Hello) -> None:
-        parts, record = self._parts, BrokerRecord(hello.broker, hello.url, hello.capacity, hello.place)
+        parts, record = self._parts, BrokerRecord(hello.broker, hello.url, hello.capacity, hello.location)
         try:
             parts.workload.open(record)
         except InvalidError as error:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tocsin.data import conflicts
 from tocsin.data.channels.execution import Execution
-from tocsin.data.channels.found import NodeResults
+from tocsin.data.channels.noderesults import NodeResults
 from tocsin.data.channels.runner import Runner
 from tocsin.data.channels.shared import SharedChannels
 from tocsin.data.compiler.compiler import Compiler

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from tocsin.data.attachment import Attachment
 from tocsin.data.channels.execution import Executor
-from tocsin.data.channels.found import NodeResults
 from tocsin.data.channels.letters import DeadLetters
+from tocsin.data.channels.noderesults import NodeResults
 from tocsin.data.channels.runner import Runner, Status
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.compiler import Compiler

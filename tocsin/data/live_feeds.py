@@ -100,14 +100,14 @@ class LiveFeeds:
     def drop(self, name: str) -> None:
         """Removes a feed with its dead letters, once everything in its log is stored."""
         pipeline = self.find(name)
-        with self._ended(pipeline.feed.name, self._dead_letters(pipeline.feed.name)):
+        with self._end(pipeline.feed.name, self._dead_letters(pipeline.feed.name)):
             self._store.definitions.remove(Feed, pipeline.feed.name)
         pipeline.log.remove()
 
     def _replace(self, feed: Feed) -> None:
         self._check_slices(feed)
         keeps_log = feed.same_log(self.pipelines[feed.name].feed)
-        with self._paused(feed.name) if keeps_log else self._ended(feed.name):
+        with self._pause(feed.name) if keeps_log else self._end(feed.name):
             self._store.definitions.put(feed)
         self._begin(feed)
 
@@ -137,15 +137,15 @@ class LiveFeeds:
             self.pipelines[feed.name].start(self._spark(), self._scratch)
 
     @contextmanager
-    def _ended(self, name: str, *others: Removable) -> Iterator[None]:
+    def _end(self, name: str, *others: Removable) -> Iterator[None]:
         """While entered, a feed and its log are no more, everything in it being stored; for good if nothing fails."""
         # Without Spark nothing would come of waiting.
         self.pipelines[name].drain(_DRAIN_SECONDS if self._runner.started else 0)
-        with self._paused(name), set_aside(DirectoryFolder(self._directory / "feeds" / name), *others):
+        with self._pause(name), set_aside(DirectoryFolder(self._directory / "feeds" / name), *others):
             yield
 
     @contextmanager
-    def _paused(self, name: str) -> Iterator[None]:
+    def _pause(self, name: str) -> Iterator[None]:
         """While entered, a feed is no more, but for its log; for good if nothing fails."""
         pipeline = self.pipelines[name]
         pipeline.admission.seal()

@@ -135,7 +135,7 @@ class Pipeline:
             scratch=scratch,
             seen=ids,
             settings=self._settings,
-            committed=self._note_commit,
+            committed=self.committed,
             arriving=partial(self._arriving, self.dataset.name),
         )
 
@@ -150,7 +150,7 @@ class Pipeline:
             self.dead_letters,
             feed_log=self.log,
             ids=self._directory / "node-ids" / self.dataset.name,
-            committed=self._note_commit,
+            committed=self.committed,
             matched=self._matched,
             kafka=KafkaAccess.of(self._settings),
             functions=self._settings.functions,
@@ -190,7 +190,7 @@ class Pipeline:
                 f"feed {self.feed.name} still has {self.backlog:,} bytes that its dataset has not; try again later"
             )
 
-    def _note_commit(self) -> None:
+    def committed(self) -> None:
         """The dataset has more: what it has of the log can go, and whoever waits for it is told."""
         with self._progress:
             self._read = positions(self._table, self.feed)

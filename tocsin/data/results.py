@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from tocsin.data.compiler.rewrite import BE
-from tocsin.data.expired import Expired, Ids
+from tocsin.data.expiry import Expired, Ids
 from tocsin.data.lake import frames
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import Snapshot, Table

@@ -35,8 +35,8 @@ class SendNote(Action, frozen=True):
     note: Note
 
 
-class AwaitDrain(Action, frozen=True):
-    """Wants to be told with Drained when little of what was sent on a connection still waits."""
+class AwaitFlush(Action, frozen=True):
+    """Wants to be told with Flushed when little of what was sent on a connection still waits."""
 
     client: int
 

@@ -8,7 +8,7 @@ from math import inf
 from typing import Final
 
 from tocsin.content.filter import Filter
-from tocsin.overlay.actions import AwaitDrain, SendNote
+from tocsin.overlay.actions import AwaitFlush, SendNote
 from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Note, Passed
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import Links
@@ -68,14 +68,14 @@ class HeldSubscription:
         """Whether an answer is for it."""
         return found.head not in self.live and self.behind.get(found.head, self.fetch) == found.id
 
-    def unanswered(self) -> set[str]:
+    def unanswered_heads(self) -> set[str]:
         """The heads that it has a cursor for, and that have not answered."""
         return self.sent.keys() - self.live - self.behind.keys()
 
     def ask_again(self, most: int) -> bool:
         """Counts that heads are asked again which have not answered; whether there is one that was not so often yet.
         Each is counted by itself: one that does not exist uses up no patience with the others."""
-        again = [head for head in self.unanswered() if self.asked_again.get(head, 0) < most]
+        again = [head for head in self.unanswered_heads() if self.asked_again.get(head, 0) < most]
         for head in again:
             self.asked_again[head] = self.asked_again.get(head, 0) + 1
         return bool(again)
@@ -149,7 +149,7 @@ class PieceFetcher:
             self._advance(held, since, found)
         self.fetch([held for held in awaiting if held not in taking])
 
-    def drained(self, client: int) -> None:
+    def flushed(self, client: int) -> None:
         """Somebody has read what it was sent."""
         self._draining.discard(client)
         if held := self._held.get(client):
@@ -199,7 +199,7 @@ class PieceFetcher:
         cursors: dict[str, dict[str, int]] = {}
         known = self._heads.union(self._links.heads)
         for held in group:
-            for head in held.unanswered() & known:
+            for head in held.unanswered_heads() & known:
                 lowest, incarnation = cursors.setdefault(head, {}), held.incarnations[head]
                 lowest[incarnation] = min(held.sent[head], lowest.get(incarnation, held.sent[head]))
         return dict(sorted(cursors.items()))
@@ -249,7 +249,7 @@ class PieceFetcher:
         if found.upto > since:
             held.draining = True
             self._draining.add(held.client)
-            self._post.add(AwaitDrain(held.client))
+            self._post.add(AwaitFlush(held.client))
         else:
             self._prepare()
 

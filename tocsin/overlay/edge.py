@@ -122,8 +122,8 @@ class Edge:
                 self._subscribe(client, subscribe)
             case events.ClientSaid(client, Unsubscribe()) | events.ClientLost(client):
                 self._subscriptions.remove(client)
-            case events.Drained(client):
-                self._subscriptions.catch_up.drained(client)
+            case events.Flushed(client):
+                self._subscriptions.catch_up.flushed(client)
             case events.Gauged():
                 self._gauges.measure(self._post.now, event)
                 self._surroundings.measured()

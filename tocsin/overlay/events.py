@@ -54,8 +54,8 @@ class RowFound(Event, frozen=True):
     content: dict[str, Value]
 
 
-class Drained(Event, frozen=True):
-    """Little of what was sent on a connection still waits, as AwaitDrain wanted to know."""
+class Flushed(Event, frozen=True):
+    """Little of what was sent on a connection still waits, as AwaitFlush wanted to know."""
 
     client: int
 

@@ -57,11 +57,11 @@ class Interests:
         self._wanted: dict[str, Poset | FilterSet] = {OWN: self.own}
         self._asks: dict[str, _Ask] = {}
 
-    def wanted(self, link: str) -> Poset | FilterSet:
+    def filters_of(self, link: str) -> Poset | FilterSet:
         """What a link wants; only to be looked at."""
         return self._wanted[link]
 
-    def asked(self, link: str) -> list[Filter]:
+    def asked_filters(self, link: str) -> list[Filter]:
         """What is asked of a neighbour at present."""
         return self._asks[link].asked if link in self._asks else []
 

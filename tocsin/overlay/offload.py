@@ -143,7 +143,7 @@ def _acceptable(exchange: Exchange, filter: Filter, filters: dict[Filter, None])
 def _closest_uncovered(exchange: Exchange, overloaded: bool) -> ReportCard | None:
     """What comes next in phase II: as in the input algorithm, and without a larger difference of input ratios."""
     balances = exchange.balances(Metric.OUTPUT)
-    enough = _either(balances, _output_relieved(exchange.tuning)) if overloaded else balances
+    enough = _either(balances, _relieves_output(exchange.tuning)) if overloaded else balances
     cards = (exchange.card(filter, Metric.OUTPUT, enough) for filter in exchange.uncovered)
     better = [card for card in cards if card and _closer(exchange, card, Metric.OUTPUT)]
     if not overloaded:
@@ -161,10 +161,10 @@ def _inputs_differ(exchange: Exchange) -> bool:
 
 
 def _is_overloaded(exchange: Exchange) -> bool:
-    return not _output_relieved(exchange.tuning)(exchange.own, exchange.other)
+    return not _relieves_output(exchange.tuning)(exchange.own, exchange.other)
 
 
-def _output_relieved(tuning: Tuning) -> Enough:
+def _relieves_output(tuning: Tuning) -> Enough:
     return lambda own, other: own.output_ratio <= tuning.output.lower  # noqa: ARG005
 
 

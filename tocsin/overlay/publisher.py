@@ -22,25 +22,25 @@ class PublishContent(msgspec.Struct, frozen=True):
     content: dict[str, Any]
 
 
-class HeadOpened(msgspec.Struct, frozen=True):
+class ClusterHeadOpened(msgspec.Struct, frozen=True):
     """The connection stands."""
 
 
-class HeadLost(msgspec.Struct, frozen=True):
+class ClusterHeadLost(msgspec.Struct, frozen=True):
     """It is over, or could not be opened."""
 
 
-class HeadSaid(msgspec.Struct, frozen=True):
+class ClusterHeadSaid(msgspec.Struct, frozen=True):
     """The head says something."""
 
     message: ToPublisher
 
 
-class OpenHead(msgspec.Struct, frozen=True):
-    """Open the connection; to be answered with HeadOpened or HeadLost."""
+class OpenClusterHead(msgspec.Struct, frozen=True):
+    """Open the connection; to be answered with ClusterHeadOpened or ClusterHeadLost."""
 
 
-class SendHead(msgspec.Struct, frozen=True):
+class SendClusterHead(msgspec.Struct, frozen=True):
     """Say something to the head."""
 
     message: ToHead
@@ -53,8 +53,8 @@ class Reject(msgspec.Struct, frozen=True):
     reason: str
 
 
-PublisherEvent = PublishContent | HeadOpened | HeadLost | HeadSaid | Tick
-PublisherAction = OpenHead | SendHead | Reject
+PublisherEvent = PublishContent | ClusterHeadOpened | ClusterHeadLost | ClusterHeadSaid | Tick
+PublisherAction = OpenClusterHead | SendClusterHead | Reject
 
 
 class OverlayPublisher:
@@ -86,15 +86,15 @@ class OverlayPublisher:
         match event:
             case PublishContent(content):
                 self._publish(content)
-            case HeadSaid(message):
+            case ClusterHeadSaid(message):
                 self._said(message)
-            case HeadOpened():
-                self._do(SendHead(Introduce(self.name, self._incarnation)))
-            case HeadLost():
+            case ClusterHeadOpened():
+                self._do(SendClusterHead(Introduce(self.name, self._incarnation)))
+            case ClusterHeadLost():
                 self._ready, self._retry = False, now + RETRY_SECONDS
         if self._retry <= now:
             self._retry = inf
-            self._do(OpenHead())
+            self._do(OpenClusterHead())
         actions, self._actions = self._actions, []
         return actions
 
@@ -133,7 +133,7 @@ class OverlayPublisher:
         self._stored = max(self._stored, sequence)
 
     def _send(self, sequence: int, content: dict[str, Value]) -> None:
-        self._do(SendHead(Publish(sequence, content)))
+        self._do(SendClusterHead(Publish(sequence, content)))
 
     def _do(self, action: PublisherAction) -> None:
         self._actions.append(action)

@@ -62,7 +62,7 @@ class Uplink:
             self._process.tell(events.Lost(self._name))
         clock.after(self._backoff.after(lasted), self.dial)
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
     def _opened(self) -> None:
@@ -85,7 +85,7 @@ class AcceptedConnection:
         self._process.forget(self._number)
         self._process.tell(events.Closed(self._number))
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """It has taken everything that has left the broker."""
         self._process.taken(self._number, link)
 
@@ -105,11 +105,11 @@ class BrokerHost(CoreProcess):
         name: str,
         limits: BrokerLimits | None = None,
         capacity: float = 1.0,
-        place: tuple[float, float] | None = None,
+        location: tuple[float, float] | None = None,
         make: Callable[..., BrokerCore] = BrokerCore,
         queue: OutgoingQueue | None = None,
     ) -> None:
-        core = make(name, f"ws://{name}", self._verify, limits=limits, capacity=capacity, place=place)
+        core = make(name, f"ws://{name}", self._verify, limits=limits, capacity=capacity, location=location)
         super().__init__(world, name, core, events.Tick())
         self.sessions: dict[int, SimulatedConnection] = {}
         self._outlet = Outlet(world.clock, queue or OutgoingQueue())
@@ -149,7 +149,7 @@ class BrokerHost(CoreProcess):
         waiting = self._outlet.waiting(link)
         if self._untold.get(session, 0) - waiting > self._much:
             self._untold[session] = waiting
-            self.tell(events.Drained(session, waiting))
+            self.tell(events.Flushed(session, waiting))
 
     def carry_out(self, action: actions.Action) -> None:
         """Does what the core wants done."""

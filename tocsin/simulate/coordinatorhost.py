@@ -131,7 +131,7 @@ class BrokerLink:
         """It is gone."""
         self._process.forget(self._number)
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
 
@@ -148,7 +148,7 @@ class Question:
     def lost(self, link: SimulatedConnection, code: int) -> None:
         """Whoever asked does not wait for the answer."""
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
 
@@ -175,7 +175,7 @@ class Asking:
         """There will be none."""
         self._answer(TocsinError("the coordinator does not answer"))
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
     def _answer(self, answer: answers.Answer | TocsinError) -> None:

@@ -33,7 +33,7 @@ class Endpoint(Protocol):
     def lost(self, link: SimulatedConnection, code: int) -> None:
         """The connection is over."""
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Everything sent has arrived."""
 
 
@@ -238,7 +238,7 @@ class SimulatedConnection:
             peer.received(self, message)
         sender = self._peers[end]
         if sender and self._open[end] and not self._queues[end]:
-            sender.drained(self)
+            sender.flushed(self)
 
     def close(self, end: int, code: int = 1000) -> None:
         """Ends it, after what was sent."""
@@ -310,7 +310,7 @@ class SimulatedConnection:
                 peer.received(self, message)
         sender = self._peers[end]
         if not queue and self._open[end] and sender:
-            sender.drained(self)
+            sender.flushed(self)
 
     def _learn(self, end: int, code: int) -> None:
         peer = self._peers[end]

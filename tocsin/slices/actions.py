@@ -82,5 +82,5 @@ class Discard(Action, frozen=True):
     files: list[str]
 
 
-class Stop(Action, frozen=True):
+class EndNode(Action, frozen=True):
     """Of a node: it has nothing more to do, and ends."""

@@ -186,7 +186,7 @@ class SliceBalancer:
         snapshot = self._live.snapshot()
         return Decide(self._asked, controller, now, replace(observed, snapshot=lambda: snapshot))
 
-    def decided(self, round_: int, decision: Decision) -> list[Transfer]:
+    def take_up(self, round_: int, decision: Decision) -> list[Transfer]:
         """What the controller wants moved, as far as it still fits: from node to node."""
         if round_ != self._asked or not self._open:
             return []

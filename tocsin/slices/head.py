@@ -14,9 +14,10 @@ from tocsin.slices.commits import CommitQueue, OfferedCommit
 from tocsin.slices.elasticity import Elasticity
 from tocsin.slices.limits import SliceLimits
 from tocsin.slices.messages import (
-    Accepted,
     AddSlices,
     Commit,
+    CommitAccepted,
+    CommitRefused,
     Declined,
     Epoch,
     FromNode,
@@ -26,7 +27,6 @@ from tocsin.slices.messages import (
     MayLeave,
     NodeReport,
     Prepared,
-    Refused,
     Released,
     RemoveSlices,
     SliceState,
@@ -104,17 +104,17 @@ class HeadCore:
                     self._lose(now, member)
             case events.Stored(number):
                 for offered in self.commits.stored(number, now):
-                    self._answer(offered, Accepted(offered.commit.batch))
+                    self._answer(offered, CommitAccepted(offered.commit.batch))
                     if member := self.registry.get(offered.node):
                         member.get_on()
                 self.sessions.due(now)
                 self._due = now if self.ownership.free() or self.sessions else self._due
             case events.StoreFailed(number):
                 for offered in self.commits.failed(number):
-                    self._answer(offered, Refused(offered.commit.batch, self.commits.positions(offered.commit)))
+                    self._answer(offered, CommitRefused(offered.commit.batch, self.commits.positions(offered.commit)))
                 self._due = now
             case events.Decided(round_, decision):
-                self.sessions.plan(self.balancer.decided(round_, decision))
+                self.sessions.plan(self.balancer.take_up(round_, decision))
                 self._due = now
             case events.Drain(node, on):
                 self._drain(node, on)
@@ -178,9 +178,9 @@ class HeadCore:
     def _commit(self, connection: int, member: NodeMember, commit: Commit) -> None:
         offered = OfferedCommit(member.name, connection, commit)
         if not self.commits.offer(offered):
-            self._answer(offered, Refused(commit.batch, self.commits.positions(commit)))
+            self._answer(offered, CommitRefused(commit.batch, self.commits.positions(commit)))
 
-    def _answer(self, offered: OfferedCommit, answer: Accepted | Refused) -> None:
+    def _answer(self, offered: OfferedCommit, answer: CommitAccepted | CommitRefused) -> None:
         """Tells whoever has sent a commit, if it still has the connection on which that came."""
         member = self.registry.on(offered.connection)
         if member is not None and member.name == offered.node:

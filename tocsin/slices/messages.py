@@ -149,13 +149,13 @@ class RemoveSlices(msgspec.Struct, frozen=True, tag="remove"):
     slices: dict[int, Epoch]
 
 
-class Accepted(msgspec.Struct, frozen=True, tag="accepted"):
+class CommitAccepted(msgspec.Struct, frozen=True, tag="accepted"):
     """A commit counts, and is on disk."""
 
     batch: int
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class CommitRefused(msgspec.Struct, frozen=True, tag="refused"):
     """A commit does not count, nothing of it; where its slices go on."""
 
     batch: int
@@ -170,4 +170,4 @@ class MayLeave(msgspec.Struct, frozen=True, tag="may-leave"):
 
 Order = Welcome | AddSlices | UpdateSlices | RemoveSlices | MayLeave
 """What changes a node; numbered, so that one that comes twice counts once."""
-FromHead = Order | Accepted | Refused
+FromHead = Order | CommitAccepted | CommitRefused

@@ -8,15 +8,16 @@ from math import inf
 from typing import Final
 
 from tocsin.slices import events
-from tocsin.slices.actions import Action, Discard, Forget, Prepare, Process, SendHead, Stop
+from tocsin.slices.actions import Action, Discard, EndNode, Forget, Prepare, Process, SendHead
 from tocsin.slices.failures import FailingSlices
 from tocsin.slices.limits import SliceLimits
 from tocsin.slices.messages import (
     LONG_REASON,
     SHORT_REASON,
-    Accepted,
     AddSlices,
     Commit,
+    CommitAccepted,
+    CommitRefused,
     Declined,
     Epoch,
     FromHead,
@@ -28,7 +29,6 @@ from tocsin.slices.messages import (
     NodeReport,
     Order,
     Prepared,
-    Refused,
     Released,
     RemoveSlices,
     SlicePart,
@@ -157,9 +157,9 @@ class NodeCore:
 
     def _heard(self, now: float, message: FromHead) -> None:
         match message:
-            case Accepted(batch):
+            case CommitAccepted(batch):
                 self._batches.pop(batch, None)
-            case Refused():
+            case CommitRefused():
                 self._refused(now, message)
             case _ if self._heeds(message):
                 self._obey(now, message)
@@ -183,7 +183,7 @@ class NodeCore:
                 self._remove(slices)
             case MayLeave() if not self.slices:
                 self.stopped = True
-                self._actions.append(Stop())
+                self._actions.append(EndNode())
 
     def _start_over(self, now: float, grants: list[Grant]) -> None:
         """Has what the head says, and nothing else. What is in hand and fits is committed again."""
@@ -356,7 +356,7 @@ class NodeCore:
         expected = batch is not None and self.failing.fail(now, batch.epochs, reason)
         self._next = now + (self._limits.batch_seconds if expected else self._limits.retry_seconds)
 
-    def _refused(self, now: float, refused: Refused) -> None:
+    def _refused(self, now: float, refused: CommitRefused) -> None:
         """Drops a batch and those that rest on it; its slices go on where the head says."""
         batch = self._batches.get(refused.batch)
         if batch is None:

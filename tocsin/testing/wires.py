@@ -145,7 +145,7 @@ class Wires:
         if node.name not in self.mute:
             broadcast([node.sockets[session] for session in present], frame.decode())
         for session in present:
-            self._tell_broker(node, broker_events.Drained(session, 0))
+            self._tell_broker(node, broker_events.Flushed(session, 0))
 
     def _answer(self, broker: str, request: control.Request) -> Any:
         if isinstance(request, control.Attach) and request.channel == NOWHERE:

@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from tocsin.data import session
 from tocsin.data.feeds.access import KafkaAccess
-from tocsin.data.feeds.places import TopicLog
+from tocsin.data.feeds.addresses import TopicLog
 from tocsin.data.nodes.processing import SliceProcessing
 from tocsin.data.nodes.sharing import SharedFeed
 from tocsin.data.sharing.node import SliceWork

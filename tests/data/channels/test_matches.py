@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.data.channels.found import merge_results
 from tocsin.data.channels.matches import MOST_VERSIONS, Matches, NodeMatch
+from tocsin.data.channels.noderesults import merge_results
 from tocsin.data.results import FOUND
 
 

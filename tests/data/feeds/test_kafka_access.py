@@ -42,7 +42,7 @@ def test_what_is_published_is_read_by_spark_in_the_same_way(
     with Store(tmp_path) as store:
         log = KafkaLog(secured.secured, secured.prefix(), FEED, store.topics, [0, 0], access).open()
         assert log.append({0: [b"one"], 1: [b"two", b"three"]}) == [1, 2]
-        slices = open_slices(log.place(), access)
+        slices = open_slices(log.address(), access)
         lines = slices.lines(spark, slices.ranges({0: 0, 1: 0}, 1 << 20)).collect()
         log.remove()
         log.close()

@@ -13,8 +13,8 @@ import obstore
 import pytest
 
 from tests.s3 import S3Server
+from tocsin.data.lake.address import LakeAddress
 from tocsin.data.lake.location import open_lake
-from tocsin.data.lake.place import LakePlace
 from tocsin.errors import ConflictError, SettingsError, StorageError
 from tocsin.settings import LakeSettings, Settings, load
 
@@ -57,7 +57,7 @@ def test_a_lake_that_lacks_the_datasets_is_refused_until_they_are_copied_there(t
 def test_a_node_opens_the_lake_it_is_told_with_credentials_of_its_own(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = s3.folder().place
+    told = s3.folder().address
     assert msgspec.json.decode(msgspec.json.encode(told)) == {
         "url": told.url,
         "endpoint": s3.endpoint,
@@ -68,11 +68,11 @@ def test_a_node_opens_the_lake_it_is_told_with_credentials_of_its_own(
     opened = told.seen_with(LakeSettings()).open()
     opened.write("a", b"1")
     assert opened.read("a") == b"1"
-    assert opened.place == told
+    assert opened.address == told
 
 
 def test_what_a_node_is_set_to_goes_before_what_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = LakePlace("s3://bucket/lake", "http://head:9000", "eu-central-1")
+    told = LakeAddress("s3://bucket/lake", "http://head:9000", "eu-central-1")
     assert told.seen_with(LakeSettings()) == told
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://there:9000")
     assert told.seen_with(LakeSettings()).endpoint == "http://there:9000"

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from tests.data.nodes.sharing import Sharing, dataset_of
 from tests.waiting import until
 from tocsin.data.channels.execution import Executor
-from tocsin.data.channels.found import NodeResults
 from tocsin.data.channels.frames import ExecutionRound
 from tocsin.data.channels.letters import DeadLetters
 from tocsin.data.channels.matches import NodeMatch
+from tocsin.data.channels.noderesults import NodeResults
 from tocsin.data.channels.shared import SharedChannels
 from tocsin.data.compiler.check import Compiled, check
 from tocsin.data.disk import Disk

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tocsin.data.compiler.check import Compiled
-from tocsin.data.feeds.places import DirectoryLog
-from tocsin.data.lake.place import LakePlace
+from tocsin.data.feeds.addresses import DirectoryLog
+from tocsin.data.lake.address import LakeAddress
 from tocsin.data.nodes.channels import NodeChannel, SubscriptionFiles
 from tocsin.data.nodes.processing import ProcessedBatch, ProcessedPart
 from tocsin.data.nodes.sharing import SharedFeed
@@ -115,7 +115,7 @@ class MemoryFeed:
         columns = (Column("id", parse_type("STRING")),)
         dataset = Dataset(self.name.capitalize(), DatasetKind.APPEND, columns, "id")
         feed = Feed(self.name, dataset.name, "id", SLICES)
-        shared = SharedFeed(feed, dataset, DirectoryLog("/nowhere"), LakePlace("/nowhere"), 1 << 20)
+        shared = SharedFeed(feed, dataset, DirectoryLog("/nowhere"), LakeAddress("/nowhere"), 1 << 20)
 
         def make_work() -> MemoryWork:
             if unable:

@@ -37,11 +37,11 @@ async def test_who_does_not_read_is_cut_off_after_what_was_promised() -> None:
 
 async def test_who_waits_for_room_is_told_once_when_there_is_some() -> None:
     outgoing, told = Outgoing(100), list[str]()
-    outgoing.when_drained(3, lambda: told.append("at once"))
+    outgoing.when_flushed(3, lambda: told.append("at once"))
     for text in ("four", "four", "four"):
         outgoing.put(text)
-    outgoing.when_drained(4, lambda: told.append("never"))
-    outgoing.when_drained(4, lambda: told.append(f"with {outgoing.size}"))
+    outgoing.when_flushed(4, lambda: told.append("never"))
+    outgoing.when_flushed(4, lambda: told.append(f"with {outgoing.size}"))
     assert told == ["at once"]
     await flushed(outgoing)
     assert told == ["at once", "with 4"]

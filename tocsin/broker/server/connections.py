@@ -24,7 +24,7 @@ class Events(Protocol):
 
     def received(self, session: int, data: bytes) -> None: ...
 
-    def drained(self, session: int, waiting: int) -> None: ...
+    def flushed(self, session: int, waiting: int) -> None: ...
 
     def closed(self, session: int) -> None: ...
 
@@ -155,7 +155,7 @@ class Connections:
         owing, self._owing = self._owing, {}
         for connection in owing:
             if connection.id in self._open:
-                self._events.drained(connection.id, connection.waiting())
+                self._events.flushed(connection.id, connection.waiting())
 
     def _forget(self, connection: SubscriberConnection) -> None:
         if self._open.pop(connection.id, None):

@@ -67,9 +67,9 @@ class BrokerDriver:
         """A subscriber has said something."""
         self.feed(events.Received(session, data))
 
-    def drained(self, session: int, waiting: int) -> None:
+    def flushed(self, session: int, waiting: int) -> None:
         """So many bytes wait for a subscriber."""
-        self.feed(events.Drained(session, waiting))
+        self.feed(events.Flushed(session, waiting))
 
     def closed(self, session: int) -> None:
         """A subscriber's connection is gone."""

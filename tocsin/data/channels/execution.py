@@ -19,9 +19,9 @@ from tocsin.data.channels import trouble
 from tocsin.data.channels.apart import Apart, letters_of, shares_of, stains_of
 from tocsin.data.channels.arrival import Arrival, OvertakenError
 from tocsin.data.channels.blame import UnclearError, Verdict, judge
-from tocsin.data.channels.found import NodeResults
 from tocsin.data.channels.frames import ExecutionRound, SubscriptionFrames
 from tocsin.data.channels.letters import DeadLetters
+from tocsin.data.channels.noderesults import NodeResults
 from tocsin.data.channels.shares import QueryShares, leave_out
 from tocsin.data.channels.stains import MOST as MOST_STAINS
 from tocsin.data.channels.stains import Stain, Stains, concerns_all, rest

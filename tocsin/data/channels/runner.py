@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 from tocsin.data.channels import trouble
 from tocsin.data.channels.arrival import Arrival
 from tocsin.data.channels.execution import Execution, Executor
-from tocsin.data.channels.found import NodeResults
 from tocsin.data.channels.frames import ExecutionRound
 from tocsin.data.channels.matches import NodeMatch
+from tocsin.data.channels.noderesults import NodeResults
 from tocsin.data.channels.timetable import Timetable
 from tocsin.data.channels.turns import Turns
 from tocsin.data.compiler.check import Compiled

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.cancelling import cancel_until
 from tocsin.data.disk import FULL_SENTENCE, says_full
-from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
+from tocsin.data.feeds.deadletters import COLUMNS, count_beyond, without
 from tocsin.data.feeds.following import Following, LogFollowing, QueryFollowing
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.logs import PublicationLog
@@ -88,7 +88,7 @@ class Ingestion:
         self.problem = ""
         self._spark, self._dead_letters = spark, dead_letters
         self._log, self._scratch, self._seen = feed_log, scratch / f"checkpoint-{feed.name}", seen
-        self._settings, self._tell_committed, self._arriving = settings, committed, arriving
+        self._settings, self._committed, self._arriving = settings, committed, arriving
         self._key = str(dataset.primary_key)
         self._columns = pa.schema([f for f in table.schema if f.name != VERSION])
         self._processing = self._function()
@@ -162,7 +162,7 @@ class Ingestion:
             if rows is None or not self._patiently(lambda: self._try_to_commit(rows) or None):
                 return
             self.problem = ""
-            self._tell_committed()
+            self._committed()
             self._log.took()
 
     def _patiently(self, attempt: Callable[[], T | None]) -> T | None:

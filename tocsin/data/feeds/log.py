@@ -16,12 +16,12 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.disk import make_directory, sync_directory
+from tocsin.data.feeds.addresses import DirectoryLog
 from tocsin.data.feeds.batch import bounded_ends
 from tocsin.data.feeds.ends import EndsFile, read_ends
 from tocsin.data.feeds.frame import encode
 from tocsin.data.feeds.layout import settle_slices, slice_directory
 from tocsin.data.feeds.lines import read_here
-from tocsin.data.feeds.places import DirectoryLog
 from tocsin.data.feeds.source import FORMAT, FeedSource, ranges_between
 from tocsin.data.feeds.writer import SliceWriter
 from tocsin.data.fence import Fence
@@ -212,7 +212,7 @@ class FeedLog:
             .load()
         )
 
-    def place(self) -> DirectoryLog:
+    def address(self) -> DirectoryLog:
         """Where others can read it."""
         return DirectoryLog(str(self.path))
 

@@ -9,9 +9,9 @@ from typing import Final, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import KafkaAccess
+from tocsin.data.feeds.addresses import LogAddress
 from tocsin.data.feeds.ends import read_ends
 from tocsin.data.feeds.log import FeedLog
-from tocsin.data.feeds.places import LogPlace
 from tocsin.data.fence import Fence
 from tocsin.data.store import Topics
 from tocsin.errors import ConflictError, SettingsError
@@ -68,7 +68,7 @@ class PublicationLog(Protocol):
     def stream(self, spark: SparkSession, positions: Sequence[int], max_bytes: int) -> DataFrame:
         """The log from these positions on: columns slice, position (after the record), line, damage."""
 
-    def place(self) -> LogPlace:
+    def address(self) -> LogAddress:
         """Where others can read it."""
 
     def newest_ends(self) -> list[int]:

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.batch import fair_shares
-from tocsin.data.feeds.measured import MeasuredRead
+from tocsin.data.feeds.metering import MeasuredRead
 from tocsin.data.feeds.pace import RecordPace
 from tocsin.data.feeds.source import ARROW, LogRange
 from tocsin.data.lake.frames import in_one_piece

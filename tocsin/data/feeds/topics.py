@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import KafkaAccess
-from tocsin.data.feeds.places import TopicLog
+from tocsin.data.feeds.addresses import TopicLog
 from tocsin.data.feeds.sliced_topic import CALL_SECONDS, EARLIEST, ISOLATION, LATEST, SlicedTopic, as_options, to_json
 from tocsin.data.feeds.source import ranges_between
 from tocsin.data.store import KnownTopic, Topics
@@ -120,7 +120,7 @@ class FeedTopic(SlicedTopic):
         records = sum(max(end - position, 0) for position, end in zip(positions, self._ends, strict=True))
         return int(records * self.record_bytes)
 
-    def place(self) -> TopicLog:
+    def address(self) -> TopicLog:
         """Where others can read it."""
         return TopicLog(self.servers, self.topic, self.bases, self.record_bytes)
 

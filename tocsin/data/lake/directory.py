@@ -19,9 +19,9 @@ from pyarrow import fs
 
 from tocsin.data import removal
 from tocsin.data.disk import Disk, make_directory
+from tocsin.data.lake.address import LakeAddress
 from tocsin.data.lake.entries import LOG, entry_name, is_kept
 from tocsin.data.lake.folder import DRAFT, Folder, FoundFile
-from tocsin.data.lake.place import LakePlace
 
 if TYPE_CHECKING:
     from tocsin.data.fence import Fence
@@ -47,8 +47,8 @@ class DirectoryFolder:
         return str(self.directory)
 
     @property
-    def place(self) -> LakePlace:
-        return LakePlace(str(self.directory))
+    def address(self) -> LakeAddress:
+        return LakeAddress(str(self.directory))
 
     @property
     def delta(self) -> dict[str, Any]:

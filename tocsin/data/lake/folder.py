@@ -14,7 +14,7 @@ from pyarrow import fs
 
 if TYPE_CHECKING:
     from tocsin.data.fence import Fence
-    from tocsin.data.lake.place import LakePlace
+    from tocsin.data.lake.address import LakeAddress
 
 
 DRAFT: Final = "_draft"
@@ -48,7 +48,7 @@ class Folder(Protocol):
         """Where it is, for people."""
 
     @property
-    def place(self) -> LakePlace:
+    def address(self) -> LakeAddress:
         """Where it is, for other processes."""
 
     @property

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tocsin.data.disk import Disk, write_durably
+from tocsin.data.lake.address import S3, LakeAddress
 from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.folder import Folder
-from tocsin.data.lake.place import S3, LakePlace
 from tocsin.data.lake.refusals import storage_errors
 from tocsin.errors import ConflictError, SettingsError, StorageError
 from tocsin.private import make_private_directory
@@ -62,7 +62,7 @@ def spark_options(settings: LakeSettings) -> Mapping[str, str]:
     """What Spark has to be told to read the lake; for whoever may not open it yet."""
     if not is_bucket(settings):
         return {}
-    lake = LakePlace(settings.location).seen_with(settings).open()
+    lake = LakeAddress(settings.location).seen_with(settings).open()
     try:
         return lake.spark
     finally:
@@ -79,7 +79,7 @@ def _folder(settings: LakeSettings, directory: Path, fence: Fence | None) -> Fol
                 f"the lake cannot be in {path} ({error.strerror}); make it writable, or choose another lake.location"
             ) from None
         return DirectoryFolder(path, Disk(settings.sync, fence))
-    return LakePlace(settings.location).seen_with(settings).open(fence)
+    return LakeAddress(settings.location).seen_with(settings).open(fence)
 
 
 def _check_note(lake: Folder, directory: Path) -> None:

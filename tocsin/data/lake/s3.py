@@ -16,10 +16,10 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError
 from pyarrow import fs
 
+from tocsin.data.lake.address import LakeAddress
 from tocsin.data.lake.bucket import Bucket
 from tocsin.data.lake.entries import LOG, entry_name, is_kept
 from tocsin.data.lake.folder import Folder, FoundFile, OutcomeUnknownError
-from tocsin.data.lake.place import LakePlace
 from tocsin.errors import StorageError
 from tocsin.log import get_logger
 
@@ -59,9 +59,9 @@ class S3Folder:
         return f"s3://{self._bucket.name}/{self._prefix}".rstrip("/")
 
     @property
-    def place(self) -> LakePlace:
+    def address(self) -> LakeAddress:
         address = self._bucket.address
-        return LakePlace(self.url, address.endpoint, address.region)
+        return LakeAddress(self.url, address.endpoint, address.region)
 
     @property
     def delta(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from tocsin.data.feeds.buried import COLUMNS, count_beyond
+from tocsin.data.feeds.deadletters import COLUMNS, count_beyond
 from tocsin.data.feeds.ingest import marker
 from tocsin.data.feeds.parsing import DEAD_LETTERS
 from tocsin.data.lake.folder import Folder

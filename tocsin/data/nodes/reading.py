@@ -9,9 +9,9 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import OPEN, KafkaAccess
+from tocsin.data.feeds.addresses import DirectoryLog, LogAddress
 from tocsin.data.feeds.batch import bounded_ends
 from tocsin.data.feeds.lines import read_by_tasks, read_here
-from tocsin.data.feeds.places import DirectoryLog, LogPlace
 from tocsin.data.feeds.reader import durable_ends
 from tocsin.data.feeds.source import LogRange
 from tocsin.errors import SettingsError, UnavailableError
@@ -47,25 +47,25 @@ class SliceLog(Protocol):
         """The same of a part in which nothing is, found in the same way."""
 
 
-def open_slices(place: LogPlace, access: KafkaAccess = OPEN, by_executors: bool = True) -> SliceLog:
-    """The log at a place; ``access`` is for one in Kafka.
+def open_slices(address: LogAddress, access: KafkaAccess = OPEN, by_executors: bool = True) -> SliceLog:
+    """The log at an address; ``access`` is for one in Kafka.
 
     Unless it is to be read ``by_executors``, a little of it may be read in this process.
     """
-    if isinstance(place, DirectoryLog):
-        return DirectorySlices(place, by_executors)
+    if isinstance(address, DirectoryLog):
+        return DirectorySlices(address, by_executors)
     try:
         from tocsin.data.nodes.topic import TopicSlices
     except ImportError:
         raise SettingsError("a feed's log is in Kafka, which needs its client: pip install 'tocsin[kafka]'") from None
-    return TopicSlices(place, access)
+    return TopicSlices(address, access)
 
 
 class DirectorySlices:
     """An embedded log, read by its path."""
 
-    def __init__(self, place: DirectoryLog, by_executors: bool) -> None:
-        self._path = Path(place.path)
+    def __init__(self, address: DirectoryLog, by_executors: bool) -> None:
+        self._path = Path(address.path)
         self._read = read_by_tasks if by_executors else read_here
 
     def require(self, slices: Iterable[int]) -> None:

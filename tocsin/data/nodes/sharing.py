@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from tocsin.data.feeds.addresses import LogAddress
 from tocsin.data.feeds.logs import PublicationLog
-from tocsin.data.feeds.places import LogPlace
+from tocsin.data.lake.address import LakeAddress
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.location import DATASETS, DEAD_LETTERS, RESULTS
-from tocsin.data.lake.place import LakePlace
 from tocsin.data.nodes.channels import MatchingLimits
 from tocsin.data.nodes.files import FileKind, NodeFile
 from tocsin.errors import InvalidError
@@ -37,8 +37,8 @@ class SharedFeed(msgspec.Struct, frozen=True):
 
     feed: Feed
     dataset: Dataset
-    log: LogPlace
-    lake: LakePlace
+    log: LogAddress
+    lake: LakeAddress
     max_batch_bytes: int
     matching: MatchingLimits = MatchingLimits()
     function: FunctionLimits = FunctionLimits()
@@ -80,7 +80,7 @@ def share(
 ) -> SharedFeed:
     """What nodes are to be told of a feed whose log is open here. Raises InvalidError if nodes cannot share it."""
     require_shareable(feed, dataset)
-    return SharedFeed(feed, dataset, log.place(), lake.place, max_batch_bytes, matching, function)
+    return SharedFeed(feed, dataset, log.address(), lake.address, max_batch_bytes, matching, function)
 
 
 def require_shareable(feed: Feed, dataset: Dataset) -> None:

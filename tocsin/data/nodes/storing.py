@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tocsin.data.channels.matches import NodeMatch
-from tocsin.data.feeds.buried import COLUMNS, count_beyond, without
+from tocsin.data.feeds.deadletters import COLUMNS, count_beyond, without
 from tocsin.data.feeds.ingest import marker, positions
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.parsing import DEAD_LETTERS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import KafkaAccess
-from tocsin.data.feeds.places import TopicLog
+from tocsin.data.feeds.addresses import TopicLog
 from tocsin.data.feeds.sliced_topic import LATEST, SlicedTopic
 from tocsin.data.feeds.source import LogRange
 from tocsin.errors import UnavailableError
@@ -16,9 +16,9 @@ from tocsin.errors import UnavailableError
 class TopicSlices(SlicedTopic):
     """A topic, of which a partition is a slice."""
 
-    def __init__(self, place: TopicLog, access: KafkaAccess) -> None:
-        super().__init__(place.servers, place.topic, access)
-        self.bases, self.record_bytes = place.bases, place.record_bytes
+    def __init__(self, address: TopicLog, access: KafkaAccess) -> None:
+        super().__init__(address.servers, address.topic, access)
+        self.bases, self.record_bytes = address.bases, address.record_bytes
 
     def require(self, slices: Iterable[int]) -> None:
         """Raises UnavailableError unless these slices can be read from here."""

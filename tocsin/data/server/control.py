@@ -143,7 +143,7 @@ class ControlDriver:
     async def _write(self) -> None:
         while True:
             await self._send(await self._outgoing.get())
-            self._tell(events.Taken())
+            self._tell(events.Writable())
 
     async def _read(self) -> None:
         while True:

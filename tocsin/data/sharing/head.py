@@ -18,7 +18,7 @@ from tocsin.log import get_logger
 from tocsin.slices import actions, events
 from tocsin.slices.head import HeadCore
 from tocsin.slices.judgement import judge
-from tocsin.slices.messages import Commit, Declined, FromHead, FromNode, Hello, Refused
+from tocsin.slices.messages import Commit, CommitRefused, Declined, FromHead, FromNode, Hello
 
 log = get_logger(__name__)
 
@@ -109,12 +109,12 @@ class HeadDriver:
             self.declined.pop(node, None)
         if isinstance(message, Commit):
             try:
-                with self._counted(message):
+                with self._mark_under_check(message):
                     await self._loop.run_in_executor(self._checking, self._store.check, message)
             except UnavailableError as error:
                 # Nobody's fault: it is offered again, when the storage may answer.
                 self._note(error)
-                self._send(connection, Refused(message.batch, self.core.commits.positions(message)))
+                self._send(connection, CommitRefused(message.batch, self.core.commits.positions(message)))
                 return
         elif isinstance(message, Declined):
             reason = message.reason or "no reason was given"
@@ -128,7 +128,7 @@ class HeadDriver:
         self.declined[node] = reason
 
     def tell(self, event: events.Event) -> None:
-        """Something has happened. What happens while the core's wishes are carried out waits until they are."""
+        """Something has happened. What happens while the core's actions are carried out waits until they are."""
         self._waiting.append(event)
         if self._busy:
             return
@@ -168,7 +168,7 @@ class HeadDriver:
         task.add_done_callback(self._tasks.discard)
 
     @contextmanager
-    def _counted(self, commit: Commit) -> Iterator[None]:
+    def _mark_under_check(self, commit: Commit) -> Iterator[None]:
         """Slices of which something is being checked do not wait for their owners."""
         slices = [part.slice for part in commit.parts]
         self._under_check.update(slices)
@@ -206,7 +206,7 @@ class HeadDriver:
             return
         self.problem = ""
         self.tell(events.Stored(commits.number))
-        await self._loop.run_in_executor(self._storing, self._tell_committed)
+        await self._loop.run_in_executor(self._storing, self._call_committed)
 
     def _store_surely(self, commits: actions.StoreCommits) -> None:
         """Stores. Whether it counts must be known: after a fault, the dataset is asked."""
@@ -220,7 +220,7 @@ class HeadDriver:
             if any(reached[slice_] != position for slice_, position in commits.markers.items()):
                 raise
 
-    def _tell_committed(self) -> None:
+    def _call_committed(self) -> None:
         try:
             self._committed()
         except Exception:

@@ -185,7 +185,7 @@ class NodeDriver:
                 self._spawn(self._process(batch, slices))
             case actions.Discard(files):
                 self._spawn(self._try(self._work.discard, files))
-            case actions.Stop():
+            case actions.EndNode():
                 self._stopped()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

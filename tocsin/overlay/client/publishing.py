@@ -69,10 +69,10 @@ class ContentPublisher:
 
     def _do(self, action: core.PublisherAction) -> None:
         match action:
-            case core.SendHead(message):
+            case core.SendClusterHead(message):
                 if self._socket:
                     self._socket.send(message)
-            case core.OpenHead():
+            case core.OpenClusterHead():
                 self._socket = OverlaySocket(
                     self._head, self._token, self._ca, self._opened, self._said, self._lost, self._end
                 )
@@ -80,7 +80,7 @@ class ContentPublisher:
                 self._rejected = reason
 
     def _opened(self) -> None:
-        self._tell(core.HeadOpened())
+        self._tell(core.ClusterHeadOpened())
 
     async def _said(self, text: bytes) -> None:
         message = _TOLD.decode(text)
@@ -88,12 +88,12 @@ class ContentPublisher:
             self._end(InvalidError(message.message))
             return
         self._reached = True
-        self._tell(core.HeadSaid(message))
+        self._tell(core.ClusterHeadSaid(message))
 
     def _lost(self, reason: str) -> None:
         if not self._reached:
             self._end(UnavailableError(f"no head can be published to at {self._head}: {reason}"))
-        self._tell(core.HeadLost())
+        self._tell(core.ClusterHeadLost())
 
     def _end(self, error: Exception) -> None:
         self._error = self._error or error

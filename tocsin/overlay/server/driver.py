@@ -22,7 +22,7 @@ from tocsin.overlay.server.outgoing import CIRCLE, REPLACED, UNREADABLE, Outgoin
 
 log = get_logger(__name__)
 
-DRAINED_BYTES: Final = 65_536
+FLUSHED_BYTES: Final = 65_536
 """With no more than this waiting, a client has read what it was sent."""
 
 
@@ -148,9 +148,9 @@ class OverlayDriver:
             case actions.AppendLog(publication):
                 assert self._append is not None
                 self._append(publication)
-            case actions.AwaitDrain(client):
+            case actions.AwaitFlush(client):
                 if outgoing := self._clients.get(client):
-                    outgoing.when_drained(DRAINED_BYTES, lambda: self._drained(client))
+                    outgoing.when_flushed(FLUSHED_BYTES, lambda: self._flushed(client))
             case actions.CloseClient(client, reason):
                 if outgoing := self._clients.pop(client, None):
                     outgoing.end(UNREADABLE, reason)
@@ -158,18 +158,18 @@ class OverlayDriver:
                 if outgoing := self._links.pop(broker, None):
                     outgoing.end(CIRCLE, reason)
 
-    def _drained(self, client: int) -> None:
+    def _flushed(self, client: int) -> None:
         """From the loop, as the core may be in the middle of something."""
-        self._loop.call_soon(self.tell, events.Drained(client))
+        self._loop.call_soon(self.tell, events.Flushed(client))
 
     def _measure_matching(self, match: Callable[[Publication], list[Filter]]) -> Callable[[Publication], list[Filter]]:
-        def measured(content: Publication) -> list[Filter]:
+        def match_and_measure(content: Publication) -> list[Filter]:
             began = perf_counter()
             matched = match(content)
             self.matched, self.matching_seconds = self.matched + 1, self.matching_seconds + perf_counter() - began
             return matched
 
-        return measured
+        return match_and_measure
 
     def _send(self, client: int, text: str, urgent: bool = False) -> None:
         if outgoing := self._clients.get(client):

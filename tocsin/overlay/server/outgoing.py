@@ -45,7 +45,7 @@ class Outgoing:
         self._others: deque[str] = deque()
         self._something, self._ended = asyncio.Event(), asyncio.Event()
         self.ending: Ending | None = None
-        self._drained: tuple[int, Callable[[], None]] | None = None
+        self._flushed: tuple[int, Callable[[], None]] | None = None
 
     @property
     def size(self) -> int:
@@ -63,9 +63,9 @@ class Outgoing:
         self._size += len(text)
         self._something.set()
 
-    def when_drained(self, size: int, call: Callable[[], None]) -> None:
+    def when_flushed(self, size: int, call: Callable[[], None]) -> None:
         """Calls once, when no more than so much waits; only the last one that asked is called."""
-        self._drained = size, call
+        self._flushed = size, call
         self._look()
 
     def end(self, code: int, reason: str) -> None:
@@ -93,6 +93,6 @@ class Outgoing:
             self._look()
 
     def _look(self) -> None:
-        if self._drained and self._size <= self._drained[0]:
-            (_, call), self._drained = self._drained, None
+        if self._flushed and self._size <= self._flushed[0]:
+            (_, call), self._flushed = self._flushed, None
             call()

@@ -100,7 +100,7 @@ class _Neighbour:
             self.link.close(0 if self._dialled else 1)
             self.lost(self.link, 0)
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
     def _send_next(self) -> None:
@@ -117,7 +117,7 @@ class _Client:
 
     def __init__(self, process: OverlayHost, number: int) -> None:
         self._process, self._number = process, number
-        self._event = events.Drained(number)
+        self._event = events.Flushed(number)
 
     def received(self, link: SimulatedConnection, message: Any) -> None:  # noqa: ARG002
         """It says something."""
@@ -128,7 +128,7 @@ class _Client:
         self._process.clients.pop(self._number, None)
         self._process.tell(events.ClientLost(self._number))
 
-    def drained(self, link: SimulatedConnection) -> None:  # noqa: ARG002
+    def flushed(self, link: SimulatedConnection) -> None:  # noqa: ARG002
         """It has read everything, perhaps at its leisure."""
         process, world = self._process, self._process.world
         if self._number in process.awaited:
@@ -211,7 +211,7 @@ class OverlayHost(CoreProcess):
                 self.world.network.send_each(links, 1, note)
             case actions.SendClient(client, message):
                 self._send(client, message)
-            case actions.AwaitDrain(client):
+            case actions.AwaitFlush(client):
                 self.awaited.add(client)
             case actions.CloseClient(client):
                 if link := self.clients.pop(client, None):
@@ -271,7 +271,7 @@ class HeadHost(OverlayHost):
     def subscriptions(self) -> int:
         """What all its neighbours want."""
         links = self.core.links
-        return sum(len(links.publications.wanted(link)) for link in links.open)
+        return sum(len(links.publications.filters_of(link)) for link in links.open)
 
     def _store(self, publication: Routed) -> None:
         if not self.alive:

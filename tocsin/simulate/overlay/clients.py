@@ -87,7 +87,7 @@ class _Connection:
         """It is over, or could not be opened."""
         self._process.tell(self._lost)
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
 
@@ -159,10 +159,12 @@ class PublisherHost(CoreProcess):
     def carry_out(self, action: publisher.PublisherAction) -> None:
         """Does what the core wants done."""
         match action:
-            case publisher.OpenHead():
-                peer = _Connection(self, publisher.HeadOpened(), publisher.HeadSaid, publisher.HeadLost())
+            case publisher.OpenClusterHead():
+                peer = _Connection(
+                    self, publisher.ClusterHeadOpened(), publisher.ClusterHeadSaid, publisher.ClusterHeadLost()
+                )
                 self._link = self.world.network.dial(self.host, self._head, CLIENT, peer)
                 self._link.when_open = peer.opened
-            case publisher.SendHead(message):
+            case publisher.SendClusterHead(message):
                 if self._link:
                     self._link.send(0, message)

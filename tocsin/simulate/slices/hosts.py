@@ -79,7 +79,7 @@ class _Link:
             self.stands = False
             self._lost()
 
-    def drained(self, link: SimulatedConnection) -> None:
+    def flushed(self, link: SimulatedConnection) -> None:
         """Nothing waits for that."""
 
     def _tell(self, message: Any) -> None:
@@ -226,7 +226,7 @@ class NodeHost(CoreProcess):
             case actions.Discard(files):
                 for name in files:
                     self._dataset.discard(name)
-            case actions.Stop():
+            case actions.EndNode():
                 self.crash()
 
     def _dial(self) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 S3: Final = "s3://"
 
 
-class LakePlace(msgspec.Struct, frozen=True):
+class LakeAddress(msgspec.Struct, frozen=True):
     """A folder by its address. Goes over the wire as it is.
 
     Args:
@@ -34,7 +34,7 @@ class LakePlace(msgspec.Struct, frozen=True):
         """Whether it is in S3."""
         return self.url.startswith(S3)
 
-    def seen_with(self, settings: LakeSettings) -> LakePlace:
+    def seen_with(self, settings: LakeSettings) -> LakeAddress:
         """The same for a process with settings and an environment of its own, which go before what it was told."""
         if not self.is_bucket:
             return self
@@ -43,7 +43,7 @@ class LakePlace(msgspec.Struct, frozen=True):
 
         name = self.url.removeprefix(S3).partition("/")[0]
         address = BucketAddress.read(name, settings, endpoint=self.endpoint, region=self.region)
-        return LakePlace(self.url, address.endpoint, address.region)
+        return LakeAddress(self.url, address.endpoint, address.region)
 
     def open(self, fence: Fence | None = None) -> Folder:
         """The folder, with the credentials of this process."""

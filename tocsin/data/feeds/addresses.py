@@ -20,4 +20,4 @@ class TopicLog(msgspec.Struct, frozen=True, tag="topic"):
     record_bytes: float
 
 
-LogPlace = DirectoryLog | TopicLog
+LogAddress = DirectoryLog | TopicLog

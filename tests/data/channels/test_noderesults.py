@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.data.channels.sharing import TellingSite, match_of
-from tocsin.data.channels import found as module
-from tocsin.data.channels.found import NodeResults
+from tocsin.data.channels import noderesults as module
+from tocsin.data.channels.noderesults import NodeResults
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.lake.unclaimed import new_name
 from tocsin.data.results import FOUND, Cache, ChannelResults
