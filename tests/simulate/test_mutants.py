@@ -10,11 +10,11 @@ import pytest
 
 from tocsin.broker import (
     accounting,
-    attachments,
     cache,
     catchup,
     delivery,
     demand,
+    detachments,
     holdings,
     migration,
     reports,
@@ -152,7 +152,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a broker acknowledges what was never had": (reports.Reports, "acknowledged", too_far),
     "a subscriber's core does not ask again": (client_subscriptions.WantedSubscriptions, "welcomed", asks_for_nothing),
     "a broker waits for ever for what was lost with its link": (delivery.Delivery, "lost", nothing),
-    "a broker never detaches": (attachments.Attachments, "_detach", nothing),
+    "a broker never detaches": (detachments.Detachments, "_detach", nothing),
     "the coordinator does not remind brokers": (repair.Repair, "remind", nothing),
     "a destination is not told of a subscription made meanwhile": (moves.OngoingMoves, "changed", nothing),
     "a stay is never ended": (migration.Migration, "_end", nothing),
