@@ -23,7 +23,8 @@ OPTIONS = {Subject.BROKERS: [], Subject.OVERLAY: ["--overlay"], Subject.SLICES: 
 @pytest.mark.process
 @each_kind
 def test_the_same_seed_is_the_same_schedule_in_another_process(subject: Subject) -> None:
-    code = f"from tocsin.simulate.faults.campaign import RUNS; print(RUNS['{subject}'](3).fingerprint)"
+    """Of brokers one in which somebody who has left comes back with a new token."""
+    code = f"from tocsin.simulate.faults.campaign import RUNS; print(RUNS['{subject}'](9).fingerprint)"
     told = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -32,7 +33,7 @@ def test_the_same_seed_is_the_same_schedule_in_another_process(subject: Subject)
         env=os.environ | {"PYTHONHASHSEED": "5"},
     )
     run = RUNS[subject]
-    assert told.stdout.strip() == run(3).fingerprint != run(4).fingerprint
+    assert told.stdout.strip() == run(9).fingerprint != run(4).fingerprint
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,8 @@ class Requests:
         return Registered(request.name, token)
 
     def _claims(self, now: float, name: str, role: Role, groups: tuple[str, ...] = ()) -> Claims:
-        return claims(name, role, now + self._parts.limits.token_life, groups)
+        wanted = claims(name, role, now + self._parts.limits.token_life, groups)
+        return replace(wanted, id=self._parts.new_token_id())
 
     def _remove(self, now: float, order: Removal) -> None:
         match order:

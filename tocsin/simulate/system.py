@@ -109,7 +109,7 @@ class System:
         self.on_broker: Callable[[BrokerHost], None] | None = None
         self.on_person: Callable[[ClientHost], None] | None = None
         self.at_once: Callable[[ClientHost, client_events.Subscribe], bool] | None = None
-        self._refs = count(1)
+        self._refs, self._token_ids = count(1), count(1)
         self._ended: list[tuple[Diary, int]] = []
         self._restored = False
         self._options: dict[str, dict[str, Any]] = {}
@@ -252,6 +252,9 @@ class System:
             self.remark("an older copy of the data is restored")
             self.cluster.restore(copy)
 
+    def _new_token_id(self) -> str:
+        return f"token-{next(self._token_ids)}"
+
     def _token(self, name: str) -> str:
         """Made beside the coordinator, for those who were never registered with it."""
         ends = self.clock.now + self.setup.coordinator.token_life
@@ -324,5 +327,6 @@ class System:
             self.setup.placement(),
             self.setup.planners(),
             self.setup.coordinator,
+            self._new_token_id,
         )
         return CoordinatorHost(self.world, core, self.store, self.setup.store_seconds, self.setup.decide_seconds)
