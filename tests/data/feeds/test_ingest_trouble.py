@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
+from tests.data.feeds.conftest import embedded_only
 from tests.data.feeds.ingesting import APPEND, KEYED, Ingesting, Make, numbered
 from tests.waiting import until
 from tocsin.data.feeds.identity import SeenIds
@@ -17,6 +18,12 @@ from tocsin.data.feeds.ingest import Ingestion
 from tocsin.errors import StorageError
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["embedded", "kafka"])
+def log(request: pytest.FixtureRequest) -> str:
+    """Where the logs of feeds are."""
+    return str(request.param)
 
 
 def test_a_line_that_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(make: Make) -> None:
@@ -95,6 +102,7 @@ def test_a_commit_that_came_about_although_it_failed_is_not_made_twice(
     assert feed.rows() == numbered(range(8))
 
 
+@embedded_only
 def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes_on(make: Make) -> None:
     feed = make(slices=1)
     feed.publish({"id": "a", "value": 1})
