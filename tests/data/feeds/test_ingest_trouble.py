@@ -103,13 +103,13 @@ def test_a_commit_that_came_about_although_it_failed_is_not_made_twice(
 
 
 @embedded_only
-def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes_on(make: Make) -> None:
+def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes_on(make: Make, tmp_path: Path) -> None:
     feed = make(slices=1)
     feed.publish({"id": "a", "value": 1})
     end = feed.log.ends()[0]
     feed.publish({"id": "lost", "value": 2})
     feed.publish({"id": "c", "value": 3})
-    [segment] = feed.log.path.glob("slice-0000/*.log")
+    [segment] = (tmp_path / "feed").glob("slice-0000/*.log")
     content = bytearray(segment.read_bytes())
     content[end + 20] ^= 0xFF
     segment.write_bytes(content)
@@ -118,7 +118,7 @@ def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes
     assert feed.rows() == [{"id": "a", "value": 1}, {"id": "c", "value": 3}]
     [letter] = feed.letters()
     assert letter["line"] is None
-    [kept] = (feed.log.path / "quarantine").iterdir()
+    [kept] = (tmp_path / "feed" / "quarantine").iterdir()
     assert str(kept) in letter["reason"]
 
 
