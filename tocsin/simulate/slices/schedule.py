@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from tocsin.balance.control.thresholds import Thresholds
-from tocsin.simulate.faults.schedule import ScheduleOutcome
+from tocsin.simulate.faults.schedule import ScheduleOutcome, make_trouble
 from tocsin.simulate.faults.weather import CALM
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.slices.hosts import Circumstances, NodeHost, NodePower, SliceHeadHost
@@ -40,7 +40,6 @@ class SliceSchedule:
             show=show,
         )
         self.system.sent = self._on_the_way
-        self._faults = 0
         self._nasty, self._healed, self._publishing = random.random(), False, True
         # What gets lost makes everything else wait, so that there is less of that.
         self._lossy = seed % 3 == 0
@@ -52,10 +51,7 @@ class SliceSchedule:
     def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
         self._begin()
-        for _ in range(self._random.choice([10, 20, 40])):
-            self._faults += 1
-            self._happen()
-            self.system.advance(self._random.choice([0.0, 0.01, 0.1, 0.5, 2.0]))
+        faults = make_trouble(self._random, self._happen, self.system.advance)
         self._heal()
         system = self.system
         return ScheduleOutcome(
@@ -64,7 +60,7 @@ class SliceSchedule:
             system.trace.events,
             len(system.dataset.rows),
             sum(host.core.sessions.moves for host in system.heads),
-            self._faults,
+            faults,
             violations(system) + self._unused + self._late,
         )
 
