@@ -73,7 +73,7 @@ class Others:
         function = ingesting.feed.processed_by
         ingesting.feed = Feed("reports", "Reports", "id", 2, topic=self.topic, processed_by=function)
         log = ForeignLog(self.kafka.servers, ingesting.feed, ingesting.dataset, self.store.topics, [0, 0])
-        ingesting.log = log.open()  # type: ignore[assignment]
+        ingesting.log = log.open()
 
     def share(self, directory: Path, **options: Any) -> Sharing:
         """The same for nodes."""

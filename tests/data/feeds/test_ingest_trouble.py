@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.data.feeds.conftest import embedded_only
 from tests.data.feeds.ingesting import APPEND, KEYED, Ingesting, Make, numbered
 from tests.waiting import until
 from tocsin.data.feeds.identity import SeenIds
@@ -19,6 +20,12 @@ from tocsin.errors import StorageError
 from tocsin.slices.assignment import slice_by_hash
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["embedded", "kafka"])
+def log(request: pytest.FixtureRequest) -> str:
+    """Where the logs of feeds are."""
+    return str(request.param)
 
 
 def test_a_line_that_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(make: Make) -> None:
@@ -97,13 +104,14 @@ def test_a_commit_that_came_about_although_it_failed_is_not_made_twice(
     assert feed.rows() == numbered(range(8))
 
 
-def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes_on(make: Make) -> None:
+@embedded_only
+def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes_on(make: Make, tmp_path: Path) -> None:
     feed = make(slices=1)
     feed.publish({"id": "a", "value": 1})
     end = feed.log.ends()[0]
     feed.publish({"id": "lost", "value": 2})
     feed.publish({"id": "c", "value": 3})
-    [segment] = feed.log.path.glob("slice-0000/*.log")
+    [segment] = (tmp_path / "feed").glob("slice-0000/*.log")
     content = bytearray(segment.read_bytes())
     content[end + 20] ^= 0xFF
     segment.write_bytes(content)
@@ -112,7 +120,7 @@ def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes
     assert feed.rows() == [{"id": "a", "value": 1}, {"id": "c", "value": 3}]
     [letter] = feed.letters()
     assert letter["line"] is None
-    [kept] = (feed.log.path / "quarantine").iterdir()
+    [kept] = (tmp_path / "feed" / "quarantine").iterdir()
     assert str(kept) in letter["reason"]
 
 
