@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.data.feeds.conftest import embedded_only
 from tests.data.feeds.ingesting import APPEND, KEYED, Ingesting, Make, numbered
@@ -16,6 +17,7 @@ from tests.waiting import until
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import Ingestion
 from tocsin.errors import StorageError
+from tocsin.slices.assignment import slice_by_hash
 
 pytestmark = pytest.mark.spark
 
@@ -207,3 +209,30 @@ def test_an_index_of_a_later_state_does_not_keep_records_from_a_dataset_that_was
     feed.start()
     feed.drain()
     assert feed.rows() == numbered(range(10))
+
+
+def test_a_slice_that_makes_batches_fail_is_left_out_and_told_and_the_others_go_on(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingesting = make(APPEND, slices=4)
+    ingesting.publish(*numbered(range(40)))
+    batch, bad = ingesting.log.batch, slice_by_hash("r0", 4)
+
+    def failing(spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
+        if ends[bad] > starts[bad]:
+            raise RuntimeError("what is wrong with it")
+        return batch(spark, starts, ends)
+
+    monkeypatch.setattr(ingesting.log, "batch", failing)
+    ingestion = ingesting.start()
+    others = [row["id"] for row in numbered(range(40)) if slice_by_hash(row["id"], 4) != bad]
+    until(lambda: [row["id"] for row in ingesting.rows()] == sorted(others))
+    sentence = f"feed reports: slice {bad} is left out for now: what is wrong with it"
+    until(lambda: sentence in ingestion.problem)
+    more = next(name for name in (f"s{n}" for n in range(100)) if slice_by_hash(name, 4) != bad)
+    ingesting.publish({"id": more, "value": 1})
+    until(lambda: len(ingesting.rows()) == len(others) + 1)
+    monkeypatch.undo()
+    ingesting.drain()
+    assert len(ingesting.rows()) == 41
+    until(lambda: ingestion.problem == "")
