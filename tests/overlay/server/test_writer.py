@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from tests.waiting import until_async
+from tocsin import writer as writing
 from tocsin.errors import StorageError
 from tocsin.overlay.messages import Routed
-from tocsin.overlay.server import writer as writing
 from tocsin.overlay.server.store import ReplayStore
 from tocsin.overlay.server.writer import LogWriter
 
@@ -37,8 +37,8 @@ class Disk:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "_FIRST_WAIT", 0.001)
-    monkeypatch.setattr(writing, "_LONGEST_WAIT", 0.002)
+    monkeypatch.setattr(writing, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(writing, "LONGEST_WAIT", 0.002)
 
 
 def publication(offset: int) -> Routed:

@@ -167,13 +167,13 @@ class OverlayDriver:
         self._loop.call_soon(self.tell, events.Flushed(client))
 
     def _measure_matching(self, match: Callable[[Publication], list[Filter]]) -> Callable[[Publication], list[Filter]]:
-        def measured(content: Publication) -> list[Filter]:
+        def match_and_measure(content: Publication) -> list[Filter]:
             began = perf_counter()
             matched = match(content)
             self.matched, self.matching_seconds = self.matched + 1, self.matching_seconds + perf_counter() - began
             return matched
 
-        return measured
+        return match_and_measure
 
     def _send(self, client: int, text: str, urgent: bool = False) -> None:
         if outgoing := self._clients.get(client):

@@ -15,14 +15,14 @@ from tocsin.simulate.overlay.system import OverlaySystem
 
 def violations(system: OverlaySystem) -> list[str]:
     """What does not hold, as sentences; everybody must have had the time to catch up."""
-    wrong = [text for name in system.publishers for text in _published(system, name)]
+    wrong = [text for name in system.publishers for text in _publications(system, name)]
     wrong += [text for album in system.albums.values() for text in _notes(system, album)]
     wrong += [text for name in system.disks for text in _remembered(system, name)]
     wrong += _seats(system) + [text for watch in system.watches for text in watch.wrong]
     return wrong + _interests(system) + _sessions(system)
 
 
-def _published(system: OverlaySystem, name: str) -> list[str]:
+def _publications(system: OverlaySystem, name: str) -> list[str]:
     """Everything that a publisher published was stored once, in its order. What it did not know to be stored when its
     head lost its log may be stored again."""
     published, place, life = system.publishers[name].published, 0, 0

@@ -12,7 +12,7 @@ import msgspec
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import Control, Found, FromLink, Interrupted, Mark, Restored, Routed
 from tocsin.overlay.tuning import Tuning
-from tocsin.simulate.faults.schedule import ScheduleOutcome
+from tocsin.simulate.faults.schedule import ScheduleOutcome, make_trouble
 from tocsin.simulate.faults.weather import CALM
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.overlay.brokers import Power
@@ -64,7 +64,7 @@ class OverlaySchedule:
         )
         self.system.on_subscriber = lambda host: setattr(host, "moving", self._on_the_way)
         self.moves, self._nasty = 0, random.random()
-        self._faults, self._pause = 0, random.choice([0.05, 0.3])
+        self._pause = random.choice([0.05, 0.3])
         self._publishing, self._healed = True, False
         self._published, self._loses = count(1), random.random() < 0.3
         self._passed = count(1)
@@ -80,16 +80,13 @@ class OverlaySchedule:
     def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
         self._begin()
-        for _ in range(self._random.choice([10, 20, 40])):
-            self._faults += 1
-            self._happen()
-            self.system.advance(self._random.choice([0.0, 0.01, 0.1, 0.5, 2.0]))
+        faults = make_trouble(self._random, self._happen, self.system.advance)
         self._heal()
         system = self.system
         notes = sum(len(album.notes) for album in system.albums.values())
         trace = system.trace
         return ScheduleOutcome(
-            self._seed, trace.fingerprint, trace.events, notes, self.moves, self._faults, violations(system)
+            self._seed, trace.fingerprint, trace.events, notes, self.moves, faults, violations(system)
         )
 
     def _draw_repeat_delay(self) -> float | None:
