@@ -1,4 +1,4 @@
-"""Keeping what the core wants logged, and knowing when that was done."""
+"""Storing what a head wants stored."""
 
 from __future__ import annotations
 
