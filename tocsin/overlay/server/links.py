@@ -85,8 +85,15 @@ class OverlayLinks:
         self._driver.open_link(broker.name, broker.role == "head", outgoing)
 
     def said(self, broker: LinkedBroker, outgoing: Outgoing, text: str | bytes) -> None:
-        """The broker says something; raises InvalidError for what cannot be read."""
-        self._driver.hear_link(broker.name, outgoing, _decode(text))
+        """The broker says something; raises InvalidError for what cannot be read. What makes no sense and comes from
+        further away is left out: whoever passes it on has not said it."""
+        message = _decode(text)
+        if not (nonsense := _nonsense(message)):
+            self._driver.hear_link(broker.name, outgoing, message)
+        elif isinstance(message, Control) and message.sender != broker.name:
+            log.warning("a message is left out", broker=message.sender, over=broker.name, reason=nonsense)
+        else:
+            raise InvalidError(nonsense)
 
     def lost(self, broker: LinkedBroker, outgoing: Outgoing, reason: str) -> None:
         """The link is over."""
@@ -207,12 +214,16 @@ class HeadLink:
 
 def _decode(text: str | bytes) -> FromLink:
     try:
-        message = _MESSAGE.decode(text)
+        return _MESSAGE.decode(text)
     except UNDECODABLE as error:
         raise undecodable(error, "message") from None
+
+
+def _nonsense(message: FromLink) -> str:
+    """Why a message makes no sense, empty if it does."""
     told = message.body if isinstance(message, Control) else message
     if isinstance(told, LocalLoad | ClusterLoad) and (told.state not in _STATES or not told.metrics.delay > 0):
-        raise InvalidError(f"a load message of {told.state!r} and a delay of {told.metrics.delay} makes no sense")
+        return f"a load message of {told.state!r} and a delay of {told.metrics.delay} makes no sense"
     if isinstance(told, SessionAccept) and not (told.load.bandwidth > 0 and told.load.memory_bytes > 0):
-        raise InvalidError("a load without bandwidth or memory makes no sense")
-    return message
+        return "a load without bandwidth or memory makes no sense"
+    return ""
