@@ -34,10 +34,11 @@ demo-stocks: $(INSTALLED) ## run stock alerts on a content-based overlay until C
 	@$(BIN)/tocsin overlay demo $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
 
 # Without one of the servers it runs on those there are, and says what is missing.
-demo-cluster: java $(INSTALLED) ## run it on a Spark cluster, Kafka and PostgreSQL, each part on a host of its own; as root
+demo-cluster: java $(INSTALLED) ## run it on a Spark cluster, Kafka, PostgreSQL and S3, each part on a host of its own; as root
 	@scripts/ensure-iproute2
 	@scripts/ensure-postgresql || true
 	@scripts/ensure-kafka || true
+	@scripts/ensure-s3 || true
 	@$(BIN)/tocsin demo --hosts --people 100 --brokers 3 $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
 
 install: java $(INSTALLED) ## install everything into .venv
@@ -90,6 +91,7 @@ servers:
 	@scripts/ensure-chromium
 	@scripts/ensure-strace
 	@scripts/ensure-iproute2
+	@scripts/ensure-kustomize
 
 peers: $(INSTALLED)
 	@scripts/ensure-peers

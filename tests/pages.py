@@ -9,7 +9,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 README: Final = ROOT / "README.md"
 TUTORIAL: Final = ROOT / "docs" / "tutorial.md"
-PAGES: Final = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES: Final = [README, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CODE: Final = re.compile(r"`([^`\n]+)`")

@@ -12,7 +12,6 @@ from typing import Final, TypeVar
 import pytest
 
 ALLOWED: Final = {
-    "kubectl is not installed": "Debian's is too old for our folders, and no other one can be had everywhere",
     "systemd is not installed": "a system with another init may not let it be installed",
     "hosts are network namespaces, which this user may not make": "not everybody is root, nor may root in a container",
     "this system does not let us mount a file system": "nor may everybody mount in a container",

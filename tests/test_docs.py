@@ -21,9 +21,9 @@ SHARED_WORDS = set(
     re.findall(
         r"\w+",
         """
-        Accepted Action Close Decide Decided Drain Drained Ended Error Event Gap Gauged HeadLost HeadOpened HeadSaid
-        Hello Lost Note Opened Prepare Prepared Publish Published Received Refused Released Send SendHead Start Stop
-        Stored Subscribe Subscribed Taken Tick Unsubscribe Unsubscribed Welcome
+        Action Close Decide Decided Drain Ended Error Event Flushed Gap Gauged Hello Lost Note Opened Prepare
+        Prepared Publish Published Received Refused Released Send Start Stored Subscribe Subscribed Tick
+        Unsubscribe Unsubscribed Welcome
         """,
     )
 )

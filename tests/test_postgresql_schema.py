@@ -41,7 +41,7 @@ def test_a_connection_that_is_given_up_is_nobodys_any_more(
 
     def next_turn() -> None:
         asked.set()
-        with schema.connected() as connection:
+        with schema.connection() as connection:
             states.append(vars(connection)["open"])
 
     with ThreadPoolExecutor(1) as other:
@@ -56,17 +56,17 @@ def test_a_connection_that_is_given_up_is_nobodys_any_more(
         connections = iter([Connection(closing), Connection(lambda: None)])
         monkeypatch.setattr(psycopg, "connect", lambda *_, **__: next(connections))
         refused = pytest.raises(StorageError, match=r"^postgresql://ann@host/db: gone; nothing was changed")
-        with refused, schema.connected():
+        with refused, schema.connection():
             raise psycopg.OperationalError("gone")
     assert states == [True]
 
 
 def test_a_value_that_a_database_cannot_have_does_not_cost_the_connection(schema: PostgresqlSchema) -> None:
-    with schema.connected() as first:
+    with schema.connection() as first:
         pass
-    with pytest.raises(InvalidError, match=r"^no such thing; nothing was changed$"), schema.connected():
+    with pytest.raises(InvalidError, match=r"^no such thing; nothing was changed$"), schema.connection():
         raise psycopg.DataError("no such\nthing")
-    with schema.connected() as second:
+    with schema.connection() as second:
         assert second is first
 
 
@@ -74,7 +74,7 @@ def test_a_value_that_a_database_cannot_have_does_not_cost_the_connection(schema
 def test_what_goes_wrong_otherwise_costs_it_and_the_next_call_connects_anew(
     schema: PostgresqlSchema, error: type[psycopg.Error]
 ) -> None:
-    with pytest.raises(StorageError), schema.connected() as first:
+    with pytest.raises(StorageError), schema.connection() as first:
         raise error("gone")
-    with schema.connected() as second:
+    with schema.connection() as second:
         assert second is not first

@@ -69,7 +69,7 @@ class PostgresqlSchema:
         self._epoch: int | None = None
 
     @contextmanager
-    def connected(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[Connection]:
         """The connection, made anew if the last one is lost, and given up when something goes wrong with it."""
         with self._turn:
             try:
@@ -90,7 +90,7 @@ class PostgresqlSchema:
         Args:
             seize: whether the connection of another that has claimed it is ended, instead of a ConflictError.
         """
-        with self.connected() as connection:
+        with self.connection() as connection:
             if seize:
                 self._evict(connection)
             self._lock(connection)
@@ -104,7 +104,7 @@ class PostgresqlSchema:
         Args:
             steps: what brings tables of an earlier version, 0 for none, to this one.
         """
-        with self.connected() as connection, connection.transaction():
+        with self.connection() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (self._founding,))
             if _missing(connection, f"SELECT to_regclass('{self._schema}.facts')"):
                 self._create(connection)

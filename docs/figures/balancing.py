@@ -65,18 +65,18 @@ def _subscriber(drawing: Drawing, workload: Workload, subscriber: int, y: float)
     drawing.words(582, y + 17, f"subscriber {subscriber}", size=11, anchor="middle")
 
 
-def placed(name: str, broker_places: Floats, places: Floats, crowd: Workload) -> LiveWorkload:
+def placed(name: str, broker_locations: Floats, locations: Floats, crowd: Workload) -> LiveWorkload:
     """A live workload in which everybody came in waves, was placed by a policy, and subscribed once the wave was in."""
     live, policy = LiveWorkload(), placement(name)
-    for x, y in broker_places:
-        live.add_broker(place=(float(x), float(y)))
+    for x, y in broker_locations:
+        live.add_broker(location=(float(x), float(y)))
     for k in range(crowd.subscriptions):
         live.add_subscription(int(crowd.rates[k]))
     for begin in range(0, crowd.subscribers, WAVE):
         wave = range(begin, min(begin + WAVE, crowd.subscribers))
         for i in wave:
-            place = float(places[i, 0]), float(places[i, 1])
-            live.add_subscriber(policy.place(live.view(), Newcomer(place)), place)
+            location = float(locations[i, 0]), float(locations[i, 1])
+            live.add_subscriber(policy.place(live.view(), Newcomer(location)), location)
         for i in wave:
             live.subscribe(i, crowd.held_by(i))
     return live
@@ -86,12 +86,12 @@ def initial() -> None:
     """Each placement policy with the same crowd."""
     rng = np.random.default_rng(4)
     crowd, _ = make(CROWD, seed=4)
-    broker_places = rng.uniform(0, 10, (CROWD.brokers, 2))
+    broker_locations = rng.uniform(0, 10, (CROWD.brokers, 2))
     towns = rng.uniform(0, 10, (5, 2))
-    places = towns[rng.choice(5, CROWD.subscribers, p=[0.4, 0.25, 0.15, 0.1, 0.1])] + rng.normal(0, 0.8, (2_000, 2))
+    locations = towns[rng.choice(5, CROWD.subscribers, p=[0.4, 0.25, 0.15, 0.1, 0.1])] + rng.normal(0, 0.8, (2_000, 2))
     shown, bound = [], 0.0
     for name in ("nearest", "round-robin", "random", "least-loaded", "two-choices"):
-        live = placed(name, broker_places, places, crowd)
+        live = placed(name, broker_locations, locations, crowd)
         snapshot = live.snapshot()
         bound = lower_bound(snapshot.problem())
         shown.append(Panel(name, _note(live.figures()), live.figures()))

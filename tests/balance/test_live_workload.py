@@ -14,8 +14,7 @@ from tocsin.balance.live.workload import LiveWorkload
 from tocsin.balance.model.loads import Loads
 from tocsin.balance.model.plan import Moves, Reason
 from tocsin.balance.model.workload import Int32s, Int64s, check
-from tocsin.balance.placement.leastloaded import LeastLoaded
-from tocsin.balance.placement.nearest import Nearest
+from tocsin.balance.placement.paper import LeastLoaded, Nearest
 from tocsin.balance.placement.placement import Newcomer, View
 from tocsin.balance.placement.twochoices import TwoChoices
 from tocsin.errors import InvalidError, NotFoundError
@@ -251,27 +250,27 @@ def test_a_snapshot_does_not_follow_the_live_workload() -> None:
 
 def test_places_are_told_when_all_are_known() -> None:
     live = LiveWorkload()
-    broker = live.add_broker(place=(1, 2))
+    broker = live.add_broker(location=(1, 2))
     subscriber = live.add_subscriber(broker)
-    assert live.snapshot().workload.subscriber_places is None
-    live.place_subscriber(subscriber, (3, 4))
+    assert live.snapshot().workload.subscriber_locations is None
+    live.locate_subscriber(subscriber, (3, 4))
     workload = live.snapshot().workload
-    assert workload.broker_places is not None
-    assert workload.subscriber_places is not None
-    assert workload.broker_places.tolist() == [[1, 2]]
-    assert workload.subscriber_places.tolist() == [[3, 4]]
+    assert workload.broker_locations is not None
+    assert workload.subscriber_locations is not None
+    assert workload.broker_locations.tolist() == [[1, 2]]
+    assert workload.subscriber_locations.tolist() == [[3, 4]]
 
 
 def test_newcomers_are_placed_by_what_the_live_workload_says() -> None:
     live = LiveWorkload()
-    gone, near, far = live.add_broker(), live.add_broker(place=(0, 0)), live.add_broker(place=(9, 9))
+    gone, near, far = live.add_broker(), live.add_broker(location=(0, 0)), live.add_broker(location=(9, 9))
     live.remove_broker(gone)
     wanted = live.add_subscription(10)
     live.subscribe(live.add_subscriber(near), wanted)
     live.subscribe(live.add_subscriber(far), live.add_subscription(8))
     assert LeastLoaded().place(live.view(), Newcomer()) == far
     assert LeastLoaded().place(live.view(closed=[far]), Newcomer()) == near
-    assert Nearest().place(live.view(), Newcomer(place=(1, 2))) == near
+    assert Nearest().place(live.view(), Newcomer(location=(1, 2))) == near
     assert TwoChoices().place(live.view(), Newcomer(subscriptions=np.array([wanted], np.int32))) == near
     live.set_capacity(near, 4)
     assert live.view().loads.tolist()[1:] == [5.0, 16.0]
@@ -342,7 +341,7 @@ def test_nonsense_is_refused_and_changes_nothing(live: LiveWorkload) -> None:
         ("must be a number above 0", lambda: live.set_capacity(0, 0.0)),
         ("must be a number above 0", lambda: live.add_broker(float("nan"))),
         ("there is no subscriber 5", lambda: live.suspend([0, 5])),
-        ("is not a place", lambda: live.add_subscriber(0, (0.0, float("inf")))),
+        ("is not a location", lambda: live.add_subscriber(0, (0.0, float("inf")))),
     ):
         with pytest.raises((InvalidError, NotFoundError), match=says):
             nonsense()

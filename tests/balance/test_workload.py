@@ -33,7 +33,7 @@ def test_a_byte_weighs_less_on_a_broker_of_more_capacity() -> None:
 
 def test_what_makes_sense_is_accepted() -> None:
     check(GOOD.workload, GOOD.assignment)
-    check(_changed(capacity=np.array([1.0, 0.5]), broker_places=np.zeros((2, 2))), GOOD.assignment)
+    check(_changed(capacity=np.array([1.0, 0.5]), broker_locations=np.zeros((2, 2))), GOOD.assignment)
     check(*generate("P"))
     nobody = example([], [], 1, [])
     check(nobody.workload, nobody.assignment)
@@ -55,8 +55,8 @@ def test_what_makes_sense_is_accepted() -> None:
         ({"capacity": np.array([1.0, 0.0])}, "capacity of broker 1 is 0.0"),
         ({"capacity": np.array([np.nan, 1.0])}, "capacity of broker 0 is nan"),
         ({"capacity": np.array([np.inf, 1.0])}, "capacity of broker 0 is inf"),
-        ({"broker_places": np.zeros((3, 2))}, "places of the 2 brokers"),
-        ({"subscriber_places": np.full((3, 2), np.nan)}, "places of the 3 subscribers"),
+        ({"broker_locations": np.zeros((3, 2))}, "locations of the 2 brokers"),
+        ({"subscriber_locations": np.full((3, 2), np.nan)}, "locations of the 3 subscribers"),
     ],
 )
 def test_a_workload_that_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:

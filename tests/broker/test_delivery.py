@@ -164,7 +164,7 @@ def test_a_broker_told_to_be_behind_pulls_for_all_its_lines(bench: Bench) -> Non
     assert notes(bench.answer_data(bench.tell(control.Behind("c", 1, 2))), 1) == [(1, 1), (2, 1), (1, 2), (2, 2)]
 
 
-def test_a_slow_connection_is_told_and_goes_on_where_it_was_when_drained() -> None:
+def test_a_slow_connection_is_told_and_goes_on_where_it_was_when_flushed() -> None:
     bench = Bench(BrokerLimits(waiting_bytes=400))
     bench.connect()
     bench.serve("ann", 1, bench.held())

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
+from tests.cli.interrupting import interrupt
 from tests.cli.program import Program
 
 
@@ -40,21 +38,6 @@ def test_nothing_is_lost_and_it_ends_by_itself() -> None:
 
 @pytest.mark.process
 def test_ctrl_c_ends_it_with_the_verdict_and_leaves_nobody_behind(tmp_path: Path) -> None:
-    running = subprocess.Popen(
-        _command("--keep", str(tmp_path / "kept"), "--people", "10", "--edges", "2"),
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert running.stdout is not None
-    with running, running.stdout as lines:
-        next(line for line in lines if line.startswith("── 5 s: "))
-        children = psutil.Process(running.pid).children(recursive=True)
-        # As a terminal does: to all processes of the group.
-        os.killpg(running.pid, signal.SIGINT)
-        rest = lines.read()
-        assert running.wait(180) == 0
+    rest = interrupt(_command("--keep", str(tmp_path / "kept"), "--people", "10", "--edges", "2"), begun="── 5 s: ")
     assert " 0 lost, 0 delivered twice, 0 out of order" in rest
-    _, left = psutil.wait_procs(children, timeout=60)
-    assert not left
     assert (tmp_path / "kept" / "log" / "edge-1.log").exists()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.cli.connection import RemoteServer
-from tocsin.cli.publisher import FeedPublisher, PublishPace, PublishTally, batches
+from tocsin.cli.publisher import FeedPublisher, PublishPace, PublishSummary, batches
 from tocsin.cli.records import SourceRecord
 from tocsin.errors import TocsinError
 from tocsin.model.messages import Published, Refusal
@@ -102,10 +102,10 @@ def test_batches_hold_every_record_once_within_their_bounds(sizes: list[int], mo
     assert all(len(batch) == 1 or sum(len(record.text) for record in batch) <= most_bytes for batch in made)
 
 
-def test_the_tally_names_lines_of_the_file() -> None:
-    tally = PublishTally()
-    tally.count([SourceRecord(4, b""), SourceRecord(9, b"")], Published(1, [Refusal(1, "bad")]))
-    assert (tally.accepted, tally.refused, tally.reasons) == (1, 1, [(9, "bad")])
+def test_the_summary_names_lines_of_the_file() -> None:
+    summary = PublishSummary()
+    summary.count([SourceRecord(4, b""), SourceRecord(9, b"")], Published(1, [Refusal(1, "bad")]))
+    assert (summary.accepted, summary.refused, summary.reasons) == (1, 1, [(9, "bad")])
 
 
 def test_the_pace_makes_up_for_what_was_slow_but_never_runs_ahead() -> None:

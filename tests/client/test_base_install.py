@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tomllib
 import venv
@@ -15,27 +14,12 @@ import pytest
 from packaging.requirements import Requirement
 
 import tocsin
-from tocsin.testing.sandbox import Sandbox
+from tests.client.light_trial import PASSED, alone, run_trial
 
 pytestmark = pytest.mark.process
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 MOST_BYTES = 8_000_000
-SCRIPT = """
-import asyncio, sys, tocsin
-from tocsin.client import register
-
-async def main(url):
-    token = await register(url, "ann")
-    async with tocsin.connect(url, token) as me:
-        floods = await me.subscribe("Emergencies", event="flood")
-        await me.publish("reports", [{"event": "flood"}])
-        print("subscribed", flush=True)
-        print((await anext(floods)).payload.decode())
-    print(*sorted({name.split(".")[0] for name in sys.modules} & {"pyarrow", "numpy", "pyspark", "pandas"}))
-
-asyncio.run(main(sys.argv[1]))
-"""
 
 
 def needed(lines: list[str] | None, known: dict[str, Distribution]) -> None:
@@ -88,22 +72,8 @@ def test_it_is_small(environment: Path) -> None:
     assert sum(file.stat().st_size for file in packages.rglob("*") if file.is_file()) < MOST_BYTES
 
 
-async def test_it_subscribes_and_publishes_without_arrow_and_numpy(environment: Path, sandbox: Sandbox) -> None:
-    process = await asyncio.create_subprocess_exec(
-        environment / "bin" / "python",
-        "-c",
-        SCRIPT,
-        sandbox.url,
-        stdout=asyncio.subprocess.PIPE,
-        cwd=environment,
-        env=_alone(),
-    )
-    assert process.stdout is not None
-    assert await process.stdout.readline() == b"subscribed\n"
-    sandbox.execute("Emergencies")
-    said, _ = await process.communicate()
-    assert said.decode().splitlines() == ['[{"be":1,"n":1}]', ""]
-    assert process.returncode == 0
+async def test_it_subscribes_and_publishes_without_arrow_and_numpy(environment: Path) -> None:
+    assert await run_trial(environment / "bin" / "python") == PASSED
 
 
 async def test_without_the_command_line_it_says_what_to_install(environment: Path, tmp_path: Path) -> None:
@@ -141,13 +111,8 @@ async def _refused(environment: Path, directory: Path, *arguments: str) -> str:
         *(str(environment / "bin" / "python"), "-m", "tocsin", *arguments),
         stderr=asyncio.subprocess.PIPE,
         cwd=directory,
-        env=_alone(),
+        env=alone(),
     )
     _, said = await process.communicate()
     assert process.returncode == 1
     return " ".join(said.decode().split())
-
-
-def _alone() -> dict[str, str]:
-    """Nothing of this environment but what every program has."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TOCSIN"))}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from asyncio import StreamReader, StreamWriter, to_thread
+from contextlib import aclosing
 
 import pytest
 
-from tocsin.client.operator import Operator, ServerCalls
-from tocsin.errors import ConflictError, UnavailableError
+from tocsin.client.operator import HealthProbe, Operator, ServerCalls
+from tocsin.errors import ConflictError, InvalidError, UnavailableError
 from tocsin.model.messages import Listed
 from tocsin.testing.serving import serving
 
@@ -116,3 +117,29 @@ async def test_an_operator_whose_url_is_none_is_told_so_in_one_sentence(url: str
     async with Operator(url, "", "secret") as operator:
         with pytest.raises(UnavailableError, match=r"^no answer from http://.+/channels \(Invalid "):
             await operator.channels()
+
+
+async def test_who_asks_for_health_is_given_whatever_is_answered_at_the_url_of_a_websocket_too() -> None:
+    answers = {"/health": (503, '{"status": "standby"}')}
+    async with (
+        serving(lambda reader, writer: served(answers, reader, writer)) as port,
+        aclosing(HealthProbe(f"ws://127.0.0.1:{port}/", "secret")) as probe,
+    ):
+        answer = await probe.ask()
+    assert (answer.status_code, answer.content) == (503, b'{"status": "standby"}')
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "said"),
+    [
+        ("ws://127.0.0.1:1", UnavailableError, r"^no answer from ws://127\.0\.0\.1:1 \(.+\)$"),
+        ("127.0.0.1:8710", InvalidError, r"^127\.0\.0\.1:8710 is not a URL: "),
+        ("http://127.0.0.1:high", InvalidError, r"^http://127\.0\.0\.1:high is not a URL: "),
+    ],
+)
+async def test_a_server_that_may_come_is_told_from_a_url_at_which_none_ever_will(
+    url: str, error: type[Exception], said: str
+) -> None:
+    async with aclosing(HealthProbe(url)) as probe:
+        with pytest.raises(error, match=said):
+            await probe.ask()

@@ -27,7 +27,7 @@ def step(world: World) -> None:
         (20, lambda: world.connect(station)),
         (10, lambda: world.ask(person)),
         (8, lambda: world.follow(person)),
-        (8, lambda: world.wish(person)),
+        (8, lambda: world.request(person)),
         (6, lambda: world.acknowledge(person)),
         (6, lambda: world.pass_time(world.random.random() * 1.5)),
         (6, world.decide),

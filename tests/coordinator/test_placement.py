@@ -6,19 +6,19 @@ from collections import Counter
 
 import pytest
 
-from tests.coordinator.desk import Desk
+from tests.coordinator.manual import ManualCoordinator
 from tocsin.model.coordination import Load
 
 
 @pytest.mark.parametrize("rates", [{"a": 100.0, "b": 200.0, "c": 300.0}, {}])
 def test_newcomers_without_load_are_spread_over_all_brokers(rates: dict[str, float]) -> None:
-    desk = Desk(placement="two-choices")
+    coordinator = ManualCoordinator(placement="two-choices")
     for broker in "abc":
-        desk.hello(broker)
+        coordinator.hello(broker)
     for number in range(12):
-        at = desk.settle(f"first{number}", number).broker
+        at = coordinator.settle(f"first{number}", number).broker
         assert at is not None
-        desk.say(at, Load(0.0, 0.0, {number: rates.get(at, 0.0)}))
-    came = Counter(desk.settle(f"p{number}", 100 + number % 7).broker for number in range(60))
+        coordinator.say(at, Load(0.0, 0.0, {number: rates.get(at, 0.0)}))
+    came = Counter(coordinator.settle(f"p{number}", 100 + number % 7).broker for number in range(60))
     assert sum(came.values()) == 60
     assert min(came[broker] for broker in "abc") >= 10

@@ -26,15 +26,17 @@ def ended(seed: int, steps: int = 1500) -> World:
 def check(world: World) -> None:
     state = world.store.read()
     stays = {(name, *stay) for name, station in world.stations.items() for stay in station.stays}
-    placed = [place for place in state.assignments if place.broker is not None]
-    assert stays == {(place.broker, place.subscriber, place.stay) for place in placed}, "one stay each, and no other"
-    for place in placed:
-        assert place.broker not in (None, "a"), "nobody is on a broker that is gone"
-        assert place.destination is None, "no move goes on for ever"
-        there = world.stations[place.broker].stays[place.subscriber, place.stay]
-        known = state.held.get(place.subscriber, {})
+    placed = [each for each in state.assignments if each.broker is not None]
+    assert stays == {(assignment.broker, assignment.subscriber, assignment.stay) for assignment in placed}, (
+        "one stay each, and no other"
+    )
+    for assignment in placed:
+        assert assignment.broker not in (None, "a"), "nobody is on a broker that is gone"
+        assert assignment.destination is None, "no move goes on for ever"
+        there = world.stations[assignment.broker].stays[assignment.subscriber, assignment.stay]
+        known = state.held.get(assignment.subscriber, {})
         assert there.keys() == known.keys(), "the broker holds what is known"
-    for (name, subscription), (ref, gone) in world.wishes.items():
+    for (name, subscription), (ref, gone) in world.requested.items():
         if ref in world.kept:
             assert (subscription in state.held.get(name, {})) is not gone, "what was kept is there"
 

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from msgspec.structs import replace
 
-from tests.coordinator.desk import held
+from tests.coordinator.manual import held
 from tests.postgresql import PostgresqlServer
 from tocsin.coordinator.store import CoordinatorStore
 from tocsin.coordinator.store.memory import MemoryStore
@@ -80,13 +80,18 @@ def _how(request: pytest.FixtureRequest, directory: Path) -> Open:
 
 def test_everything_written_is_there_for_the_next_process(open_store: Open) -> None:
     broker = BrokerRecord("a", "ws://a", 2.5, (1.0, -2.0), draining=True)
-    place = Assignment("ann", "a", 3, "b", 4, 5.5, 6)
-    changes: list[Change] = [PutBroker(broker), PutAssignment(place), PutHeld("ann", held(7, 5)), SetBalancing(False)]
+    assignment = Assignment("ann", "a", 3, "b", 4, 5.5, 6)
+    changes: list[Change] = [
+        PutBroker(broker),
+        PutAssignment(assignment),
+        PutHeld("ann", held(7, 5)),
+        SetBalancing(False),
+    ]
     open_store().write(changes)
     state = open_store().read()
     assert (state.brokers, state.assignments, state.held, state.balancing) == (
         [broker],
-        [place],
+        [assignment],
         {"ann": {7: held(7, 5)}},
         False,
     )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.coordinator.desk import START, Desk, held
+from tests.coordinator.manual import START, ManualCoordinator, held
 from tocsin.coordinator.actions import Action, Reply, Send
 from tocsin.coordinator.actions import StoreBatch as Batch
 from tocsin.coordinator.answers import NetworkStatus, Registered
@@ -34,21 +34,21 @@ from tocsin.model.subscriber import Held
 
 
 class _Away:
-    """A desk whose store has gone away: batches pile up."""
+    """A coordinator whose store has gone away: batches pile up."""
 
     def __init__(self, unstored: int) -> None:
-        self.desk = Desk(limits=CoordinatorLimits(unstored=unstored))
-        self.desk.hello("a")
-        self.stay = self.desk.settle("ann", 7).stay
+        self.coordinator = ManualCoordinator(limits=CoordinatorLimits(unstored=unstored))
+        self.coordinator.hello("a")
+        self.stay = self.coordinator.settle("ann", 7).stay
         self.batches: list[Batch] = []
 
     def handle(self, event: Event) -> list[Action]:
-        actions = self.desk.core.handle(self.desk.now, event)
+        actions = self.coordinator.core.handle(self.coordinator.now, event)
         self.batches += [action for action in actions if isinstance(action, Batch)]
         return [action for action in actions if not isinstance(action, Batch)]
 
     def keep(self, ref: int, subscription: int) -> list[Action]:
-        return self.handle(Received(self.desk.links["a"], Keep(ref, "ann", self.stay, held(subscription))))
+        return self.handle(Received(self.coordinator.links["a"], Keep(ref, "ann", self.stay, held(subscription))))
 
     def back(self) -> list[Action]:
         return self.handle(BatchStored(self.batches[-1].batch))
@@ -75,7 +75,7 @@ def test_what_would_make_more_is_refused_as_busy_until_the_store_is_back() -> No
 def test_cursors_are_taken_however_long_the_store_is_away() -> None:
     away = _Away(unstored=3)
     for cursor in range(1, 100):
-        away.handle(Received(away.desk.links["a"], Progress({"ann": {7: cursor}})))
+        away.handle(Received(away.coordinator.links["a"], Progress({"ann": {7: cursor}})))
     assert away.handle(RegisterUser(1, "bob")) == []
     waiting = MergedChanges()
     for batch in away.batches:

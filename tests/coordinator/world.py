@@ -14,7 +14,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from tests.coordinator.desk import START, held, planners
+from tests.coordinator.manual import START, held, planners
 from tocsin.balance.policies import placement
 from tocsin.coordinator.actions import Action, Close, Decide, Reply, Send, StoreBatch
 from tocsin.coordinator.answers import Located, Registered
@@ -89,7 +89,7 @@ class World:
         self.numbers = count(1)
         self.asked: dict[int, str] = {}
         # Per subscriber and subscription, what was last asked for: the reference, and whether it is to be gone.
-        self.wishes: dict[tuple[str, int], tuple[int, bool]] = {}
+        self.requested: dict[tuple[str, int], tuple[int, bool]] = {}
         self.kept: set[int] = set()
         self.executions = 0
         self.said: Counter[str] = Counter()
@@ -126,13 +126,13 @@ class World:
         state = self.store.read()
         self.said[type(message).__name__] += 1
         if isinstance(message, Prepare):
-            place = next(place for place in state.assignments if place.subscriber == message.subscriber)
-            assert message.stay <= place.coming, "a number is given that could be given again"
+            assignment = next(each for each in state.assignments if each.subscriber == message.subscriber)
+            assert message.stay <= assignment.coming, "a number is given that could be given again"
             stored = state.held.get(message.subscriber, {})
             for each in message.subscriptions:
                 assert each.cursor >= stored.get(each.subscription, each).cursor, "a cursor goes back"
         if isinstance(message, Kept):
-            for (name, subscription), (ref, gone) in self.wishes.items():
+            for (name, subscription), (ref, gone) in self.requested.items():
                 if ref == message.ref:
                     assert (subscription in state.held.get(name, {})) is not gone, "kept, and it is not"
 
@@ -263,13 +263,13 @@ class World:
         """A subscriber's connection ends."""
         person.at = person.told = None
 
-    def wish(self, person: Person) -> None:
+    def request(self, person: Person) -> None:
         """A subscriber subscribes, or gives a subscription up."""
         if person.at is None:
             return
         ref, subscription, gone = next(self.numbers), self.random.randint(1, 4), self.random.random() < 0.3
         keep = Keep(ref, person.name, person.at[1], held(subscription, self.executions), gone)
-        self.wishes[person.name, subscription] = ref, gone
+        self.requested[person.name, subscription] = ref, gone
         self._on(person).pending[ref] = keep
         if self._on(person).link is not None:
             self._on(person).outbox.append(keep)

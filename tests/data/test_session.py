@@ -35,7 +35,7 @@ def test_whoever_names_jars_has_all_that_are_needed(name: str) -> None:
         (["spark.master=yarn"], True),
         (["spark.master=k8s://https://k8s.example.org"], True),
         (["spark.master=local-cluster[2,1,1024]"], True),
-        (["spark.master=yarn", "lake.location=s3://bucket/lake"], False),
+        (["spark.master=yarn", "lake.location=s3://bucket/lake"], True),
         (["spark.master=yarn", "nodes.share=false"], False),
         (["spark.master=local[4]", "nodes.share=true"], True),
     ],

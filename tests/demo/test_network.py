@@ -15,7 +15,7 @@ from tocsin.settings import Settings, load
 @pytest.mark.parametrize("seed", [0, 7, 11])
 def test_the_broker_in_the_centre_begins_with_far_more_than_its_share(tmp_path: Path, seed: int) -> None:
     brokers = network(Settings(), tmp_path, 5, [], ground(seed)).broker_parts()
-    places = np.array([part.settings["broker.place"] for part in brokers])
+    places = np.array([part.settings["broker.location"] for part in brokers])
     people = np.array([(place["x"], place["y"]) for place in next(World(seed).seconds()).locations])
     nearest = np.linalg.norm(people[:, None] - places[None], axis=2).argmin(axis=1)
     assert np.bincount(nearest)[0] > 0.5 * len(people)

@@ -12,7 +12,7 @@ from tocsin.apps.stocks.interests import fulfils
 from tocsin.apps.stocks.quotes import Quote, make_quotes
 from tocsin.content.filter import conjunction
 from tocsin.content.predicate import Comparison, Predicate
-from tocsin.demo.stocks.ledger import Ledger
+from tocsin.demo.stocks.check import AlertCheck
 from tocsin.demo.stocks.people import describe, draw_alerts
 from tocsin.demo.stocks.screen import StockScreen, spread
 from tocsin.overlay.client import Note
@@ -32,40 +32,40 @@ def note(sequence: int, high: float) -> Note:
 
 
 @pytest.fixture
-def ledger() -> Ledger:
+def check() -> AlertCheck:
     """Of what was published, the second and the third are for ann."""
-    ledger = Ledger({"ann": HIGH})
+    check = AlertCheck({"ann": HIGH})
     for high in (39.0, 41.0, 50.0):
-        ledger.publish("p", quote(high))
-    return ledger
+        check.publish("p", quote(high))
+    return check
 
 
-def test_who_got_everything_once_and_in_order_is_content(ledger: Ledger) -> None:
-    ledger.tell("ann", note(2, 41.0))
-    ledger.tell("ann", note(3, 50.0))
-    verdict = ledger.judge()
+def test_who_got_everything_once_and_in_order_is_content(check: AlertCheck) -> None:
+    check.tell("ann", note(2, 41.0))
+    check.tell("ann", note(3, 50.0))
+    verdict = check.judge()
     assert verdict.clean
-    assert (verdict.delivered, ledger.published) == (2, 3)
+    assert (verdict.delivered, check.published) == (2, 3)
 
 
-def test_what_did_not_come_is_lost(ledger: Ledger) -> None:
-    ledger.tell("ann", note(2, 41.0))
-    verdict = ledger.judge()
+def test_what_did_not_come_is_lost(check: AlertCheck) -> None:
+    check.tell("ann", note(2, 41.0))
+    verdict = check.judge()
     assert (verdict.lost, verdict.clean) == (1, False)
     assert verdict.missed == ["ann has not got 1 publications, the first of them number 3 of p"]
 
 
-def test_what_comes_twice_or_late_is_told(ledger: Ledger) -> None:
+def test_what_comes_twice_or_late_is_told(check: AlertCheck) -> None:
     for sequence, high in ((3, 50.0), (2, 41.0), (3, 50.0)):
-        ledger.tell("ann", note(sequence, high))
-    verdict = ledger.judge()
+        check.tell("ann", note(sequence, high))
+    verdict = check.judge()
     assert (verdict.lost, verdict.twice, verdict.disordered, verdict.clean) == (0, 1, 1, False)
 
 
 @pytest.mark.parametrize("told", [note(1, 39.0), note(2, 42.0), note(4, 60.0)], ids=["unwanted", "changed", "made up"])
-def test_what_was_not_published_or_not_asked_for_is_strange(ledger: Ledger, told: Note) -> None:
-    ledger.tell("ann", told)
-    assert ledger.judge().strange == 1
+def test_what_was_not_published_or_not_asked_for_is_strange(check: AlertCheck, told: Note) -> None:
+    check.tell("ann", told)
+    assert check.judge().strange == 1
 
 
 def test_what_an_alert_means_is_what_its_filter_matches() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pytest
 import yaml
 
 from tests.cli.program import command_line
@@ -19,6 +22,7 @@ SCRIPTS: Final = {path.name for path in (DEPLOY / "bin").iterdir()}
 _VARIABLES: Final = {key.variable for key in KEYS.values()}
 # Which commands read, and which are no settings.
 _OPTIONS: Final = {"TOCSIN_CONFIG", "TOCSIN_COORDINATOR"}
+_KUSTOMIZE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tocsin/kustomize/kustomize"
 _DEFAULT: Final = re.compile(r"\$\{\w+:([-?])([^}]*)\}")
 _INSTRUCTION: Final = re.compile(r"^([A-Z]+) (.*)$")
 
@@ -37,6 +41,16 @@ class Target(NamedTuple):
 def documents(path: Path) -> list[dict[str, Any]]:
     """Those of a YAML file."""
     return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def kustomized(folder: Path) -> list[dict[str, Any]]:
+    """The objects that ``kubectl apply --kustomize`` would apply."""
+    if not _KUSTOMIZE.exists():
+        pytest.skip("there is no kustomize: scripts/ensure-kustomize builds it, with a Go that is newer than Debian's")
+    command = [str(_KUSTOMIZE), "build", str(folder)]
+    built = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert built.returncode == 0, built.stderr
+    return list(yaml.safe_load_all(built.stdout))
 
 
 def defaulted(value: Any) -> Any:

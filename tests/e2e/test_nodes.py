@@ -22,6 +22,7 @@ from tests.e2e.conftest import Cluster
 from tests.e2e.nodes import NodeProcess
 from tests.e2e.process import SMALL, DataProcess
 from tests.kafka import KafkaServer, connector_jars, kafka_server
+from tests.postgresql import PostgresqlServer
 from tests.s3 import S3Server
 from tests.s3 import connector_jars as s3_jars
 from tocsin.data.lake.directory import DirectoryFolder
@@ -38,7 +39,8 @@ CREATE CONTINUOUS CHANNEL OfKind(wanted STRING) AS SELECT r.id FROM Reports r WH
 """
 _SETTINGS: Final = {
     "nodes__share": "true",
-    "nodes__silent_seconds": 4,
+    # Long enough for a session to begin with a node that stands still.
+    "nodes__silent_seconds": 8,
     "nodes__grace_seconds": 1,
     "nodes__round_seconds": 1,
     # Three Sparks share this machine with other tests.
@@ -67,7 +69,9 @@ class HotPublisher(threading.Thread):
 
     def run(self) -> None:
         """Publishes until it is told to finish."""
-        with httpx.Client(headers={"Authorization": "Bearer demo"}, timeout=30, trust_env=False) as client:
+        with httpx.Client(
+            headers={"Authorization": "Bearer demo"}, timeout=30, trust_env=False, verify=False
+        ) as client:
             while not self._finishing.wait(_PAUSE) and not self.fault:
                 new = [self._new() for _ in range(self._chance.randint(1, 20))]
                 again = self._chance.choices(self.ids, k=2) if self.ids else []
@@ -146,10 +150,25 @@ class Sharing:
         """While records come, executions are computed by nodes, of which each has some of the records."""
         self.head.until(lambda: self.head.channels()["OfKind"]["by_nodes"] > 0, "an execution by nodes")
 
+    def told(self) -> list[str]:
+        """The ids in all results."""
+        return [row["id"] for result in self.head.results("OfKind") for row in result["payload"]]
+
     def drain(self, node: str, on: bool = True) -> None:
         """Moves all slices from a node, or lets it have some again."""
         answer = self.head.client.put(f"/nodes/{node}/draining", json={"on": on})
         assert answer.status_code == 200, answer.text
+
+    def hold_in_session(self, *drained: str, held: str) -> None:
+        """Drains nodes, and has a session stand still in the middle: one of its two nodes does not go on."""
+        self.nodes[held].signal(signal.SIGSTOP)
+        for node in drained:
+            self.drain(node)
+
+        def moves() -> bool:
+            return any(one["taker"] and held in (one["owner"], one["taker"]) for one in self.figures()["slices"])
+
+        self.head.until(moves, f"a session of {held}")
 
 
 @contextmanager
@@ -178,15 +197,17 @@ def live_through_everything(made: Sharing, restart_store: Callable[[], None]) ->
     made.spread()
     made.wait_matched()
 
-    made.drain("n1")
+    made.hold_in_session("n1", held="n1")
     n1.kill()
     made.wait(lambda owners: not owners["n1"], "owners of what the giver had")
     made.drain("n1", False)
     n1.start()
     made.spread()
 
-    made.drain("n2")
+    # Nobody but n1 can take anything.
+    made.hold_in_session("n2", "data", held="n1")
     n1.kill()
+    made.drain("data", False)
     made.wait(lambda owners: set(owners) == {"data"}, "slices of the data cluster alone")
     assert n2.wait() == 0, n2.tail()
     n1.start()
@@ -194,8 +215,9 @@ def live_through_everything(made: Sharing, restart_store: Callable[[], None]) ->
     n2.start()
     made.spread()
 
-    made.drain("n1")
+    made.hold_in_session("n1", held="n1")
     head.kill()
+    n1.signal(signal.SIGCONT)
     head.start()
     if n1.has_ended:
         n1.start()
@@ -215,6 +237,32 @@ def live_through_everything(made: Sharing, restart_store: Callable[[], None]) ->
     made.wait(lambda owners: not owners["n1"], "owners of what the leaver had")
 
 
+def move_without_database(made: Sharing, publisher: HotPublisher, database: PostgresqlServer) -> None:
+    """The database dies in the middle of a session: slices move while it is away, records are stored and found."""
+    head, n1 = made.head, made.nodes["n1"]
+    made.drain("n1")
+    database.stop(signal.SIGKILL)
+    try:
+        made.wait(lambda owners: not owners["n1"], "owners of what the giver had, without a database")
+        accepted = len(publisher.ids)
+        head.until(lambda: len(publisher.ids) > accepted, "records that are accepted without a database")
+        told = len(made.told())
+        head.until(lambda: len(made.told()) > told, "results without a database")
+    finally:
+        database.start()
+    assert n1.wait() == 0, n1.tail()
+    made.drain("n1", False)
+    n1.start()
+    made.spread()
+    # It dies together with a node.
+    database.stop(signal.SIGKILL)
+    n1.kill()
+    database.start()
+    made.wait(lambda owners: not owners["n1"], "owners of what the dead had")
+    n1.start()
+    made.spread()
+
+
 def judge(made: Sharing, publisher: HotPublisher, lake: Folder) -> None:
     """Every accepted record is in the dataset once, and whoever subscribed was told of it once."""
     publisher.finish()
@@ -224,13 +272,8 @@ def judge(made: Sharing, publisher: HotPublisher, lake: Folder) -> None:
     assert sorted(stored.to_pylist()) == sorted(publisher.ids)
     assert sum(made.owners().values()) == SLICES
     assert None not in made.owners()
-
-    def told() -> list[str]:
-        found = made.head.results("OfKind")
-        return [row["id"] for result in found for row in result["payload"]]
-
-    made.head.until(lambda: len(told()) >= len(publisher.ids), "results of all records")
-    assert sorted(told()) == sorted(publisher.ids)
+    made.head.until(lambda: len(made.told()) >= len(publisher.ids), "results of all records")
+    assert sorted(made.told()) == sorted(publisher.ids)
 
 
 def test_nobodys_death_loses_or_repeats_a_record(cluster: Cluster, tmp_path: Path) -> None:
@@ -240,6 +283,18 @@ def test_nobodys_death_loses_or_repeats_a_record(cluster: Cluster, tmp_path: Pat
         publisher.start()
         live_through_everything(made, lambda: None)
         judge(made, publisher, DirectoryFolder(made.head.directory))
+
+
+def test_nobodys_death_loses_or_repeats_a_record_with_the_state_in_postgresql(
+    cluster: Cluster, tmp_path: Path, postgresql: PostgresqlServer
+) -> None:
+    with sharing(cluster(**_SETTINGS, data__state=postgresql.database()), tmp_path) as made:
+        made.head.subscribe("OfKind", [{"wanted": "flood"}])
+        publisher = HotPublisher(made.head, seed=19)
+        publisher.start()
+        live_through_everything(made, lambda: move_without_database(made, publisher, postgresql))
+        judge(made, publisher, DirectoryFolder(made.head.directory))
+        assert not (made.head.directory / "state.sqlite").exists()
 
 
 def test_workers_that_are_not_needed_end_with_status_0(cluster: Cluster, tmp_path: Path) -> None:
@@ -273,23 +328,36 @@ def test_nobodys_death_loses_or_repeats_a_record_of_a_log_in_kafka(cluster: Clus
 
 @pytest.mark.kafka
 @pytest.mark.s3
-@pytest.mark.parametrize("log", ["embedded", "kafka"])
+@pytest.mark.parametrize("engines", ["s3", "s3, kafka, postgresql"])
 def test_nobodys_death_loses_or_repeats_a_record_of_a_lake_in_s3(
-    cluster: Cluster, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch, log: str
+    cluster: Cluster,
+    tmp_path: Path,
+    s3: S3Server,
+    postgresql: PostgresqlServer,
+    monkeypatch: pytest.MonkeyPatch,
+    engines: str,
 ) -> None:
     for name, value in s3.variables.items():
         monkeypatch.setenv(name, value)
     lake, jars = s3.folder(), f"{connector_jars()},{s3_jars()}"
     settings = {"lake__location": lake.url, "spark__extra": f'{{ "spark.jars" = "{jars}" }}'}
     with ExitStack() as stack:
-        if log == "kafka":
+        if engines != "s3":
             kafka = stack.enter_context(kafka_server())
             settings["feeds__log"] = f"kafka://{kafka.servers}/{kafka.prefix()}"
+            settings["data__state"] = postgresql.database()
         made = stack.enter_context(sharing(cluster(**_SETTINGS, **settings), tmp_path))
         made.head.subscribe("OfKind", [{"wanted": "flood"}])
         publisher = HotPublisher(made.head, seed=17)
         publisher.start()
-        live_through_everything(made, lambda: restart(s3))
+
+        def restart_all() -> None:
+            restart(s3)
+            if engines != "s3":
+                restart(kafka)
+                move_without_database(made, publisher, postgresql)
+
+        live_through_everything(made, restart_all)
         judge(made, publisher, lake)
         assert not (made.head.directory / "datasets").exists()
 

@@ -13,12 +13,12 @@ from tocsin.apps.stocks.quotes import make_quotes
 from tocsin.balance.model.loads import Loads
 from tocsin.coordinator.events import Drain
 from tocsin.experiment.balancers.claims import verdicts
-from tocsin.experiment.balancers.coordinated import MESSAGES_OF_A_MOVE, CoordinatedSystem
 from tocsin.experiment.balancers.matches import MatchedPublications
 from tocsin.experiment.balancers.names import BALANCERS, MATCHING, NONE, PADRES, SETUPS, TOCSIN, UNEQUAL
 from tocsin.experiment.balancers.outcome import LoadCourse, outcomes, seconds_to_balance
 from tocsin.experiment.balancers.recording import LoadRecorder, bound_rows
 from tocsin.experiment.balancers.rows import BalancingRow, BoundRow, BrokerRow
+from tocsin.experiment.balancers.systems import MESSAGES_OF_A_MOVE, CoordinatedSystem
 from tocsin.experiment.balancers.utilisation import NOWHERE, utilise
 from tocsin.experiment.padres.scenario import QuoteScenario, ScenarioSize, local_scenario
 from tocsin.experiment.study import StudyData
@@ -56,17 +56,17 @@ def test_signatures_as_be_subscriptions_give_the_loads_that_are_counted_one_by_o
     workload = span.workload(TINY.subscribers, bandwidths * 100.0)
     assert workload.subscriptions < len(span)
     for seed in range(5):
-        places = np.random.default_rng(seed).integers(0, 4, TINY.subscribers).astype(np.int16)
-        done = utilise(span, 100.0, places, [site.machine for site in scenario.edges], 0.01)
-        assert done.traffic == pytest.approx(Loads(workload, places.astype(np.int32)).utilisation)
+        assignment = np.random.default_rng(seed).integers(0, 4, TINY.subscribers).astype(np.int16)
+        done = utilise(span, 100.0, assignment, [site.machine for site in scenario.edges], 0.01)
+        assert done.traffic == pytest.approx(Loads(workload, assignment.astype(np.int32)).utilisation)
 
 
 def test_who_has_not_joined_weighs_nothing(scenario: QuoteScenario, matched: MatchedPublications) -> None:
     span, joined = matched.between(50.0, 150.0), 25
     bandwidths = np.array([site.machine.bandwidth for site in scenario.edges])
-    places = np.where(np.arange(TINY.subscribers) < joined, 2, NOWHERE).astype(np.int16)
-    done = utilise(span, 100.0, places, [site.machine for site in scenario.edges], 0.01)
-    loads = Loads(span.workload(joined, bandwidths * 100.0), places[:joined].astype(np.int32))
+    assignment = np.where(np.arange(TINY.subscribers) < joined, 2, NOWHERE).astype(np.int16)
+    done = utilise(span, 100.0, assignment, [site.machine for site in scenario.edges], 0.01)
+    loads = Loads(span.workload(joined, bandwidths * 100.0), assignment[:joined].astype(np.int32))
     assert done.traffic == pytest.approx(loads.utilisation)
     assert done.subscribers.tolist() == [0, 0, joined, 0]
     assert done.matching[2] == pytest.approx(done.received[2] / 100.0 * joined * 0.01 / 400)
@@ -85,8 +85,10 @@ def test_a_span_without_publications_is_no_load(scenario: QuoteScenario, matched
     nothing = matched.between(0.0, 1.0)
     assert len(nothing) == 0
     assert nothing.workload(TINY.subscribers, np.ones(4)).subscriptions == 0
-    places = np.zeros(TINY.subscribers, np.int16)
-    assert utilise(nothing, 1.0, places, [site.machine for site in scenario.edges], 0.01).traffic.tolist() == [0.0] * 4
+    assignment = np.zeros(TINY.subscribers, np.int16)
+    assert (
+        utilise(nothing, 1.0, assignment, [site.machine for site in scenario.edges], 0.01).traffic.tolist() == [0.0] * 4
+    )
 
 
 def test_everybody_joins_where_the_set_up_says_and_stays_unless_moved(
@@ -94,10 +96,10 @@ def test_everybody_joins_where_the_set_up_says_and_stays_unless_moved(
 ) -> None:
     seen = list(CoordinatedSystem(scenario, matched, balancing=False).run())
     assert len(seen) == 30
-    for step, places in enumerate(seen, 1):
+    for step, assignment in enumerate(seen, 1):
         joined = [each.at <= 10.0 * step for each in scenario.subscribers]
-        assert (places == 0).tolist() == joined
-        assert set(places.tolist()) <= {0, NOWHERE}
+        assert (assignment == 0).tolist() == joined
+        assert set(assignment.tolist()) <= {0, NOWHERE}
 
 
 def test_the_coordinator_lowers_the_highest_traffic_and_comes_near_the_bound(
@@ -120,13 +122,13 @@ def test_whoever_is_moved_before_it_was_seen_where_it_joined_has_moved(
 ) -> None:
     recorder = LoadRecorder(UNEQUAL, TOCSIN, scenario, matched)
     nobody = np.full(TINY.subscribers, NOWHERE, np.int16)
-    places = nobody.copy()
-    places[:3] = 0, 1, 1
+    assignment = nobody.copy()
+    assignment[:3] = 0, 1, 1
     assert (recorder.count_moves(nobody), recorder.count_joins(nobody)) == (0, 0)
-    assert (recorder.count_moves(places), recorder.count_joins(places)) == (2, 3)
-    recorder.broker_rows(places)
-    assert recorder.balancing_row(places, 10, 1).moves == 2
-    assert recorder.count_moves(places) == 0
+    assert (recorder.count_moves(assignment), recorder.count_joins(assignment)) == (2, 3)
+    recorder.broker_rows(assignment)
+    assert recorder.balancing_row(assignment, 10, 1).moves == 2
+    assert recorder.count_moves(assignment) == 0
 
 
 def _run(scenario: QuoteScenario, matched: MatchedPublications, systems: dict[str, dict[str, bool]]) -> StudyData:
@@ -134,9 +136,9 @@ def _run(scenario: QuoteScenario, matched: MatchedPublications, systems: dict[st
     balancing: list[BalancingRow] = []
     for name, options in systems.items():
         recorder = LoadRecorder(UNEQUAL, name, scenario, matched)
-        for places in CoordinatedSystem(scenario, matched, **options).run():
-            brokers += recorder.broker_rows(places)[1]
-            balancing.append(recorder.balancing_row(places, 100, 1))
+        for assignment in CoordinatedSystem(scenario, matched, **options).run():
+            brokers += recorder.broker_rows(assignment)[1]
+            balancing.append(recorder.balancing_row(assignment, 100, 1))
     bounds = list(bound_rows(UNEQUAL, scenario, matched))
     return StudyData({BrokerRow: brokers, BalancingRow: balancing, BoundRow: bounds})
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.experiment.test_conduct import run
 from tests.experiment.trial import Trial
-from tocsin.experiment.figures.style import panels, save, styled
+from tocsin.experiment.figures.style import panels, save, use_style
 from tocsin.experiment.latency.study import Latency
 from tocsin.experiment.scale.study import Scale
 from tocsin.experiment.simulation.study import Thousands
@@ -128,7 +128,7 @@ def test_the_same_figure_is_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_numbers_on_axes_keep_all_their_digits(tmp_path: Path) -> None:
-    with styled():
+    with use_style():
         figure, axes = panels(1)
         axes[0].set_xticks([0.125, 0.12345])
         svg = save(figure, tmp_path / "ticks")

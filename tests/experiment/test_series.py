@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.experiment.courses import course, steady
-from tocsin.experiment.figures.style import styled
+from tocsin.experiment.figures.style import use_style
 from tocsin.experiment.seeds import split, with_seeds
 from tocsin.experiment.series.course import RunKey, by_scheme, by_seed, courses
 from tocsin.experiment.series.figures import comparison, distribution, table, unit
@@ -68,7 +68,7 @@ def test_populations_are_those_at_the_last_moment_that_is_not_later() -> None:
 
 def test_figures_are_drawn_with_a_panel_per_run() -> None:
     runs = {"one": steady(3e6, 1e6), "other": steady(2e6, 2e6, 5)}
-    with styled():
+    with use_style():
         drawn = distribution(runs)
         compared = comparison({"one": [runs["one"], steady(4e6, 1e6)], "other": [runs["other"]]})
     assert len(drawn.axes) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ from msgspec import structs
 
 from tests.cli.program import Program
 from tocsin.experiment.slices import claims
-from tocsin.experiment.slices.rows import Evenness, Growth, Takeover
+from tocsin.experiment.slices.rows import Evenness, Growth, Takeover, Throughput
 from tocsin.experiment.slices.run import RunningNodes, SliceRun
+from tocsin.experiment.slices.study import SharedSlices
+from tocsin.experiment.study import StudyData
 from tocsin.experiment.verdict import Holds
 from tocsin.simulate.clock import START
 from tocsin.simulate.slices.flow import FlowingLog, publishers
@@ -86,6 +89,38 @@ def test_nodes_must_come_when_the_load_doubles_and_go_when_it_halves() -> None:
     assert claims.shrinks([*grown, *after]).holds is Holds.YES
     assert claims.shrinks([*grown, *after[:4], *[growth(9, 1.0, 6, 0.3)] * 6]).holds is Holds.NO
     assert claims.shrinks(grown).holds is Holds.UNKNOWN
+
+
+def test_real_workers_are_measured_on_request_and_told_from_what_is_simulated() -> None:
+    simulated, study = SharedSlices(quick=True), SharedSlices(quick=True, real=True)
+    assert study.cells() == [*simulated.cells(), "real workers"]
+    # A run that was interrupted goes on with the same settings only.
+    assert study.settings != simulated.settings
+    assert "Nothing here is measured on real machines" in simulated.about
+    assert "Nothing" not in study.about
+
+
+def test_the_report_of_real_workers_says_what_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[tuple[str, float]]()
+
+    def throughput(directory: Path, seconds: float, say: Callable[[str], None]) -> dict[int, float]:
+        assert directory.is_dir()
+        say("publishing")
+        return {0: 1000.0, 2: 900.0, 1: 950.0, 3: 700.0}
+
+    monkeypatch.setattr("tocsin.bench.data.workers.throughput", throughput)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    study = SharedSlices(real=True)
+    rows = list(study.measure("real workers", lambda *doing: told.append(doing)))
+    assert rows == [
+        Throughput(0, 2, 1000.0, 1.0),
+        *(Throughput(n, 2, r, r / 1000) for n, r in ((1, 950), (2, 900), (3, 700))),
+    ]
+    assert told == [("publishing", 0.0)]
+    (section,) = study.sections(StudyData({Throughput: rows}))
+    assert "on the 2 cores of this machine" in section.text
+    assert section.grids[0].rows[0] == ["none", "1,000", "1.00"]
+    assert section.grids[0].rows[3] == ["3", "700", "0.70"]
 
 
 @pytest.mark.slow

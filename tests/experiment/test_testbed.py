@@ -200,7 +200,7 @@ def test_a_trace_says_who_there_is_and_where_brokers_are_and_is_part_of_what_a_r
     assert "trace" not in Prototype(quick=True).settings
     corners = study._ground.low, study._ground.high
     assert corners == ((500.0, 700.0), (2500.0, 2700.0))
-    places = [of["broker.place"] for of in Bed("NR", scheme("ldm"), 5, 6.0, *corners).network(tmp_path).of_brokers]
+    places = [of["broker.location"] for of in Bed("NR", scheme("ldm"), 5, 6.0, *corners).network(tmp_path).of_brokers]
     assert places == [[1500, 1700], [500, 700], [2500, 700], [500, 2700], [2500, 2700]]
 
 

@@ -20,7 +20,7 @@ from tests.hosts.ways import trouble, ways
 from tests.network.conftest import random as random
 from tests.network.program import Program
 from tests.network.record import Record, judge
-from tests.network.reports import APPLICATION, Publisher, wishes
+from tests.network.reports import APPLICATION, Publisher, interests
 from tests.waiting import until_async
 from tocsin.client.coordinator import register
 from tocsin.local.cluster import STANDBY, ClusterNetwork, broker_names, node_names
@@ -200,7 +200,7 @@ async def listening(
         for number, name in enumerate(names):
             place = network.hosts.on(HOSTS_OF_PEOPLE[number % len(HOSTS_OF_PEOPLE)])
             token, log = await register(coordinator, name), directory / f"{name}.log"
-            programs.append(Program(coordinator, record, name, token, wishes(random, name), log, place))
+            programs.append(Program(coordinator, record, name, token, interests(random, name), log, place))
             await programs[-1].start()
         yield programs
     finally:

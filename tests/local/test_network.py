@@ -45,9 +45,9 @@ def test_an_address_that_others_can_reach_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_settings_of_each_part_are_allowed_and_lead_to_the_others(tmp_path: Path) -> None:
-    network = LocalNetwork(ANYWHERE, tmp_path, 2, of_brokers=[{"broker.place": [1.0, 2.0]}, {}])
+    network = LocalNetwork(ANYWHERE, tmp_path, 2, of_brokers=[{"broker.location": [1.0, 2.0]}, {}])
     first, second = (_settings(part.settings).broker for part in network.broker_parts())
-    assert (first.name, first.place, second.name, second.place) == ("broker-1", [1.0, 2.0], "broker-2", [])
+    assert (first.name, first.location, second.name, second.location) == ("broker-1", [1.0, 2.0], "broker-2", [])
     assert (first.coordinator, first.data) == (network.url(COORDINATOR), network.url(DATA))
     assert _settings(network.data().settings).data.directory == tmp_path / "data"
     coordinator = _settings(network.coordinator().settings).coordinator

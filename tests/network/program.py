@@ -14,7 +14,7 @@ from typing import Any
 from tests.e2e.process import ROOT, DiedError
 from tests.network.checker import Run, Seen
 from tests.network.record import Record
-from tests.network.reports import Wish
+from tests.network.reports import Interest
 from tests.waiting import SECONDS, until_async
 
 
@@ -32,7 +32,7 @@ class Program:
         record: Record,
         name: str,
         token: str,
-        wanted: list[Wish],
+        wanted: list[Interest],
         log: Path,
         prefix: Sequence[str] = (),
     ) -> None:

@@ -28,7 +28,7 @@ CREATE CONTINUOUS CHANNEL Mine(me STRING) AS
 CREATE REPETITIVE CHANNEL AtLeast(least INT) PERIOD 500 MILLISECONDS AS
   SELECT r.id, r.level FROM Reports r WHERE r.level >= least AND is_new(r);
 """
-Wish = tuple[str, dict[str, Any]]
+Interest = tuple[str, dict[str, Any]]
 CHANNELS: Final = ("OfKind", "Mine", "AtLeast")
 KINDS: Final = ("fire", "flood", "storm", "quake")
 HIGHEST: Final = 9
@@ -38,7 +38,7 @@ _PAUSE: Final = 0.1
 _TRY_AGAIN: Final = (429, 503, 507)
 
 
-def wishes(random: Random, name: str) -> list[Wish]:
+def interests(random: Random, name: str) -> list[Interest]:
     """What a subscriber of this name subscribes to: two things that others have, too, and one of its own."""
     return [
         ("OfKind", {"wanted": random.choice(KINDS)}),

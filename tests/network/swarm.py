@@ -16,7 +16,7 @@ import tocsin
 from tests.network.checker import Run, Seen, digest
 from tests.network.network import Network
 from tests.network.record import Record
-from tests.network.reports import Wish, wishes
+from tests.network.reports import Interest, interests
 from tests.waiting import until_async
 from tocsin.client.rules import Rules
 from tocsin.client.subscriber import Subscriber
@@ -31,7 +31,7 @@ class Person:
     """A subscriber's program: it subscribes, and records every note. Each start of it is a run of its own."""
 
     def __init__(
-        self, network: Network, record: Record, name: str, token: str, wanted: Sequence[Wish], live: bool
+        self, network: Network, record: Record, name: str, token: str, wanted: Sequence[Interest], live: bool
     ) -> None:
         self.name = name
         self._network, self._record, self._token, self._live = network, record, token, live
@@ -154,7 +154,7 @@ class Swarm:
 
     async def _person(self, name: str, live: bool) -> Person:
         token = await self._network.register(name)
-        return Person(self._network, self._record, name, token, wishes(self._random, name), live)
+        return Person(self._network, self._record, name, token, interests(self._random, name), live)
 
     async def _started(self, person: Person, gate: asyncio.Semaphore) -> None:
         async with gate:

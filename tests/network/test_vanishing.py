@@ -14,7 +14,7 @@ from tests.e2e.process import DataProcess
 from tests.network.network import Network
 from tests.network.program import Program
 from tests.network.proxy import Conditions, Hold
-from tests.network.reports import wishes
+from tests.network.reports import interests
 from tests.network.scenario import Scenario, scenario
 from tests.waiting import until_async
 
@@ -39,7 +39,7 @@ async def program(now: Scenario, random: Random, directory: Path) -> AsyncIterat
     """A subscriber in a process of its own."""
     [name] = now.others
     token = await now.network.register(name)
-    made = Program(now.network.url, now.record, name, token, wishes(random, name), directory / "subscriber.log")
+    made = Program(now.network.url, now.record, name, token, interests(random, name), directory / "subscriber.log")
     try:
         await made.start()
         yield made

@@ -9,7 +9,7 @@ import pytest
 
 from tocsin.overlay import events
 from tocsin.overlay.actions import Action, AwaitFlush, SendClient, SendLink, SendNote
-from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Passed, Subscribe
+from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Passed, Subscribe, Unsubscribe
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import HEADS, Control, Fetch, Found, FromLink, Interrupted, Mark, Restored, Routed, Sync
@@ -121,7 +121,7 @@ def test_those_who_are_as_far_share_a_piece_and_others_have_their_own(bench: Ben
     assert [bench.had(client) for client in (1, 2, 3)] == [list(range(1, 11)), list(range(6, 11)), []]
     for client in (1, 2):
         bench.tell(events.Flushed(client))
-    fetches = [fetch for _, fetch in bench.fetches()]
+    fetches = sorted((fetch for _, fetch in bench.fetches()), key=lambda fetch: fetch.cursors["h"]["h.1"])
     assert [fetch.cursors["h"] for fetch in fetches] == [{"h.1": 10}, {"h.1": 60}]
     bench.answer(fetches[1], 70)
     assert (bench.had(1)[-1], bench.had(3), bench.had(5)) == (10, list(range(61, 71)), [70])
@@ -207,9 +207,10 @@ def test_a_head_that_nobody_has_heard_of_is_asked_when_it_has_answered(bench: Be
 def test_what_many_make_up_is_never_asked_for(bench: Bench) -> None:
     for client in range(1, 41):
         bench.subscribe(client, 100, f"n > {client}", **{f"none{client}.{each}": 7 for each in range(200)})
-    for _, fetch in bench.fetches():
-        assert fetch.cursors == {"h": {"h.1": 100}}
-        bench.answer(fetch, 100)
+    while fetches := bench.fetches():
+        for _, fetch in fetches:
+            assert fetch.cursors == {"h": {"h.1": 100}}
+            bench.answer(fetch, 100)
     asked = [bench.again() for _ in range(LIMITS.refetches + 3)]
     assert [len(fetches) for fetches in asked] == [1] * LIMITS.refetches + [0] * 3
     assert all(not fetch.cursors for fetches in asked for _, fetch in fetches)
@@ -253,3 +254,109 @@ def test_what_comes_late_of_a_log_that_is_lost_is_nothing_of_the_next_one(bench:
     bench.hear(Mark("h", 91, "h.0"))
     bench.hear(Routed("h", 3, "p", 3, {"n": 3.0}, "h.1"))
     assert [action.note.offset for action in bench.actions if isinstance(action, SendNote)] == [3]
+
+
+def test_who_subscribes_again_and_again_is_asked_for_once_it_has_read_what_came(bench: Bench) -> None:
+    bench.subscribe(1, 0)
+    first = only(bench.fetches())
+    for offset in range(30):
+        bench.subscribe(1, offset, "n > 0" if offset % 2 else "n > 1")
+    assert bench.fetches() == []
+    assert bench.awaited() == [1]
+    bench.answer(first, 10)
+    assert (bench.had(1), bench.fetches()) == (list(range(1, 11)), [])
+    bench.tell(events.Flushed(1))
+    # Of all that it has said meanwhile the last counts.
+    assert only(bench.fetches()).cursors == {"h": {"h.1": 29}}
+
+
+def test_who_subscribes_again_is_served_until_then_and_misses_nothing(bench: Bench) -> None:
+    bench.subscribe(1, 90)
+    bench.answer(only(bench.fetches()), 100)
+    bench.subscribe(1, 95)
+    bench.live(101)
+    bench.tell(events.Flushed(1))
+    bench.live(102)
+    bench.answer(only(bench.fetches()), 102, last=102)
+    bench.live(103)
+    assert bench.had(1) == [*range(91, 102), *range(96, 104)]
+
+
+@pytest.mark.parametrize("gone", [events.ClientSaid(1, Unsubscribe()), events.ClientLost(1)])
+def test_who_has_said_it_again_and_leaves_is_asked_nothing_for(bench: Bench, gone: events.Event) -> None:
+    bench.subscribe(1, 90)
+    bench.answer(only(bench.fetches()), 100)
+    bench.subscribe(1, 95)
+    bench.tell(gone)
+    bench.tell(events.Flushed(1))
+    assert bench.fetches() == []
+
+
+def test_who_leaves_and_comes_back_on_its_connection_waits_for_what_was_asked_for_it(bench: Bench) -> None:
+    bench.subscribe(1, 0)
+    first = only(bench.fetches())
+    for _ in range(10):
+        bench.tell(events.ClientSaid(1, Unsubscribe()))
+        bench.subscribe(1, 0)
+    bench.tell(events.Flushed(1))
+    assert bench.fetches() == []
+    bench.answer(first, 10)
+    assert only(bench.fetches()).cursors == {"h": {"h.1": 0}}
+
+
+def test_only_so_much_is_on_its_way_however_many_come(bench: Bench) -> None:
+    for client in range(1, 101):
+        bench.subscribe(client, 0, f"n > {client % 7}")
+    under_way = [fetch for _, fetch in bench.fetches()]
+    assert len(under_way) == LIMITS.fetches
+    bench.answer(under_way.pop(), 10)
+    # All who have waited are asked for at once.
+    (rest,) = [fetch for to, fetch in bench.fetches() if to == HEADS]
+    assert rest.cursors == {"h": {"h.1": 0}}
+    for fetch in (*under_way, rest):
+        bench.answer(fetch, 100)
+    assert all(bench.had(client)[-1] == 100 for client in range(9, 101))
+
+
+def test_whoever_has_waited_longest_is_asked_for_first(bench: Bench) -> None:
+    bench.subscribe(1, 50)
+    bench.answer(only(bench.fetches()), 60)
+    for client in range(2, 2 + LIMITS.fetches):
+        bench.subscribe(client, 0)
+    under_way = [fetch for _, fetch in bench.fetches()]
+    bench.tell(events.Flushed(1))
+    assert bench.fetches() == []
+    for client in range(20, 60):
+        bench.subscribe(client, 0)
+    bench.answer(under_way[0], 10)
+    assert only(bench.fetches()).cursors == {"h": {"h.1": 60}}
+    bench.answer(under_way[1], 10)
+    assert only(bench.fetches()).cursors == {"h": {"h.1": 0}}
+
+
+def test_nobody_waits_for_a_head_that_is_stuck_for_longer_than_it_may(bench: Bench) -> None:
+    for client in range(1, 2 * LIMITS.fetches):
+        bench.subscribe(client, 80)
+    assert len(bench.fetches()) == LIMITS.fetches
+    bench.now = LIMITS.answer_seconds
+    bench.tell(events.Tick())
+    fetch = only(bench.fetches())
+    bench.answer(fetch, 100)
+    assert bench.had(2 * LIMITS.fetches - 1) == list(range(81, 101))
+
+
+def test_a_head_that_answers_no_more_is_not_waited_for(bench: Bench) -> None:
+    bench.subscribe(1, 100)
+    first = only(bench.fetches())
+    for head in ("h", "far"):
+        bench.answer(first, 100, head=head)
+    bench.subscribe(2, 90)
+    both = only(bench.fetches())
+    bench.answer(both, 100)
+    bench.subscribe(2, 95)
+    bench.tell(events.Flushed(2))
+    assert bench.fetches() == []
+    bench.hear(Interrupted(["far"]))
+    for _, fetch in bench.fetches():
+        bench.answer(fetch, 100)
+    assert bench.had(2)[-5:] == list(range(96, 101))

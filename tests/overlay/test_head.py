@@ -5,11 +5,32 @@ from __future__ import annotations
 import re
 from collections import deque
 
+import pytest
+
 from tocsin.overlay.actions import Action, AppendLog, CloseClient, CloseLink, SendClient, SendLink
 from tocsin.overlay.dialogue import Introduce, Known, Publish, Stored
 from tocsin.overlay.events import ClientLost, ClientSaid, Event, LinkLost, LinkOpened, LinkSaid, LogStored, RowFound
 from tocsin.overlay.head import Head
-from tocsin.overlay.messages import Routed, Sync
+from tocsin.overlay.load import Metrics
+from tocsin.overlay.messages import (
+    Change,
+    ClusterAccept,
+    ClusterAlive,
+    ClusterLoad,
+    ClusterView,
+    Control,
+    Fetch,
+    Found,
+    FromLink,
+    Interrupted,
+    LocalLoad,
+    Mark,
+    Restored,
+    Routed,
+    SessionEnd,
+    SessionRequest,
+    Sync,
+)
 
 
 def test_whoever_had_a_publishers_name_is_closed_when_another_comes_with_it() -> None:
@@ -51,6 +72,80 @@ def test_who_introduces_itself_twice_on_a_connection_stays() -> None:
     head = Head("h", "h.1")
     head.handle(0.0, ClientSaid(1, Introduce("p")))
     assert [type(action) for action in head.handle(1.0, ClientSaid(1, Introduce("p")))] == [SendClient]
+
+
+def edge_and_head(head: Head) -> None:
+    head.handle(0.0, LinkOpened("h2", is_head=True))
+    head.handle(0.0, LinkOpened("e", is_head=False))
+    head.handle(0.0, LinkSaid("h2", Sync(["x > 0"], ["to = '*'", "to = 'far'"])))
+    head.handle(0.0, LinkSaid("e", Sync(["x > 0"], ["to = 'e'"])))
+
+
+FOUND = Found("1", "h2", "made up", {}, 1, 2**40, 2**40, [])
+LIES: list[FromLink] = [
+    Routed("h2", 7, "p", 7, {"x": 1.0}),
+    Mark("h2", 2**40),
+    Interrupted(["h2"]),
+    Restored(["h3"]),
+    ClusterLoad("h2", Metrics(0.0, 0.0, 0.1), "OK", 1),
+    Control({"to": "far"}, "e", FOUND),
+    Control({"edges": "h2"}, "e", ClusterView(["h2"])),
+    Control({"to": "h"}, "e", ClusterAccept("x")),
+    Control({"to": "h2"}, "e", ClusterAlive("x")),
+    Control({"to": "far"}, "f", SessionRequest("x")),
+    Control({"load": "h"}, "e", LocalLoad("f", "h", Metrics(0.9, 0.9, 0.9), "N/A", [])),
+    Control({"load": "h2"}, "e", LocalLoad("e", "h2", Metrics(0.9, 0.9, 0.9), "N/A", [])),
+]
+TRUTHS: list[FromLink] = [
+    Sync([], []),
+    Change(False, ["x > 1"], []),
+    Control({"to": "*"}, "e", Fetch("1", ["x > 0"], {}, [])),
+    Control({"load": "h"}, "e", LocalLoad("e", "h", Metrics(0.1, 0.1, 0.1), "OK", [])),
+    Control({"to": "far"}, "e", SessionRequest("x")),
+    Control({"to": "far"}, "e", SessionEnd("x")),
+]
+
+
+@pytest.mark.parametrize("lie", LIES, ids=repr)
+def test_an_edge_that_speaks_as_a_head_or_for_another_is_not_believed_and_its_link_is_ended(lie: FromLink) -> None:
+    head = Head("h", "h.1")
+    edge_and_head(head)
+    done = head.handle(1.0, LinkSaid("e", lie))
+    (closed,) = [each for each in done if isinstance(each, CloseLink)]
+    assert re.fullmatch("e is an edge, and has said [A-Za-z]+, which is not for it to say", closed.reason)
+    assert (closed.broker, closed.circle, head.links.open) == ("e", False, ["h2"])
+    # All that anybody else hears of it is that the edge wants nothing any more.
+    assert {type(each.message) for each in done if isinstance(each, SendLink)} <= {Change}
+    assert head.handle(1.0, LinkOpened("e", is_head=False))
+
+
+@pytest.mark.parametrize("truth", TRUTHS, ids=repr)
+def test_what_an_edge_has_to_say_is_heard(truth: FromLink) -> None:
+    head = Head("h", "h.1")
+    edge_and_head(head)
+    assert not any(isinstance(each, CloseLink) for each in head.handle(1.0, LinkSaid("e", truth)))
+
+
+@pytest.mark.parametrize("lie", [each for each in LIES if not isinstance(each, Restored)], ids=repr)
+def test_a_head_may_say_all_of_it(lie: FromLink) -> None:
+    head = Head("h", "h.1")
+    edge_and_head(head)
+    assert not any(isinstance(each, CloseLink) for each in head.handle(1.0, LinkSaid("h2", lie)))
+
+
+def test_filters_of_another_version_that_somebody_far_away_fetches_with_are_answered_with_everything() -> None:
+    head = Head("h", "h.1")
+    edge_and_head(head)
+    for sequence, x in enumerate((1.0, -1.0), 1):
+        head.handle(0.0, RowFound("p", sequence, {"x": x}))
+        head.handle(0.0, LogStored(sequence))
+    fetch = Fetch("1", ["x > 0", "x ≈ 7"], {"h": {"h.1": 0}}, [])
+    done = head.handle(1.0, LinkSaid("h2", Control({"to": "h"}, "far", fetch)))
+    (sent,) = [each.message for each in done if isinstance(each, SendLink) and isinstance(each.message, Control)]
+    assert isinstance(sent, Control)
+    assert isinstance(sent.body, Found)
+    # Whoever asked looks at each by itself.
+    assert [each.offset for each in sent.body.publications] == [1, 2]
 
 
 class Tree:

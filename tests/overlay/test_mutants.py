@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from tocsin.overlay import (
     surroundings,
 )
 from tocsin.overlay.dialogue import Began, HeadCursor, Known
+from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import Found, Routed, SessionAccept, SessionEnd
 from tocsin.simulate.faults.campaign import run_overlay_schedule
 
@@ -56,6 +57,7 @@ def believes_it_is_stored(self: replay.ReplayLog, publisher: str) -> int:
 
 def marks_for_all(self: subscriptions.Subscriptions, head: str, offset: int, incarnation: str = "") -> None:
     for held in self._clients.values():
+        held.incarnations.setdefault(head, "")
         held.sent[head] = held.told[head] = max(offset, held.sent.get(head, 0))
 
 
@@ -104,6 +106,24 @@ def ends_what_is_accepted_twice(self: mediation.Mediation, sender: str, message:
         _accepted(self, sender, message)
 
 
+def forgets_at_once(self: replay.ReplayLog, connected: Container[str], limits: OverlayLimits) -> list[str]:
+    gone = [name for name in self._taken if name not in connected and self._taken[name] == self._stored[name]]
+    for name in gone:
+        self._remembered.floor = max(self._remembered.floor, self._stored[name])
+        self._drop_publisher(name)
+    return gone
+
+
+def begins_with_one(self: replay.ReplayLog, publisher: str) -> None:
+    self._remembered.floor = 0
+    _admit(self, publisher)
+
+
+def goes_on_in_vain(self: catchup.PieceFetcher, groups: list[Any]) -> None:
+    if self._window.is_open:
+        _ask_in_turn(self, groups)
+
+
 def joins_for_ever(self: surroundings.Surroundings, clusters: list[str]) -> None:
     _join(self, [*self.joined, *(each for each in clusters if each not in self.joined)])
 
@@ -112,6 +132,7 @@ _begin, _found, _advance = catchup.PieceFetcher._begin, catchup.PieceFetcher.fou
 _accepted = mediation.Mediation._accepted
 _change = interests._Ask.change
 _said = publisher.OverlayPublisher._said
+_admit, _ask_in_turn = replay.ReplayLog.admit, catchup.PieceFetcher._ask_in_turn
 _join = surroundings.Surroundings._join
 
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
@@ -124,6 +145,12 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an edge takes a piece for all that was missed": (catchup.PieceFetcher, "_advance", takes_a_piece_for_all),
     "an edge does not fetch the next piece": (catchup.PieceFetcher, "_go_on", nothing),
     "an edge does not hear who has read its piece": (catchup.PieceFetcher, "flushed", nothing),
+    "an edge forgets who subscribes again": (subscriptions.Subscriptions, "_come_again", nothing),
+    "an edge does not know that others wait for what is on its way": (
+        catchup.PieceFetcher,
+        "_ask_in_turn",
+        goes_on_in_vain,
+    ),
     "an edge believes marks of what was interrupted": (subscriptions.Subscriptions, "mark", marks_for_all),
     "an edge takes what comes late of a log that is lost": (
         catchup.HeldSubscription,
@@ -171,6 +198,10 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     ),
     "a broker forgets what a lost neighbour wanted, but not to ask for it": (interests.Interests, "close", nothing),
     "a head tells nobody of a lost neighbour": (head.Head, "_lost", lambda self, link: self._links.lost(link)),
+    "a head believes an edge that speaks as a head": (head, "_may_say", lambda edge, cluster, message: True),
+    "a head forgets a publisher as soon as it is gone": (replay.ReplayLog, "forget", forgets_at_once),
+    "a head forgets no publisher": (head.Head, "_forget_old", nothing),
+    "a head gives a publisher's numbers again": (replay.ReplayLog, "admit", begins_with_one),
     "a head says that it has what is not stored yet": (replay.ReplayLog, "stored_number", believes_it_is_stored),
     "a publisher sends nothing again": (
         publisher.OverlayPublisher,
@@ -188,6 +219,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 RARE = {
     "a subscriber believes an edge that begins late": (1, 166, 220),
     "an edge takes what comes late of a log that is lost": (99,),
+    "a head believes an edge that speaks as a head": (25,),
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 from tocsin.overlay.dialogue import Introduce, Known, Publish, Stored
 from tocsin.overlay.events import Tick
 from tocsin.overlay.publisher import (
+    MOST_UNCONFIRMED,
     ClusterHeadLost,
     ClusterHeadOpened,
     ClusterHeadSaid,
@@ -80,3 +81,28 @@ def test_what_cannot_be_a_publication_gets_no_number() -> None:
     assert isinstance(rejected, Reject)
     assert "values are strings, numbers, true or false" in rejected.reason
     assert publisher.handle(0.0, PublishContent({"n": 1})) == [SendClusterHead(Publish(1, {"n": 1.0}))]
+
+
+def test_only_so_many_are_under_way_and_the_rest_follows_as_they_are_stored() -> None:
+    publisher = OverlayPublisher("p")
+    for number in range(1, MOST_UNCONFIRMED + 101):
+        publisher.handle(0.0, PublishContent({"n": number}))
+    sent = connected(publisher, 7)
+    assert sent == [
+        SendClusterHead(Publish(7 + number, {"n": float(number)})) for number in range(1, MOST_UNCONFIRMED + 1)
+    ]
+    assert publisher.handle(0.0, PublishContent({"n": 0})) == []
+    next_ones = publisher.handle(0.0, ClusterHeadSaid(Stored(10)))
+    assert next_ones == [
+        SendClusterHead(Publish(7 + number, {"n": float(number)}))
+        for number in range(MOST_UNCONFIRMED + 1, MOST_UNCONFIRMED + 4)
+    ]
+    publisher.handle(0.0, ClusterHeadLost())
+    assert connected(publisher, 20, continued=True)[0] == SendClusterHead(Publish(21, {"n": 14.0}))
+
+
+def test_a_head_that_has_stored_more_than_was_sent_here_is_believed() -> None:
+    publisher = OverlayPublisher("p")
+    connected(publisher, 0)
+    publisher.handle(0.0, ClusterHeadSaid(Stored(50)))
+    assert publisher.handle(0.0, PublishContent({"n": 1})) == [SendClusterHead(Publish(51, {"n": 1.0}))]

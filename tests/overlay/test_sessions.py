@@ -418,9 +418,62 @@ def test_an_answer_of_another_cluster_that_comes_twice_changes_nothing() -> None
     assert bench.bodies(SessionEnd) == [SessionEnd("older")]
 
 
+def test_what_another_head_says_of_a_session_that_is_not_its_own_changes_nothing() -> None:
+    bench = head(["e"], ["h2", "h3"])
+    core = bench.core
+    assert isinstance(core, Head)
+    bench.hear("e", local("e", BUSY_EDGE))
+    bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
+    bench.wait(5.0)
+    (request,) = bench.bodies(SessionRequest)
+    assert isinstance(request, SessionRequest)
+    for body in (ClusterAccept(request.id), SessionReject(request.id, "BUSY"), SessionEnd(request.id)):
+        bench.hear("h3", Control({"to": "h"}, "h3", body))
+    assert (core.alliance.other, core.federation.busy) == (None, True)
+    bench.hear("h2", Control({"to": "h"}, "h2", ClusterAccept(request.id)))
+    assert core.alliance.other == "h2"
+    bench.hear("h3", Control({"to": "h"}, "h3", SessionEnd(request.id)))
+    bench.hear("h3", Control({"to": "h"}, "h3", ClusterAlive(request.id)))
+    assert core.alliance.other == "h2"
+    bench.hear("h2", Control({"to": "h"}, "h2", SessionEnd(request.id)))
+    assert core.alliance.other is None
+
+
+def test_who_is_no_cluster_is_not_in_a_session_with_one() -> None:
+    bench = head(["e"], ["h2"])
+    bench.hear("e", local("e"))
+    bench.hear("e", Control({"to": "h"}, "e", SessionRequest("x")))
+    bench.hear("h2", Control({"to": "h"}, "far", SessionRequest("y")))
+    assert bench.bodies(ClusterAccept) == []
+
+
+def test_an_acceptor_whose_filters_cannot_be_read_is_refused_and_the_next_one_asked() -> None:
+    bench = edge()
+    for name in ("f", "g"):
+        bench.hear("h", local(name))
+    publish(bench, 200, 10.0)
+    (request,) = bench.bodies(SessionRequest)
+    assert isinstance(request, SessionRequest)
+    (asked,) = [each.message for each in bench.links if getattr(each.message, "body", None) == request]
+    assert isinstance(asked, Control)
+    acceptor = asked.attributes["to"]
+    core = bench.core
+    assert isinstance(core, Edge)
+    load = core.surroundings.load()
+    assert load
+    bench.hear("h", Control({"to": "e"}, acceptor, SessionAccept(request.id, load, ["x > 1", "x ≈ 2"])))
+    assert bench.bodies(SessionEnd) == [SessionEnd(request.id)]
+    again = bench.bodies(SessionRequest)[-1]
+    assert again != request
+    (other,) = [each.message for each in bench.links if getattr(each.message, "body", None) == again]
+    assert isinstance(other, Control)
+    assert {acceptor, other.attributes["to"]} == {"f", "g"}
+
+
 def test_a_request_of_another_cluster_that_comes_twice_is_answered_once() -> None:
     bench = head(["e"], ["h2"])
     bench.hear("e", local("e"))
+    bench.hear("h2", ClusterLoad("h2", IDLE_EDGE, "OK", 1))
     for _ in range(2):
         bench.hear("h2", Control({"to": "h"}, "h2", SessionRequest("x")))
     bench.hear("h2", Control({"to": "h"}, "h2", SessionEnd("x")))

@@ -104,7 +104,7 @@ def test_bad_records_of_an_array_are_refused_and_the_others_accepted() -> None:
 
 
 def test_an_empty_array_is_an_empty_batch() -> None:
-    assert DECODER.decode(b"[]") == Batch([], [], [], [])
+    assert DECODER.decode(b"[]") == Batch([], [], [], [], indexes=range(0))
 
 
 def test_an_unknown_field_is_refused_with_the_closest_column() -> None:

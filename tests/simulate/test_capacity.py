@@ -187,8 +187,8 @@ def test_a_move_waits_behind_what_was_sent_before() -> None:
     system.ask(Drain(0, "narrow", True))
 
     def moved() -> int:
-        places = [system.coordinator.core.view.assignment(f"s{number}") for number in range(10)]
-        return sum(place.broker == "wide" for place in places)
+        assignments = [system.coordinator.core.view.assignment(f"s{number}") for number in range(10)]
+        return sum(each.broker == "wide" for each in assignments)
 
     system.advance(8.0)
     assert moved() == 0

@@ -10,19 +10,19 @@ import pytest
 
 from tocsin.broker import (
     accounting,
-    attachments,
     cache,
     catchup,
     delivery,
     demand,
+    detachments,
     holdings,
     migration,
     reports,
     sessions,
 )
-from tocsin.broker import subscriptions as requests
+from tocsin.broker import subscriptions as broker_subscriptions
 from tocsin.client.core import connector, inbox
-from tocsin.client.core import subscriptions as wanted
+from tocsin.client.core import subscriptions as client_subscriptions
 from tocsin.coordinator import assignments, moves, outbox, placement, reconciliation, repair, workload
 from tocsin.coordinator.store.records import DropAssignment, DropHeld
 from tocsin.data.control import core as control
@@ -70,7 +70,7 @@ def too_far(self: reports.Reports, stay: Any, cursors: dict[int, int]) -> None:
             stay.subscriptions[be].acknowledged = stay.subscriptions[be].newest
 
 
-def asks_for_nothing(self: wanted.WantedSubscriptions, subscriptions: list[Any]) -> list[Any]:
+def asks_for_nothing(self: client_subscriptions.WantedSubscriptions, subscriptions: list[Any]) -> list[Any]:
     return [action for held in subscriptions for action in self._resume(held)]
 
 
@@ -95,9 +95,9 @@ def forgets_at_once(self: assignments.Assignments, subscriber: str, until: float
     """Keeps no trace of somebody who was removed."""
     for subscription in self._held.pop(subscriber, {}):
         self._outbox.write(DropHeld(subscriber, subscription))
-    place = self._assignments.pop(subscriber, None)
-    if place and place.broker:
-        self._on[place.broker].pop(subscriber)
+    assignment = self._assignments.pop(subscriber, None)
+    if assignment and assignment.broker:
+        self._on[assignment.broker].pop(subscriber)
     self._outbox.write(DropAssignment(subscriber))
 
 
@@ -125,7 +125,7 @@ def is_silent_when_refused(self: control.ControlCore, event: Any) -> list[Any]:
     return [] if isinstance(event, RequestFailed) else _handle(self, event)
 
 
-def makes_it_for_nobody(self: requests.SubscriptionRequests, session: Any, stay: Any, *rest: Any) -> None:
+def makes_it_for_nobody(self: broker_subscriptions.SubscriptionRequests, session: Any, stay: Any, *rest: Any) -> None:
     closed, session.closed = session.closed, session.closed and stay.session is None
     _attached(self, session, stay, *rest)
     session.closed = closed
@@ -135,7 +135,7 @@ def knows_no_number_of_before(self: holdings.Stay) -> set[int]:
     return set(self.subscriptions)
 
 
-_attached = requests.SubscriptionRequests._attached
+_attached = broker_subscriptions.SubscriptionRequests._attached
 _handle, _begin, _answer_pull = control.ControlCore.handle, control.ControlCore._begin, control.ControlCore._answer_pull
 _hand = catchup.Catchup._hand
 _flush, _after, _advance = outbox.TransactionalOutbox.flush, cache.ResultCache.after, assignments.Assignments.advance
@@ -150,9 +150,9 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "the cache says it has everything": (cache.ResultCache, "after", says_all_is_here),
     "the coordinator stores cursors that are too far": (assignments.Assignments, "advance", ahead_of_its_time),
     "a broker acknowledges what was never had": (reports.Reports, "acknowledged", too_far),
-    "a subscriber's core does not ask again": (wanted.WantedSubscriptions, "welcomed", asks_for_nothing),
+    "a subscriber's core does not ask again": (client_subscriptions.WantedSubscriptions, "welcomed", asks_for_nothing),
     "a broker waits for ever for what was lost with its link": (delivery.Delivery, "lost", nothing),
-    "a broker never detaches": (attachments.Attachments, "_detach", nothing),
+    "a broker never detaches": (detachments.Detachments, "_detach", nothing),
     "the coordinator does not remind brokers": (repair.Repair, "remind", nothing),
     "a destination is not told of a subscription made meanwhile": (moves.OngoingMoves, "changed", nothing),
     "a stay is never ended": (migration.Migration, "_end", nothing),
@@ -178,7 +178,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 FOUND: dict[str, tuple[Any, str, Any, int]] = {
     "a late login of one's own is taken for another program's": (connector.Connector, "_excuses", nothing, 131),
     "what was asked for on a connection that is gone is made": (
-        requests.SubscriptionRequests,
+        broker_subscriptions.SubscriptionRequests,
         "_attached",
         makes_it_for_nobody,
         1095,

@@ -53,8 +53,8 @@ def test_everybody_knows_what_they_know_after_the_long_way() -> None:
 
 def test_what_was_made_in_one_go_can_be_given_up_the_long_way() -> None:
     system = played("counted")
-    for name, wishes in system.wishes.items():
-        for ref in list(wishes):
+    for name, desired in system.desired.items():
+        for ref in list(desired):
             system.unsubscribe(name, ref)
     system.advance(5.0)
     assert not any(view for views in known(system).values() for view in views)

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from tocsin.errors import InvalidError
 from tocsin.slices.assignment import (
     ASSIGNMENTS,
-    FunctionAssignment,
     RandomAssignment,
     assignment,
     canonical_text,
+    choose_slice,
     require_of_key,
     slice_by_hash,
+    slice_without_function,
 )
 
 SEVEN = 7
@@ -115,23 +116,20 @@ def northern(value: tuple[float, float], slices: int) -> int:
 
 
 def test_a_function_of_ones_own_chooses() -> None:
-    assign = assignment("tests.slices.test_assignment:northern", columns=2)
-    assert [assign((60.0, 25.0), 10), assign((-30.0, 25.0), 10)] == [0, 1]
-    assert assign.columns == 2
+    assert [choose_slice(northern, value, 10) for value in ((60.0, 25.0), (-30.0, 25.0))] == [0, 1]
 
 
-def test_a_function_that_fails_or_gives_no_slice_refuses_nobody() -> None:
-    assign = FunctionAssignment(northern, 2)
-    assert 0 <= assign(None, 10) < 10
-    assert assign((1.0, 1.0), 10) == assign((1.0, 1.0), 10)
-    assert assign.failures == 3
+@pytest.mark.parametrize("value", [None, (1.0, 1.0)])
+def test_where_a_function_fails_or_gives_no_slice_the_hash_does(value: object) -> None:
+    assert choose_slice(northern, value, 10) is None
+    assert slice_without_function(value, 10) == slice_by_hash(repr(value), 10)
 
 
 def test_assignments_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert assignment() == assignment("hash")
     assert assignment()("r1", 16) == slice_by_hash("r1", 16)
-    monkeypatch.setitem(ASSIGNMENTS, "first", lambda: FunctionAssignment(lambda value, slices: 0))
-    assert assignment("first")("anything", 16) == 0
+    monkeypatch.setitem(ASSIGNMENTS, "seeded", lambda: RandomAssignment(SEVEN))
+    assert assignment("seeded") == RandomAssignment(SEVEN)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +139,7 @@ def test_assignments_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None
         ("hash:3", "takes nothing after a colon"),
         ("grid:wide", "'wide'"),
         ("grid:0", "more than 0"),
-        ("tests.nowhere:f", "cannot be imported"),
-        ("tests.slices.test_assignment:nothing", "cannot be imported"),
-        ("tests.slices.test_assignment:SEVEN", "is no function"),
+        ("tests.slices.test_assignment:northern", "no slice assignment"),
     ],
 )
 def test_an_assignment_that_is_none_is_refused_with_what_to_write(text: str, sentence: str) -> None:
@@ -154,6 +150,7 @@ def test_an_assignment_that_is_none_is_refused_with_what_to_write(text: str, sen
 @pytest.mark.parametrize(("text", "columns"), [("random", ["id"]), ("hash", ["place"]), ("grid:5", ["x", "y"])])
 def test_slices_that_do_not_follow_from_the_primary_key_cannot_be_shared(text: str, columns: list[str]) -> None:
     with pytest.raises(InvalidError, match="slice by id"):
-        require_of_key(assignment(text), columns, "id")
-    require_of_key(assignment(text), columns, None)
-    require_of_key(assignment("hash"), ["id"], "id")
+        require_of_key(text, columns, "id")
+    require_of_key(text, columns, None)
+    require_of_key("hash", ["id"], "id")
+    require_of_key("flights.slicing:northern", ["id"], "id")

@@ -9,7 +9,7 @@ import pytest
 
 from tocsin.simulate.faults.campaign import run_slice_schedule
 from tocsin.simulate.slices import lake
-from tocsin.slices import balancing, commits, failures, head, node, ownership, sessions
+from tocsin.slices import apart, balancing, commits, failures, head, node, ownership, sessions
 from tocsin.slices.messages import CommitRefused, Epoch, Order, SlicePart, Welcome
 
 SEEDS = 300
@@ -47,6 +47,23 @@ def forgets_to_go_back(self: commits.CommitQueue, number: int) -> list[commits.O
     failed, self._storing, self._waiting = [*self._storing, *self._waiting], [], []
     self._settle(failed)
     return failed
+
+
+def drops_all_that_waits(self: commits.CommitQueue, number: int) -> list[commits.OfferedCommit]:
+    failed, self._storing, self._waiting = [*self._storing, *self._waiting], [], []
+    self._accepted = list(self.markers)
+    self._settle(failed)
+    return failed
+
+
+def keeps_nobody_apart(self: apart.StoredApart, node: str) -> bool:
+    return False
+
+
+def waits_from_the_beginning(
+    self: ownership.Ownership, slice_: int, now: float, waits: bool, offered: bool = False
+) -> bool:
+    return _wait(self, slice_, now, waits and not offered)
 
 
 def does_not_go_back(self: node.NodeCore, now: float, refused: CommitRefused) -> None:
@@ -95,6 +112,7 @@ def stores_for_anybody(self: lake.SimulatedDataset, term: int, *rest: Any) -> No
 
 _store = lake.SimulatedDataset.store
 _watch = head.HeadCore._watch
+_wait = ownership.Ownership.watch
 
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a commit counts wherever it begins": (commits.CommitQueue, "_fits", takes_what_begins_anywhere),
@@ -109,6 +127,14 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         "failed",
         forgets_to_go_back,
     ),
+    "what is stored together fails together": (commits.CommitQueue, "failed", drops_all_that_waits),
+    "whose commits cannot be stored is stored with all others": (
+        apart.StoredApart,
+        "__contains__",
+        keeps_nobody_apart,
+    ),
+    "the time that a commit took counts for nobody though it failed": (ownership.Ownership, "blame", nothing),
+    "whose commits fail has all the time": (ownership.Ownership, "watch", waits_from_the_beginning),
     "a head of an older term can store": (lake.SimulatedDataset, "store", stores_for_anybody),
     "a node does not go back when it is refused": (node.NodeCore, "_refused", does_not_go_back),
     "a node keeps what the head says it has not": (node.NodeCore, "_start_over", keeps_what_it_had),
@@ -126,8 +152,8 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 
 # Seeds that are tried before all others: these mistakes show in few schedules.
 RARE = {
-    "who owned a slice by an older epoch owns it": (1935, 2290),
-    "what rests on a failed commit counts": (143,),
+    "who owned a slice by an older epoch owns it": (2290,),
+    "the time that a commit took counts for nobody though it failed": (135, 186),
     "who has lost all slices is not new again": (202,),
     "a node does not go back when it is refused": (35, 83, 111),
     "a node does not say what it cannot process": (71, 169, 171),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from msgspec import structs
 
@@ -11,6 +13,7 @@ from tocsin.slices import events
 from tocsin.slices.head import HeadCore
 from tocsin.slices.messages import (
     AddSlices,
+    CommitRefused,
     FromHead,
     Hello,
     NodeReport,
@@ -187,6 +190,22 @@ def test_who_waits_for_the_heads_disk_is_not_stuck() -> None:
     small.system.circumstances.store_seconds = 30.0
     small.publish(100, 10.0)
     assert not any(member.stuck for member in small.system.head.core.registry)
+
+
+def test_whose_files_get_lost_has_no_commit_of_others_refused_and_loses_its_slices() -> None:
+    small = SmallSystem(nodes=3, slices=6, limits=structs.replace(LIMITS, stuck_seconds=3.0))
+    small.system.circumstances.store_seconds = 0.1
+    refused = Counter[str]()
+    small.system.sent = lambda node, message: refused.update([node] if isinstance(message, CommitRefused) else [])
+    small.publish(60, 2.0)
+    small.system.circumstances.losing.add("a")
+    small.publish(240, 8.0)
+    assert set(small.owners()) == {"b", "c"}
+    assert refused["a"] > 5
+    assert refused.keys() == {"a"}
+    small.system.circumstances.losing.clear()
+    small.system.advance(5.0)
+    assert violations(small.system) == []
 
 
 def test_who_has_lost_all_slices_since_it_was_stuck_is_tried_again_later_and_later() -> None:

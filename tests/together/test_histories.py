@@ -57,7 +57,7 @@ def test_a_dropped_channel_ends_for_all_and_what_is_created_anew_is_another() ->
     system.create("c")
     system.advance(3)
     assert stored(system) == set()
-    assert system.wishes == {"p0": {}, "p1": {}, "p2": {}}
+    assert system.desired == {"p0": {}, "p1": {}, "p2": {}}
     system.subscribe("p0", "c", v=1)
     system.advance(3)
     execute(system, 2, 0.2)
@@ -75,7 +75,7 @@ def test_who_was_not_there_when_a_channel_was_dropped_learns_of_it_and_does_not_
     system.advance(1)
     system.network.mend_all()
     system.advance(40)
-    assert system.wishes["p0"] == {}
+    assert system.desired["p0"] == {}
     assert stored(system) == set()
 
 
@@ -135,7 +135,7 @@ def test_a_drop_ends_nothing_of_other_channels_that_were_started_with_the_droppe
     system.subscribe("p0", "c", v=2)
     system.advance(3)
     execute(system, 2, 0.2)
-    assert system.wishes["p0"].keys() == {1, 4}
+    assert system.desired["p0"].keys() == {1, 4}
     assert had(system) == [4, 2, 2]
     assert wrong(system) == []
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.broker.world import DataClusterModel, verify
-from tests.coordinator.desk import START, planners
+from tests.coordinator.manual import START, planners
 from tocsin.balance.policies import placement
 from tocsin.broker import actions, events
 from tocsin.broker.core import BrokerCore

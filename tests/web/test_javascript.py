@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromiu
 async def test_a_page_registers_subscribes_and_is_told(sandbox: Sandbox, browse: Open) -> None:
     script = """
         const token = await tocsin.register(url, "ann");
-        const me = await tocsin.connect(url, {token, rules, place: [1, 2]});
+        const me = await tocsin.connect(url, {token, rules, location: [1, 2]});
         const fires = await me.subscribe("Fires", {event: "flood"});
         await report("ready");
         const [note] = await taken(fires, 1);

@@ -24,10 +24,10 @@ PLANNERS = {
 }
 
 PLACEMENTS = {
-    "nearest": "tocsin.balance.placement.nearest:Nearest",
-    "round-robin": "tocsin.balance.placement.roundrobin:RoundRobin",
-    "random": "tocsin.balance.placement.anywhere:Anywhere",
-    "least-loaded": "tocsin.balance.placement.leastloaded:LeastLoaded",
+    "nearest": "tocsin.balance.placement.paper:Nearest",
+    "round-robin": "tocsin.balance.placement.paper:RoundRobin",
+    "random": "tocsin.balance.placement.paper:Anywhere",
+    "least-loaded": "tocsin.balance.placement.paper:LeastLoaded",
     "two-choices": "tocsin.balance.placement.twochoices:TwoChoices",
 }
 

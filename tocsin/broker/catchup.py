@@ -25,7 +25,7 @@ from tocsin.model.weight import weight
 class Catchup:
     """Brings subscriptions of connected subscribers to the horizon.
 
-    What can go wrong: a connection does not keep up (it stops where it is until it is drained), the link is lost or a
+    What can go wrong: a connection does not keep up (it stops where it is until it is flushed), the link is lost or a
     pull fails (it is asked again), results are older than the data cluster keeps them (the subscriber is told of the
     gap).
     """

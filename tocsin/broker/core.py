@@ -67,7 +67,7 @@ class BrokerCore:
         limits: BrokerLimits | None = None,
         policy: Callable[[Callable[[int], int]], EvictionPolicy] | None = None,
         capacity: float = 1.0,
-        place: tuple[float, float] | None = None,
+        location: tuple[float, float] | None = None,
         cache: ResultCache | None = None,
         rates: Callable[[Holdings, DataRequests], DataRates] = DataRates,
     ) -> None:
@@ -76,7 +76,7 @@ class BrokerCore:
         A simulation has a ``cache`` of its own, and ``rates`` make what says λ to the coordinator.
         """
         self._limits = limits = limits or BrokerLimits()
-        self._hello = coordination.Hello(name, url, [], [], capacity, place)
+        self._hello = coordination.Hello(name, url, [], [], capacity, location)
         self._holdings, self._outbox = Holdings(), Outbox(limits.waiting_bytes)
         self._data, self._coordinator = DataRequests(self._outbox), CoordinatorMessages(self._outbox)
         self._traffic = Traffic(limits.rate_seconds)

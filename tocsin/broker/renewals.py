@@ -7,6 +7,7 @@ subscriber must know of it is told to it, and what must be stored is said to the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -14,12 +15,13 @@ from tocsin.broker.cache import ResultCache
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.corrections import Corrections
 from tocsin.broker.holdings import BackendSubscription, FrontendSubscription, HeldChannel, Holdings
-from tocsin.broker.outbox import Outbox
-from tocsin.model import subscriber
+from tocsin.broker.outbox import Outbox, Reply
+from tocsin.model import control, subscriber
 from tocsin.model.histories import DROPPED, NEWEST, Era, History, common_execution, knows, resolve, since
 from tocsin.model.subscriber import Held
 
 GONE: Final = "gone"
+MOST_DROPPED: Final = 100
 
 
 class Renewals:
@@ -35,6 +37,28 @@ class Renewals:
     ) -> None:
         self._holdings, self._outbox, self._cache = holdings, outbox, cache
         self._catchup, self._corrections = catchup, corrections
+        self._dropped: deque[tuple[str, str]] = deque(maxlen=MOST_DROPPED)
+
+    def learn(self, answer: control.Attached, numbers: Mapping[BackendSubscription, int]) -> HeldChannel:
+        """The channel that an answer is about, with the terms and the history it has now."""
+        channel = self._holdings.channel(answer.channel)
+        channel.terms = answer.terms
+        self.renew(channel, list(answer.history), numbers)
+        return channel
+
+    def dropped(self, notice: control.Dropped) -> None:
+        """A channel is gone; one that was created anew since is another."""
+        self._dropped.append((notice.channel, notice.incarnation))
+        channel = self._holdings.channels.get(notice.channel)
+        if channel and channel.incarnation == notice.incarnation:
+            for backend in list(channel.backends.values()):
+                self.end(backend, GONE, f"channel {notice.channel} was dropped")
+
+    def unless_dropped(self, answer: Reply) -> Reply:
+        """An answer, unless the notice that its channel was dropped has come before it."""
+        if isinstance(answer, control.Attached) and (answer.channel, answer.incarnation) in self._dropped:
+            return control.Error(GONE, f"channel {answer.channel} was dropped", answer.id)
+        return answer
 
     def renew(self, channel: HeldChannel, history: list[Era], numbers: Mapping[BackendSubscription, int]) -> None:
         """A channel has this history now, and these BE subscriptions have these numbers."""

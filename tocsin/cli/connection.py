@@ -194,11 +194,10 @@ def _read_address(kind: type[RemoteServer], directory: Path) -> str:
 def _error(response: httpx.Response, tokens: str) -> TocsinError:
     import msgspec
 
-    from tocsin.model.messages import Failure
+    from tocsin.model.messages import read_problem
 
-    try:
-        problem = msgspec.json.decode(response.content, type=Failure).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    problem = read_problem(response.content)
+    if problem is None:
         where = response.request.url
         return UnavailableError(
             f"{where} answered with status {response.status_code}, but not as a server of Tocsin does"

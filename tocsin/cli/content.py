@@ -20,7 +20,7 @@ from tocsin.cli.pointing import point
 from tocsin.errors import FilterError, InvalidError, StorageError, TocsinError, UnauthorizedError, UnavailableError
 
 if TYPE_CHECKING:
-    from tocsin.cli.publisher import PublishPace, PublishTally
+    from tocsin.cli.publisher import PublishPace, PublishSummary
     from tocsin.cli.records import SourceRecord
     from tocsin.overlay.client import ContentSubscription, Gap, HeadCursor, Note, OverlayConnection
 
@@ -122,7 +122,7 @@ class PublishedContent:
     name: str
     patience: float
     pace: PublishPace | None
-    tally: PublishTally
+    summary: PublishSummary
 
     def run(self, batches: Iterable[list[SourceRecord]], token: str | None, ca: str) -> None:
         """Publishes them all, each stored before the next batch."""
@@ -153,7 +153,7 @@ class PublishedContent:
         except UnauthorizedError as error:
             raise UnauthorizedError(f"{error}; {_HINT}") from None
         refused = [Refusal(index, reason) for index, reason in enumerate(reasons) if reason]
-        self.tally.count(batch, Published(len(batch) - len(refused), refused))
+        self.summary.count(batch, Published(len(batch) - len(refused), refused))
 
 
 async def _publish(me: OverlayConnection, record: SourceRecord) -> str:

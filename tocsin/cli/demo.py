@@ -42,7 +42,7 @@ def demo(
         bool,
         typer.Option(
             "--hosts",
-            help="Each part on a host of its own, on a Spark cluster, with Kafka and PostgreSQL if installed; as root",
+            help="Each part on a host of its own, on a Spark cluster; Kafka, PostgreSQL and S3 if there; as root",
         ),
     ] = False,
 ) -> None:

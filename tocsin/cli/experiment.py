@@ -60,9 +60,19 @@ def latency(seed: Seed = 1, quick: Quick = False, policy: Policies = None, out: 
 
 
 @app.command()
-def slices(seed: Seed = 1, quick: Quick = False, out: Out = None) -> None:
+def slices(
+    seed: Seed = 1,
+    quick: Quick = False,
+    real: Annotated[
+        bool,
+        typer.Option(
+            "--real", help="Also what 1, 2 and 3 real workers take on this machine, which needs tocsin[data] and Java"
+        ),
+    ] = False,
+    out: Out = None,
+) -> None:
     """Processing nodes that share slices, simulated: 10 to 1,000 nodes, coarse and fine slices, elasticity."""
-    _run("slices", out, seed=seed, quick=quick)
+    _run("slices", out, seed=seed, quick=quick, real=real)
 
 
 @app.command("testbed")

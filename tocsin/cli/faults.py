@@ -40,18 +40,18 @@ def faults(
     if overlay and slices:
         raise InvalidError("give --overlay or --slices, not both")
     subject = Subject.OVERLAY if overlay else Subject.SLICES if slices else Subject.BROKERS
-    tally = CampaignResult()
+    result = CampaignResult()
     if trace:
         for seed in range(first, first + seeds):
-            _take(tally, RUNS[subject](seed, lambda line: output.print(Text(line), soft_wrap=True)), subject)
+            _take(result, RUNS[subject](seed, lambda line: output.print(Text(line), soft_wrap=True)), subject)
     else:
         with _progress() as progress:
             task = progress.add_task("schedules", total=seeds)
             for each in run_schedules(first, seeds, jobs or os.cpu_count() or 1, subject):
-                _take(tally, each, subject)
+                _take(result, each, subject)
                 progress.advance(task)
-    output.print(Text(_verdict(tally)), soft_wrap=True)
-    if tally.failed:
+    output.print(Text(_verdict(result)), soft_wrap=True)
+    if result.failed:
         raise typer.Exit(1)
 
 
@@ -60,8 +60,8 @@ def _progress() -> Progress:
     return Progress(*columns, console=messages)
 
 
-def _take(tally: CampaignResult, outcome: ScheduleOutcome, subject: Subject) -> None:
-    tally.add(outcome)
+def _take(result: CampaignResult, outcome: ScheduleOutcome, subject: Subject) -> None:
+    result.add(outcome)
     if not outcome.wrong:
         return
     for sentence in outcome.wrong[:_SHOWN]:
@@ -73,11 +73,11 @@ def _take(tally: CampaignResult, outcome: ScheduleOutcome, subject: Subject) -> 
     output.print(Text(f"replay it with: {replay}"), soft_wrap=True)
 
 
-def _verdict(tally: CampaignResult) -> str:
+def _verdict(result: CampaignResult) -> str:
     figures = (
-        f"{tally.faults:,} faults, {tally.events:,} events, {tally.moves:,} moves, {tally.notes:,} notes, "
-        f"fingerprint {tally.fingerprint}"
+        f"{result.faults:,} faults, {result.events:,} events, {result.moves:,} moves, {result.notes:,} notes, "
+        f"fingerprint {result.fingerprint}"
     )
-    if tally.failed:
-        return f"{len(tally.failed):,} of {tally.schedules:,} schedules do not hold ({figures})"
-    return f"all of {tally.schedules:,} schedules hold ({figures})"
+    if result.failed:
+        return f"{len(result.failed):,} of {result.schedules:,} schedules do not hold ({figures})"
+    return f"all of {result.schedules:,} schedules hold ({figures})"

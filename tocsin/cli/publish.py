@@ -20,7 +20,7 @@ from tocsin.errors import InvalidError, NotFoundError
 
 if TYPE_CHECKING:
     from tocsin.cli.content import PublishedContent
-    from tocsin.cli.publisher import Batch, FeedPublisher, PublishPace, PublishTally
+    from tocsin.cli.publisher import Batch, FeedPublisher, PublishPace, PublishSummary
     from tocsin.cli.records import Format, SourceRecord
     from tocsin.schema.definitions import Dataset
 
@@ -50,9 +50,9 @@ def publish(
     The status is 1 when any record is refused. A request that got no answer is sent again, which is safe where records
     have a primary key: an id seen before is stored once.
     """
-    from tocsin.cli.publisher import PublishPace, PublishTally, batches
+    from tocsin.cli.publisher import PublishPace, PublishSummary, batches
 
-    settings, tally = invocation(context).settings, PublishTally()
+    settings, summary = invocation(context).settings, PublishSummary()
     pace, most = PublishPace(rate) if rate else None, _per_request(batch, rate)
     if name and not is_overlay(feed):
         raise InvalidError("--name is for publishing to a head of an overlay; a feed knows you by your token")
@@ -60,16 +60,16 @@ def publish(
         with _open(file) as stream, _bar(file) as bar:
             form = _format(file, stream, csv)
             if is_overlay(feed):
-                sending = _advance(batches(_records(stream, form, None), most), bar, stream, tally)
-                _to_head(feed, name or "", patience, pace, tally).run(sending, token, settings.tls.ca)
+                sending = _advance(batches(_records(stream, form, None), most), bar, stream, summary)
+                _to_head(feed, name or "", patience, pace, summary).run(sending, token, settings.tls.ca)
             else:
                 with connect(settings, server, token) as data:
                     records = _records(stream, form, _dataset(data, feed) if form == "csv" else None)
-                    sending = _advance(batches(records, most), bar, stream, tally)
-                    _to_feed(_feed_publisher(data, feed, form, patience), pace, sending, tally)
+                    sending = _advance(batches(records, most), bar, stream, summary)
+                    _to_feed(_feed_publisher(data, feed, form, patience), pace, sending, summary)
     finally:
-        _report(tally, file)
-    if tally.refused:
+        _report(summary, file)
+    if summary.refused:
         raise typer.Exit(1)
 
 
@@ -79,10 +79,12 @@ def _format(file: Path, stream: io.BufferedReader, csv: bool) -> Format:
     return "csv" if csv else ENDINGS.get(file.suffix.lower()) or detect_format(stream)
 
 
-def _to_head(head: str, name: str, patience: float, pace: PublishPace | None, tally: PublishTally) -> PublishedContent:
+def _to_head(
+    head: str, name: str, patience: float, pace: PublishPace | None, summary: PublishSummary
+) -> PublishedContent:
     from tocsin.cli.content import PublishedContent
 
-    return PublishedContent(head, name, patience, pace, tally)
+    return PublishedContent(head, name, patience, pace, summary)
 
 
 def _feed_publisher(data: RemoteServer, feed: str, form: Format, patience: float) -> FeedPublisher:
@@ -92,16 +94,20 @@ def _feed_publisher(data: RemoteServer, feed: str, form: Format, patience: float
     return FeedPublisher(data, feed, joined=form == "json", patience=patience, waiting=Reasons().say)
 
 
-def _advance(sending: Iterator[Batch], bar: _Bar, stream: io.BufferedReader, tally: PublishTally) -> Iterator[Batch]:
+def _advance(
+    sending: Iterator[Batch], bar: _Bar, stream: io.BufferedReader, summary: PublishSummary
+) -> Iterator[Batch]:
     """The batches; when the next is asked for, what became of the one before is shown."""
     for batch in sending:
         yield batch
-        bar.advance(stream, tally)
+        bar.advance(stream, summary)
 
 
-def _to_feed(publisher: FeedPublisher, pace: PublishPace | None, sending: Iterator[Batch], tally: PublishTally) -> None:
+def _to_feed(
+    publisher: FeedPublisher, pace: PublishPace | None, sending: Iterator[Batch], summary: PublishSummary
+) -> None:
     for batch in sending:
-        _send(publisher, pace, batch, tally)
+        _send(publisher, pace, batch, summary)
 
 
 def _per_request(batch: int, rate: float | None) -> int:
@@ -109,10 +115,10 @@ def _per_request(batch: int, rate: float | None) -> int:
     return batch if rate is None else max(1, min(batch, int(rate / 10)))
 
 
-def _send(publisher: FeedPublisher, pace: PublishPace | None, records: Batch, tally: PublishTally) -> None:
+def _send(publisher: FeedPublisher, pace: PublishPace | None, records: Batch, summary: PublishSummary) -> None:
     if pace:
         time.sleep(pace.wait(time.monotonic()))
-    tally.count(records, publisher.send(records))
+    summary.count(records, publisher.send(records))
     if pace:
         pace.sent(len(records))
 
@@ -171,11 +177,11 @@ class _Bar:
         self._progress, self._length = progress, length
         self._task = progress.add_task("", total=length, accepted=0, refused="")
 
-    def advance(self, stream: io.BufferedReader, tally: PublishTally) -> None:
+    def advance(self, stream: io.BufferedReader, summary: PublishSummary) -> None:
         """Shows how far the file is read, and what became of its records."""
         completed = 0 if self._length is None else stream.tell()
-        refused = f", {tally.refused:,} refused" if tally.refused else ""
-        self._progress.update(self._task, completed=completed, accepted=tally.accepted, refused=refused)
+        refused = f", {summary.refused:,} refused" if summary.refused else ""
+        self._progress.update(self._task, completed=completed, accepted=summary.accepted, refused=refused)
 
 
 @contextmanager
@@ -190,9 +196,9 @@ def _bar(file: Path) -> Iterator[_Bar]:
         yield _Bar(progress, file.stat().st_size if file.is_file() else None)
 
 
-def _report(tally: PublishTally, file: Path) -> None:
-    for line, reason in tally.reasons:
+def _report(summary: PublishSummary, file: Path) -> None:
+    for line, reason in summary.reasons:
         messages.print(Text(f"{file}:{line}: {reason}"), soft_wrap=True)
-    if tally.refused > len(tally.reasons):
-        messages.print(f"… and {tally.refused - len(tally.reasons)} more refused")
-    output.print(f"{tally.accepted} accepted, {tally.refused} refused")
+    if summary.refused > len(summary.reasons):
+        messages.print(f"… and {summary.refused - len(summary.reasons)} more refused")
+    output.print(f"{summary.accepted} accepted, {summary.refused} refused")

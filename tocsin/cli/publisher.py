@@ -41,7 +41,7 @@ def batches(records: Iterable[SourceRecord], most: int, most_bytes: int = MOST_B
 
 
 @dataclass
-class PublishTally:
+class PublishSummary:
     """What became of the records so far; ``reasons`` are the first refusals, by the line of the file."""
 
     accepted: int = 0

@@ -73,7 +73,7 @@ def of_city(
         Path | None, typer.Option(metavar="FILE.wkt", help="A road map: a LINESTRING (x y, …) in metres per line.")
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE.parquet", help="Recorded places: columns t, node, x, y.")
+        Path | None, typer.Option(metavar="FILE.parquet", help="Recorded locations: columns t, node, x, y.")
     ] = None,
     minutes: Minutes = 30,
     capacity: Capacity = None,

@@ -106,7 +106,7 @@ def _from_nothing(problem: Problem) -> Problem:
 
 def _with_another_broker(workload: Workload) -> Workload:
     capacity = None if workload.capacity is None else np.append(workload.capacity, workload.capacity.max())
-    return replace(workload, brokers=workload.brokers + 1, capacity=capacity, broker_places=None)
+    return replace(workload, brokers=workload.brokers + 1, capacity=capacity, broker_locations=None)
 
 
 def brokers(plan: Plan) -> Table:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, overload
 
 from tocsin.client import subscriber
-from tocsin.client.coordinator import Place
+from tocsin.client.coordinator import Location
 from tocsin.client.rules import Rules
 from tocsin.errors import InvalidError
 
@@ -23,7 +23,7 @@ _OVERLAY: Final = ("ws://", "wss://")
 
 @overload
 def connect(
-    coordinator: str, token: str, *, place: Place | None = None, rules: Rules | None = None, ca: str = ""
+    coordinator: str, token: str, *, location: Location | None = None, rules: Rules | None = None, ca: str = ""
 ) -> subscriber.Subscriber: ...
 
 
@@ -37,7 +37,7 @@ def connect(
     coordinator: str | Sequence[str],
     token: str = "",
     *,
-    place: Place | None = None,
+    location: Location | None = None,
     rules: Rules | None = None,
     name: str = "",
     client_token: str = "",
@@ -59,10 +59,10 @@ def connect(
     """
     urls = [coordinator] if isinstance(coordinator, str) else list(coordinator)
     if urls and all(url.startswith(_OVERLAY) for url in urls):
-        if token or place or rules:
+        if token or location or rules:
             raise InvalidError(
-                "an overlay knows no token of a subscriber, no place and no rules: name its clients' token, if it has "
-                "one, as client_token=…; if this is to be a coordinator, its URL is like http://localhost:8700"
+                "an overlay knows no token of a subscriber, no location and no rules: name its clients' token, if it "
+                "has one, as client_token=…; if this is to be a coordinator, its URL is like http://localhost:8700"
             )
         from tocsin.overlay.client import connect as connect_overlay
 
@@ -72,4 +72,4 @@ def connect(
             f"{', '.join(urls) or 'nothing'} is no edge or head of an overlay, whose URLs begin with ws:// or wss://; "
             "several URLs, name= and client_token= are for these"
         )
-    return subscriber.connect(coordinator, token, place=place, rules=rules, ca=ca)
+    return subscriber.connect(coordinator, token, location=location, rules=rules, ca=ca)

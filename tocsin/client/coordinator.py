@@ -14,7 +14,7 @@ from tocsin.client.faults import refusal
 from tocsin.errors import InvalidError, UnavailableError
 from tocsin.trust import trust
 
-Place = tuple[float, float]
+Location = tuple[float, float]
 T = TypeVar("T")
 
 ANSWER_SECONDS: Final = 10.0
@@ -56,9 +56,9 @@ class CoordinatorClient:
         answer = await self._call("POST", "/users", token, json={"name": name})
         return self._read(answer, _Registered).token
 
-    async def locate(self, token: str, place: Place | None) -> str:
-        """The URL of the broker that is ready for the token's subscriber, who is at ``place``."""
-        query = {"x": place[0], "y": place[1]} if place else {}
+    async def locate(self, token: str, location: Location | None) -> str:
+        """The URL of the broker that is ready for the token's subscriber, who is at ``location``."""
+        query = {"x": location[0], "y": location[1]} if location else {}
         answer = await self._call("GET", "/broker", token, params=query)
         return self._read(answer, _Located).url
 

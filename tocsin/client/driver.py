@@ -10,7 +10,7 @@ from random import Random, SystemRandom
 from typing import Final, Protocol
 
 from tocsin.alarm import Alarm
-from tocsin.client.coordinator import Place, UnreachableError
+from tocsin.client.coordinator import Location, UnreachableError
 from tocsin.client.core import actions, events
 from tocsin.client.core.core import SubscriberCore
 from tocsin.client.faults import fault
@@ -27,7 +27,7 @@ class Coordinator(Protocol):
 
     def trust(self) -> ssl.SSLContext: ...
 
-    async def locate(self, token: str, place: Place | None) -> str: ...
+    async def locate(self, token: str, location: Location | None) -> str: ...
 
     async def unregister(self, token: str) -> None: ...
 
@@ -76,13 +76,13 @@ class SubscriberDriver:
         self,
         coordinator: Coordinator,
         token: str,
-        place: Place | None,
+        location: Location | None,
         rules: Rules,
         act: Callable[[actions.Action], None],
         fail: Callable[[Exception], None],
         environment: ClientEnvironment,
     ) -> None:
-        self._coordinator, self._token, self._place, self._rules = coordinator, token, place, rules
+        self._coordinator, self._token, self._location, self._rules = coordinator, token, location, rules
         self._act, self._fail = act, fail
         self._core, self._dial = SubscriberCore(environment.random, rules), environment.dial
         self._loop = asyncio.get_running_loop()
@@ -168,7 +168,7 @@ class SubscriberDriver:
 
     async def _ask(self) -> None:
         try:
-            url = await self._coordinator.locate(self._token, self._place)
+            url = await self._coordinator.locate(self._token, self._location)
         except _FINAL as error:
             self._break(error)
         except TocsinError as error:

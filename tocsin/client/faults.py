@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from tocsin.errors import (
     BusyError,
     ConflictError,
@@ -19,7 +17,7 @@ from tocsin.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from tocsin.model.messages import Failure
+from tocsin.model.messages import read_problem
 
 
 class ReplacedError(ConflictError):
@@ -61,8 +59,5 @@ def fault(code: str, message: str) -> TocsinError:
 
 def refusal(body: bytes) -> TocsinError | None:
     """The exception that the body of an answer names; None if that is not how a server of Tocsin refuses."""
-    try:
-        problem = msgspec.json.decode(body, type=Failure).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return fault(problem.code, problem.message)
+    problem = read_problem(body)
+    return fault(problem.code, problem.message) if problem else None

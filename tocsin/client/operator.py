@@ -1,5 +1,6 @@
 """What operators and administrators ask of a network over HTTP: an :class:`Operator` for programs that do other things
-meanwhile (the demo, experiments, scripts), :class:`ServerCalls` for those that wait (commands, measurements)."""
+meanwhile (the demo, experiments, scripts), :class:`ServerCalls` for those that wait (commands, measurements), and a
+:class:`HealthProbe` for who waits for a server to be there."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import msgspec
 
 from tocsin.client.faults import refusal
 from tocsin.coordinator.answers import NetworkStatus, Proposal
-from tocsin.errors import UnavailableError
+from tocsin.errors import InvalidError, UnavailableError
 from tocsin.model.messages import (
     Applied,
     Health,
@@ -129,6 +130,40 @@ class Operator(AbstractAsyncContextManager["Operator"]):
             return _content(await self._client.request(method, url, **options))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _no_answer(url, error) from None
+
+
+class HealthProbe:
+    """Asks a server how it is, again and again, whatever it answers.
+
+    Args:
+        url: the server's; that of its WebSocket will do.
+        token: shown with every call, to be told all of it; empty where none is needed.
+        seconds: how long to wait for an answer.
+        ca: the file of a private authority that is trusted.
+    """
+
+    def __init__(self, url: str, token: str = "", *, seconds: float = 10.0, ca: str = "") -> None:
+        self.url, self._called = url.rstrip("/"), http_url(url)
+        self._client = httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=seconds,
+            trust_env=False,
+            verify=trust(ca) if self._called.startswith("https:") else False,
+        )
+
+    async def ask(self) -> httpx.Response:
+        """What it says, with whatever status. That nobody answers is an UnavailableError; where nobody ever will, as
+        the URL is none, an InvalidError."""
+        try:
+            return await self._client.get(f"{self._called}/health")
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise InvalidError(f"{self.url} is not a URL: {error}") from None
+        except httpx.HTTPError as error:
+            raise _no_answer(self.url, error) from error
+
+    async def aclose(self) -> None:
+        """Closes the connection."""
+        await self._client.aclose()
 
 
 class ServerCalls(AbstractContextManager["ServerCalls"]):

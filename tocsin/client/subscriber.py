@@ -8,7 +8,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self
 
-from tocsin.client.coordinator import CoordinatorClient, Place
+from tocsin.client.coordinator import CoordinatorClient, Location
 from tocsin.client.core import actions
 from tocsin.client.core.events import Event
 from tocsin.client.driver import ClientEnvironment, Coordinator, SubscriberDriver
@@ -25,7 +25,7 @@ _UNREGISTERED: Final = ClosedError("unregistered: whoever is to come back must r
 
 
 def connect(
-    coordinator: str, token: str, *, place: Place | None = None, rules: Rules | None = None, ca: str = ""
+    coordinator: str, token: str, *, location: Location | None = None, rules: Rules | None = None, ca: str = ""
 ) -> Subscriber:
     """A subscriber, connected while in its ``async with``::
 
@@ -35,8 +35,8 @@ def connect(
                 print(note.rows)
 
     ``coordinator`` is the coordinator's URL and ``token`` what it gave when the subscriber was registered
-    (:func:`tocsin.client.register`). ``place`` is where the subscriber is, for coordinators that choose a near broker.
-    ``rules`` says how patient and how large the connection is. ``ca`` is the file of a private authority's
+    (:func:`tocsin.client.register`). ``location`` is where the subscriber is, for coordinators that choose a near
+    broker. ``rules`` says how patient and how large the connection is. ``ca`` is the file of a private authority's
     certificates, trusted beside the system's.
     """
     if not token:
@@ -45,7 +45,7 @@ def connect(
             "are named by ws:// URLs"
         )
     rules = rules or Rules()
-    return Subscriber(CoordinatorClient(coordinator, rules.ask_seconds, ca), token, place, rules)
+    return Subscriber(CoordinatorClient(coordinator, rules.ask_seconds, ca), token, location, rules)
 
 
 class Subscriber:
@@ -65,12 +65,12 @@ class Subscriber:
         self,
         coordinator: Coordinator,
         token: str,
-        place: Place | None,
+        location: Location | None,
         rules: Rules,
         environment: ClientEnvironment | None = None,
     ) -> None:
         self._coordinator, self._token = coordinator, token
-        self._settings = (place, rules)
+        self._settings = (location, rules)
         self._environment = environment or ClientEnvironment()
         refs = count(1)
         self._notices = ConnectionNotices()

@@ -167,8 +167,8 @@ def proposal(decision: Decision, brokers: list[str]) -> Proposal:
     if decision.plan is None:
         return Proposal(decision.stage, decision.reason, refused=refused)
     changes = [
-        ProposedChange(name, line.load_before, line.load_after, line.left, line.came)
-        for name, line in zip(brokers, broker_changes(decision.plan), strict=True)
+        ProposedChange(name, change.load_before, change.load_after, change.left, change.came)
+        for name, change in zip(brokers, broker_changes(decision.plan), strict=True)
     ]
     said = sentences(decision.plan)
     return Proposal(decision.stage, decision.reason, len(decision.plan.moves), said, changes, refused)

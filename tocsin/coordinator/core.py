@@ -5,6 +5,8 @@ It has no clock: ``now`` is in seconds since 1970, as brokers know it too (token
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from tocsin.balance.placement.placement import Placement
@@ -19,6 +21,7 @@ from tocsin.coordinator.reconciliation import reconcile
 from tocsin.coordinator.registry import BrokerMember
 from tocsin.coordinator.requests import BEHIND, Requests
 from tocsin.coordinator.store.records import BrokerRecord, StoredState
+from tocsin.coordinator.tokens import new_id
 from tocsin.coordinator.view import CoordinatorView
 from tocsin.errors import InvalidError
 from tocsin.model.coordination import (
@@ -60,6 +63,7 @@ class CoordinatorCore:
         state: what the store has.
         placement: where newcomers go, and those whose broker has died.
         planners: what keeps the loads even.
+        new_token_id: what tells the tokens that it signs apart.
     """
 
     def __init__(
@@ -69,8 +73,9 @@ class CoordinatorCore:
         placement: Placement,
         planners: Planners,
         limits: CoordinatorLimits | None = None,
+        new_token_id: Callable[[], str] = new_id,
     ) -> None:
-        self._parts = CoordinatorParts(state, now, placement, planners, limits or CoordinatorLimits())
+        self._parts = CoordinatorParts(state, now, placement, planners, limits or CoordinatorLimits(), new_token_id)
         self._requests, self._view = Requests(self._parts), CoordinatorView(self._parts)
         self._dead: dict[str, BrokerMember] = {}
         # What brokers have said so far of a Hello in parts.
@@ -230,7 +235,7 @@ class CoordinatorCore:
         return replace(part, serving=serving, prepared=[stay for each in said for stay in each.prepared])
 
     def _hello(self, now: float, link: Link, hello: Hello) -> None:
-        parts, record = self._parts, BrokerRecord(hello.broker, hello.url, hello.capacity, hello.place)
+        parts, record = self._parts, BrokerRecord(hello.broker, hello.url, hello.capacity, hello.location)
         try:
             parts.workload.open(record)
         except InvalidError as error:

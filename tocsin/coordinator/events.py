@@ -77,7 +77,7 @@ class RegisterBroker(Struct, frozen=True):
     name: str
     url: str
     capacity: float = 1.0
-    place: tuple[float, float] | None = None
+    location: tuple[float, float] | None = None
 
 
 class RequestBroker(Struct, frozen=True):
@@ -85,7 +85,7 @@ class RequestBroker(Struct, frozen=True):
 
     handle: Handle
     token: str
-    place: tuple[float, float] | None = None
+    location: tuple[float, float] | None = None
 
 
 class Unregister(Struct, frozen=True):

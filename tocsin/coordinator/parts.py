@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tocsin.balance.placement.placement import Placement
 from tocsin.coordinator.assignments import Assignments
 from tocsin.coordinator.balancing import BalancingRounds, Planners
@@ -25,9 +27,15 @@ class CoordinatorParts:
     """Every part by its name. ``next_look`` is when the loads are looked at again, ``moves_made`` how many."""
 
     def __init__(
-        self, state: StoredState, now: float, placement: Placement, planners: Planners, limits: CoordinatorLimits
+        self,
+        state: StoredState,
+        now: float,
+        placement: Placement,
+        planners: Planners,
+        limits: CoordinatorLimits,
+        new_token_id: Callable[[], str],
     ) -> None:
-        self.balancing, self.limits = state.balancing, limits
+        self.balancing, self.limits, self.new_token_id = state.balancing, limits, new_token_id
         self.trust(state.keyring)
         self.next_look, self.moves_made = now + limits.interval, 0
         self.outbox, self.workload = TransactionalOutbox(limits.unstored), NamedWorkload()

@@ -17,7 +17,7 @@ from tocsin.errors import UnavailableError
 
 
 class PlacementQueue:
-    """Places by a policy. Those whose broker has died wait in line, and whoever asks for a broker goes before them.
+    """Places by a policy. Those whose broker has died wait in a queue, and whoever asks for a broker goes before them.
 
     What can go wrong: no broker takes newcomers. Then whoever asks is told so (:class:`UnavailableError`), and the
     others wait until a broker comes.
@@ -34,42 +34,42 @@ class PlacementQueue:
     ) -> None:
         self._policy, self._registry, self._assignments, self._workload = policy, registry, assignments, workload
         self._moves, self._limits = moves, limits
-        self._line: deque[str] = deque()
+        self._queue: deque[str] = deque()
         self._later: list[tuple[float, str]] = []
 
     def __len__(self) -> int:
-        return len(self._line) + len(self._later)
+        return len(self._queue) + len(self._later)
 
     def place(self, now: float, subscriber: str) -> OngoingMove:
         """Begins to place a subscriber on a broker of the policy's choice."""
         return self._moves.start(now, subscriber, self._choice(subscriber))
 
     def shelter(self, subscriber: str) -> None:
-        """Puts a subscriber in line whose broker is dead."""
-        self._line.append(subscriber)
+        """Puts a subscriber whose broker is dead into the queue."""
+        self._queue.append(subscriber)
 
     def postpone(self, now: float, subscriber: str) -> None:
-        """Puts it in line after a while, since it could not be placed just now."""
+        """Puts it into the queue after a while, since it could not be placed just now."""
         heappush(self._later, (now + self._limits.retry, subscriber))
 
     def advance(self, now: float) -> None:
-        """Places those in line, as many as may be under way at a time."""
+        """Places those in the queue, as many as may be under way at a time."""
         while self._later and self._later[0][0] <= now:
-            self._line.append(heappop(self._later)[1])
-        while self._line and len(self._moves) < self._limits.in_flight:
-            if self._homeless(self._line[0]):
+            self._queue.append(heappop(self._later)[1])
+        while self._queue and len(self._moves) < self._limits.in_flight:
+            if self._homeless(self._queue[0]):
                 try:
-                    self.place(now, self._line[0])
+                    self.place(now, self._queue[0])
                 except UnavailableError:
                     return
-            self._line.popleft()
+            self._queue.popleft()
 
     def wake(self) -> float:
         """When somebody is to be tried again."""
         return self._later[0][0] if self._later else inf
 
     def _homeless(self, subscriber: str) -> bool:
-        """Whether somebody in line still needs to be placed."""
+        """Whether somebody in the queue still needs to be placed."""
         placed = self._moves.get(subscriber) or self._registry.alive(self._assignments.get(subscriber).broker)
         return subscriber in self._assignments and not placed
 

@@ -24,7 +24,7 @@ PAUSE: Final = 1.0
 
 
 class PresenceTracker:
-    """Keeps everybody in one of three lines: connected, leaving, away. Each is in the order of time.
+    """Keeps everybody in one of three queues: connected, leaving, away. Each is in the order of time.
 
     Whoever loses their connection, or their broker its link, is leaving: they weigh as before, so that a reconnection
     changes nothing. After the time of grace they are away. A connection makes them weigh at once, and so does the
@@ -87,7 +87,7 @@ class PresenceTracker:
     def registered(self, now: float, subscriber: str) -> None:
         """Somebody is given a token, who may be known already, and comes some day."""
         self._see(now, subscriber, now - HOUR)
-        if not any(subscriber in line for line in (self._connected, self._leaving, self._away)):
+        if not any(subscriber in queue for queue in (self._connected, self._leaving, self._away)):
             self._leave(now, subscriber)
 
     def asked(self, now: float, subscriber: str) -> None:
@@ -110,8 +110,8 @@ class PresenceTracker:
 
     def forget(self, subscriber: str) -> None:
         """Somebody is no more."""
-        for line in (self._connected, self._leaving, self._away):
-            line.pop(subscriber, None)
+        for queue in (self._connected, self._leaving, self._away):
+            queue.pop(subscriber, None)
         self._asked.discard(subscriber)
         for member in self._registry:
             member.online.pop(subscriber, None)
@@ -198,10 +198,10 @@ class PresenceTracker:
             self._assignments.put(replace(assignment, seen=now))
 
 
-def _first(line: dict[str, float], time: float) -> list[str]:
-    """Those at the head of a line whose time is no later, some of them."""
+def _first(queue: dict[str, float], time: float) -> list[str]:
+    """Those at the head of a queue whose time is no later, some of them."""
     found: list[str] = []
-    for subscriber, at in islice(line.items(), AT_ONCE):
+    for subscriber, at in islice(queue.items(), AT_ONCE):
         if at > time:
             break
         found.append(subscriber)

@@ -104,7 +104,7 @@ class BrokerRegistry:
         return self._members[name].link if name in self._members else None
 
     def put(self, record: BrokerRecord, due: float) -> BrokerMember:
-        """Notes a broker's address, capacity and place. One known before goes on draining if it did."""
+        """Notes a broker's address, capacity and location. One known before goes on draining if it did."""
         member = self._members.get(record.name)
         if member is None:
             member = self._members[record.name] = BrokerMember(record, due, joining=len(self._members) > 0)

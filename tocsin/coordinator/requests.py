@@ -41,8 +41,8 @@ BEHIND: Final = "too much waits for the coordinator's store, which is slow or aw
 class Requests:
     """Answers each request once: at once, or when what it asked for has come about.
 
-    What can go wrong: a name, capacity or place that is none (:class:`InvalidError`), a token that is not valid or of
-    somebody who was removed (:class:`UnauthorizedError`) or not a subscriber's (:class:`ForbiddenError`), an unknown
+    What can go wrong: a name, capacity or location that is none (:class:`InvalidError`), a token that is not valid or
+    of somebody who was removed (:class:`UnauthorizedError`) or not a subscriber's (:class:`ForbiddenError`), an unknown
     broker or subscriber (:class:`NotFoundError`), a name that is taken or a broker that is needed
     (:class:`ConflictError`), no broker that takes subscribers (:class:`UnavailableError`), a store that has fallen far
     behind (:class:`BusyError`).
@@ -108,13 +108,14 @@ class Requests:
 
     def _register_broker(self, now: float, request: RegisterBroker) -> Registered:
         token = self._parts.keyring.sign(self._claims(now, request.name, "broker"))
-        record = BrokerRecord(request.name, request.url, request.capacity, request.place)
+        record = BrokerRecord(request.name, request.url, request.capacity, request.location)
         self._parts.workload.open(record)
         self._parts.registry.put(record, now + self._parts.limits.returning)
         return Registered(request.name, token)
 
     def _claims(self, now: float, name: str, role: Role, groups: tuple[str, ...] = ()) -> Claims:
-        return claims(name, role, now + self._parts.limits.token_life, groups)
+        wanted = claims(name, role, now + self._parts.limits.token_life, groups)
+        return replace(wanted, id=self._parts.new_token_id())
 
     def _remove(self, now: float, order: Removal) -> None:
         match order:
@@ -133,8 +134,8 @@ class Requests:
     def _request(self, now: float, request: RequestBroker) -> Located | None:
         caller = self._subscriber(now, request.token, "are given a broker")
         self._admit(now, caller)
-        if request.place is not None:
-            self._parts.workload.locate(caller.name, request.place)
+        if request.location is not None:
+            self._parts.workload.locate(caller.name, request.location)
         return self._locate_now(caller.name) or self._wait_for_place(now, caller.name, request.handle)
 
     def _subscriber(self, now: float, token: str, what: str) -> Claims:

@@ -31,6 +31,11 @@ _OLD = (
 )
 
 
+def new_id() -> str:
+    """By which a token can be told from all others."""
+    return token_urlsafe(9)
+
+
 class Claims(msgspec.Struct, frozen=True):
     """What a token says: a name, what its bearer may do, and until when (seconds since 1970).
 
@@ -44,7 +49,7 @@ class Claims(msgspec.Struct, frozen=True):
     expires: float
     groups: Groups = ()
     series: int = 0
-    id: str = msgspec.field(default_factory=lambda: token_urlsafe(9))
+    id: str = msgspec.field(default_factory=new_id)
     key: str = ""
     registration: int = 0
 

@@ -55,13 +55,13 @@ class NamedWorkload:
         return self._live
 
     def open(self, broker: BrokerRecord) -> None:
-        """A broker takes part, or has changed; a capacity or place that cannot be is an InvalidError."""
+        """A broker takes part, or has changed; a capacity or location that cannot be is an InvalidError."""
         if broker.name not in self._brokers:
-            number = self._live.add_broker(broker.capacity, broker.place)
+            number = self._live.add_broker(broker.capacity, broker.location)
             self._brokers[broker.name], self._names[number] = number, broker.name
             return
         self._live.set_capacity(self._brokers[broker.name], broker.capacity)
-        self._live.place_broker(self._brokers[broker.name], broker.place)
+        self._live.locate_broker(self._brokers[broker.name], broker.location)
 
     def close(self, broker: str) -> None:
         """A broker that is dead no longer takes part, once nobody counts as being there."""
@@ -140,11 +140,11 @@ class NamedWorkload:
         self._locations.pop(subscriber, None)
 
     def locate(self, subscriber: str, location: Location) -> None:
-        """Where in the world a subscriber is; what is no place is an InvalidError."""
+        """Where in the world a subscriber is; what is no location is an InvalidError."""
         check_location(location)
         self._locations[subscriber] = location
         if subscriber in self._subscribers:
-            self._live.place_subscriber(self._subscribers[subscriber], location)
+            self._live.locate_subscriber(self._subscribers[subscriber], location)
 
     def hold(self, subscriber: str, subscription: int) -> None:
         """A subscriber holds one more BE subscription."""

@@ -19,9 +19,10 @@ import msgspec
 import uvloop
 
 from tocsin.apps.emergency import Interest
-from tocsin.client.coordinator import Place, UnreachableError
+from tocsin.client.coordinator import Location, UnreachableError
 from tocsin.client.note import Note
 from tocsin.client.subscription import Subscription
+from tocsin.crowd.counts import CrowdCounts
 from tocsin.crowd.messages import (
     Acknowledged,
     Begin,
@@ -34,7 +35,6 @@ from tocsin.crowd.messages import (
     Telling,
 )
 from tocsin.crowd.plan import CrowdPlan, CrowdShare
-from tocsin.crowd.tally import CrowdTally
 from tocsin.crowd.timetable import Step, StepKind, timetable
 from tocsin.crowd.visit import Observer
 from tocsin.crowd.visitor import Visitor
@@ -43,7 +43,7 @@ from tocsin.tasks import until_one_ends
 
 # How many people of all processes connect at the same time.
 AT_ONCE: Final = 25
-# In so many parts of each second everybody's place is published, a share of the people in each.
+# In so many parts of each second everybody's location is published, a share of the people in each.
 PARTS: Final = 20
 # A sample of what people hear is enough to show.
 HEARD_SECONDS: Final = 0.5
@@ -58,10 +58,10 @@ class CrowdProcess:
 
     def __init__(self, plan: CrowdPlan, share: CrowdShare, tell: Callable[[Telling], None]) -> None:
         self._plan, self._share, self._tell = plan, share, tell
-        self._tally = CrowdTally()
+        self._counts = CrowdCounts()
         self._world = plan.world(datetime.now(UTC))
         self._numbers = share.people(len(self._world.subscribers))
-        observer = Observer(self._tally, tell, self._hear)
+        observer = Observer(self._counts, tell, self._hear)
         names = [self._world.subscribers[number] for number in self._numbers]
         self._people = [Visitor(name, plan.coordinator, plan.token, observer) for name in names]
         self._where: list[dict[str, Any]] = next(self._world.locations(self._numbers))
@@ -87,24 +87,24 @@ class CrowdProcess:
             case Begin(at):
                 self._begin(at)
             case Acknowledged(reports, at):
-                self._tally.waits.acknowledge(reports, at)
+                self._counts.waits.acknowledge(reports, at)
             case Hush():
                 for task in self._living:
                     task.cancel()
             case CompareReceipts(found):
-                self._tell(self._tally.figures())
+                self._tell(self._counts.figures())
                 there = {person.name: person.numbers for person in self._people if person.there}
-                self._tell(self._tally.compare(found, there))
+                self._tell(self._counts.compare(found, there))
 
     async def _gather(self) -> None:
         door = asyncio.Semaphore(max(AT_ONCE // self._share.of, 1))
         wanted = _by_person(self._world.interests()) if self._plan.seconds is None else {}
 
-        async def come(person: Visitor, place: Place) -> bool:
+        async def come(person: Visitor, location: Location) -> bool:
             async with door:
-                return await self._come(person, place, wanted.get(person.name, []))
+                return await self._come(person, location, wanted.get(person.name, []))
 
-        came = await asyncio.gather(*map(come, self._people, map(_place, self._where)))
+        came = await asyncio.gather(*map(come, self._people, map(_location, self._where)))
         self._tell(Gathered(sum(came), [number for person in self._people for number in person.numbers]))
         # Thousands of people are hundreds of thousands of objects: to look through them for garbage again and again
         # would hold everybody up for half a second each time.
@@ -113,12 +113,12 @@ class CrowdProcess:
         # It is the orders that end everything.
         await asyncio.get_running_loop().create_future()
 
-    async def _come(self, person: Visitor, place: Place, wanted: list[Interest]) -> bool:
+    async def _come(self, person: Visitor, location: Location, wanted: list[Interest]) -> bool:
         """Whether somebody has come. On a busy machine some may not, and the others go on without them."""
         try:
             await person.register()
             if self._plan.seconds is None:
-                await person.enter(place)
+                await person.enter(location)
             for interest in wanted:
                 await person.subscribe(interest)
         except UnreachableError:
@@ -170,16 +170,16 @@ class CrowdProcess:
         for step in steps:
             await _until(began + step.at / self._plan.speed)
             try:
-                await self._do(step, person, _place(self._where[number]))
+                await self._do(step, person, _location(self._where[number]))
             except TocsinError as error:
                 self._tell(CrowdTrouble(f"{person.name}: {error}"))
 
-    async def _do(self, step: Step, person: Visitor, place: Place) -> None:
+    async def _do(self, step: Step, person: Visitor, location: Location) -> None:
         match step.kind:
             case StepKind.LOGIN:
-                await person.enter(place)
+                await person.enter(location)
             case StepKind.LOGOUT:
-                self._tally.logouts += 1
+                self._counts.logouts += 1
                 await person.leave()
             case StepKind.SUBSCRIBE if step.interest:
                 await person.subscribe(step.interest)
@@ -189,7 +189,7 @@ class CrowdProcess:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(1)
-            self._tell(self._tally.figures())
+            self._tell(self._counts.figures())
 
     async def _look(self) -> None:
         """How late the event loop is with what is due."""
@@ -197,7 +197,7 @@ class CrowdProcess:
             due = time.monotonic() + LOOK_SECONDS
             await _until(due)
             if self._living:
-                self._tally.lags.add(time.monotonic() - due)
+                self._counts.lags.add(time.monotonic() - due)
 
     def _hear(self, who: str, subscription: Subscription, note: Note) -> None:
         now = time.monotonic()
@@ -214,7 +214,7 @@ def _by_person(interests: list[Interest]) -> dict[str, list[Interest]]:
     return wanted
 
 
-def _place(location: dict[str, Any]) -> Place:
+def _location(location: dict[str, Any]) -> Location:
     return location["x"], location["y"]
 
 

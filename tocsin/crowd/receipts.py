@@ -54,7 +54,7 @@ class Receipt:
         """Nothing is owed of it from here on: what was on its way is dropped, as it should be."""
         self.until = max(self.executions, default=self.after)
 
-    def owed(self, found: Sequence[int]) -> set[int]:
+    def select_owed(self, found: Sequence[int]) -> set[int]:
         """Of the executions that found something for it, those that had to come."""
         return {one for one in found if one > self.after and (self.until is None or one <= self.until)}
 
@@ -93,7 +93,7 @@ class Receipts:
         for (who, subscription), receipt in self._receipts.items():
             if receipt.until is None and subscription not in there.get(who, ()):
                 continue
-            owed = receipt.owed(found.get(subscription, ()))
+            owed = receipt.select_owed(found.get(subscription, ()))
             expected += len(owed)
             if lacking := owed - receipt.executions:
                 missed.append(MissedNotes(who, subscription, sorted(lacking)))

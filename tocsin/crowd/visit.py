@@ -14,8 +14,8 @@ from tocsin.client.note import Note
 from tocsin.client.notices import NoticeKind
 from tocsin.client.subscriber import Subscriber
 from tocsin.client.subscription import Subscription
+from tocsin.crowd.counts import CrowdCounts
 from tocsin.crowd.messages import CrowdTrouble, PersonMoved
-from tocsin.crowd.tally import CrowdTally
 from tocsin.errors import TocsinError
 
 LOCATIONS: Final = "locations"
@@ -23,9 +23,9 @@ LOCATIONS: Final = "locations"
 
 @dataclass(frozen=True)
 class Observer:
-    """Who is told what happens to people: it is counted in the tally, some of it is told, and notes are heard."""
+    """Who is told what happens to people: it is counted, some of it is told, and notes are heard."""
 
-    tally: CrowdTally
+    counts: CrowdCounts
     tell: Callable[[PersonMoved | CrowdTrouble], None]
     hear: Callable[[str, Subscription, Note], None]
 
@@ -34,7 +34,7 @@ class Visit:
     """One of ``name``."""
 
     def __init__(self, name: str, observer: Observer) -> None:
-        self._name, self._observer, self._tally = name, observer, observer.tally
+        self._name, self._observer, self._counts = name, observer, observer.counts
         self._subscriptions: dict[tuple[object, ...], Subscription] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._publication: asyncio.Task[None] | None = None
@@ -57,22 +57,22 @@ class Visit:
         assert self._me
         subscription = await self._me.subscribe(interest.channel, parameters=interest.params)
         self._subscriptions[_key(interest)] = subscription
-        self._tally.hold(self._name, subscription.number, subscription.taken)
+        self._counts.hold(self._name, subscription.number, subscription.taken)
         self._do(self._read(subscription))
 
     async def unsubscribe(self, interest: Interest) -> None:
         """Gives a subscription up; nothing of it comes from here on."""
         subscription = self._subscriptions.pop(_key(interest), None)
         if subscription:
-            self._tally.give_up(self._name, subscription.number)
+            self._counts.give_up(self._name, subscription.number)
             await subscription.close()
 
     def publish(self, location: dict[str, Any], due: float) -> None:
-        """Publishes a place, unless the last one has no answer yet: only the newest is of any use."""
+        """Publishes a location, unless the last one has no answer yet: only the newest is of any use."""
         if self._publication and not self._publication.done():
-            self._tally.withheld += 1
+            self._counts.withheld += 1
             return
-        self._tally.late.add(time.monotonic() - due)
+        self._counts.late.add(time.monotonic() - due)
         self._publication = asyncio.create_task(self._publish(location))
 
     async def end(self) -> None:
@@ -92,15 +92,15 @@ class Visit:
         except TocsinError as error:
             self._complain(f"{self._name} could not publish: {error}")
         else:
-            self._tally.published[LOCATIONS] += published.accepted
-            self._tally.answers.add(time.monotonic() - began)
+            self._counts.published[LOCATIONS] += published.accepted
+            self._counts.answers.add(time.monotonic() - began)
 
     async def _read(self, subscription: Subscription) -> None:
         try:
             async for note in subscription:
                 if self._over:
                     return
-                self._tally.receive(self._name, note)
+                self._counts.receive(self._name, note)
                 self._observer.hear(self._name, subscription, note)
         except TocsinError as error:
             self._complain(f"{self._name}, {subscription.channel}: {error}")
@@ -110,9 +110,9 @@ class Visit:
         try:
             async for notice in me.events():
                 if notice.kind is NoticeKind.MOVED:
-                    self._tally.moved += 1
+                    self._counts.moved += 1
                     self._observer.tell(PersonMoved(self._name, at, notice.url or ""))
-                self._tally.lost_connections += notice.kind is NoticeKind.RECONNECTING
+                self._counts.lost_connections += notice.kind is NoticeKind.RECONNECTING
                 at = notice.url or at
         except TocsinError as error:
             self._complain(f"{self._name}: {error}")

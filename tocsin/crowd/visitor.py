@@ -7,7 +7,7 @@ from typing import Any
 
 import tocsin
 from tocsin.apps.emergency import Interest
-from tocsin.client.coordinator import Place, register
+from tocsin.client.coordinator import Location, register
 from tocsin.crowd.visit import Observer, Visit
 
 
@@ -43,10 +43,10 @@ class Visitor:
         """Makes them known to the coordinator; an operator may register anybody, also who was there before."""
         self._token = await register(self.coordinator, self.name, self.operator)
 
-    async def enter(self, place: Place) -> None:
+    async def enter(self, location: Location) -> None:
         """Connects, and goes on with the subscriptions of before."""
         visit = Visit(self.name, self.observer)
-        await visit.begin(tocsin.connect(self.coordinator, self._token, place=place))
+        await visit.begin(tocsin.connect(self.coordinator, self._token, location=location))
         self._visit = visit
         for interest in self._wanted:
             await visit.subscribe(interest)

@@ -24,7 +24,7 @@ from tocsin.data.language.parser import parse
 from tocsin.data.listing import describe_thing, list_things
 from tocsin.data.processing.process import check_function
 from tocsin.errors import ConflictError, InvalidError, NotFoundError, StatementError
-from tocsin.functions import import_function, require_allowed
+from tocsin.functions import require_allowed
 from tocsin.model.messages import Action, StatementOutcome
 from tocsin.schema.definitions import Channel, Dataset, Definition, Feed
 from tocsin.settings import FeedsSettings
@@ -208,7 +208,6 @@ class _Statements:
             if is_function(feed.using):
                 require_allowed(feed.using, self._settings.functions)
                 check_function(feed.using, self._settings.function_bytes)
-                import_function(feed.using)
             clause = "PROCESSED BY"
             if feed.processed_by:
                 require_allowed(feed.processed_by, self._settings.functions)

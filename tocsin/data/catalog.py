@@ -185,8 +185,7 @@ class Catalog:
         for definition in definitions:
             if isinstance(definition, Dataset):
                 self._open_dataset(definition)
-            elif isinstance(definition, Feed):
-                self.live_feeds.open(definition)
+        self.live_feeds.open([definition for definition in definitions if isinstance(definition, Feed)])
         return [definition for definition in definitions if isinstance(definition, Channel)]
 
     def _open_dataset(self, dataset: Dataset) -> None:

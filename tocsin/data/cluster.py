@@ -26,7 +26,6 @@ from tocsin.data.condition import Condition
 from tocsin.data.control.core import Position
 from tocsin.data.engine import SparkEngine
 from tocsin.data.feeds.logs import EMBEDDED
-from tocsin.data.lake.location import is_bucket
 from tocsin.data.listing import list_things, total
 from tocsin.data.notices import BrokerNotices
 from tocsin.data.rates import Rates
@@ -339,5 +338,5 @@ class Cluster:
 def shares_slices(settings: Settings) -> bool:
     """Whether nodes process slices of feeds; unless it is said, where executors can do what would be done here."""
     if settings.nodes.share == "auto":
-        return not session.is_local_master(settings.spark.master) and not is_bucket(settings.lake)
+        return not session.is_local_master(settings.spark.master)
     return settings.nodes.share

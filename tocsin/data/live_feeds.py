@@ -6,7 +6,8 @@ to a feed is set aside until the store knows of the change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from tocsin.data.channels.runner import Runner
 from tocsin.data.conflicts import find
-from tocsin.data.feeds.logs import EMBEDDED
+from tocsin.data.feeds.logs import EMBEDDED, require_partitions
 from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.location import DEAD_LETTERS
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from tocsin.data.sharing.heads import Heads
 
 _DRAIN_SECONDS: Final = 60
+# While Kafka is away, each that is opened waits for it.
+_OPENED_AT_ONCE: Final = 64
 
 
 class LiveFeeds:
@@ -72,12 +75,19 @@ class LiveFeeds:
         """The feed of that name, in any case."""
         return find(self.pipelines, name, "feed")
 
-    def open(self, feed: Feed) -> None:
-        """Takes publications for a feed that is defined."""
+    def open(self, feeds: Sequence[Feed]) -> None:
+        """Takes publications for feeds that are defined; those whose log cannot be opened keep no others waiting."""
+        with ThreadPoolExecutor(_OPENED_AT_ONCE if self._settings.log != EMBEDDED else 1) as opening:
+            opened = [(feed.name, opening.submit(self._open, feed, patience=True)) for feed in feeds]
+        self.pipelines |= {name: each.result() for name, each in opened if each.exception() is None}
+        for _, each in opened:
+            each.result()
+
+    def _open(self, feed: Feed, *, patience: bool) -> Pipeline:
         dataset = find(self._datasets, feed.dataset, "dataset")
         place = (self._directory, self._lake, self._settings, self._store.topics)
         told = (self._runner.committed, self._runner.arriving, self._heads, self._runner.matched)
-        self.pipelines[feed.name] = Pipeline(feed, dataset, self._tables[dataset.name], *place, *told)
+        return Pipeline(feed, dataset, self._tables[dataset.name], *place, *told, patience=patience)
 
     def start(self, spark: SparkSession) -> None:
         """Has all of them store what was published."""
@@ -98,29 +108,37 @@ class LiveFeeds:
             self._add(feed)
 
     def drop(self, name: str) -> None:
-        """Removes a feed with its dead letters, once everything in its log is stored."""
+        """Removes a feed with its dead letters, once everything in its log is stored; what others keep is theirs."""
         pipeline = self.find(name)
-        with self._end(pipeline.feed.name, self._dead_letters(pipeline.feed.name)):
+        letters, drains = self._dead_letters(pipeline.feed.name), not pipeline.feed.topic
+        with self._end(pipeline.feed.name, letters, drains=drains):
             self._store.definitions.remove(Feed, pipeline.feed.name)
         pipeline.log.remove()
 
     def _replace(self, feed: Feed) -> None:
         self._check_slices(feed)
-        keeps_log = feed.same_log(self.pipelines[feed.name].feed)
+        known = self.pipelines[feed.name].feed
+        # Positions in a topic of others stay what they are, however many partitions are added to it.
+        keeps_log = feed.same_log(known) or (feed.topic != "" and feed.topic == known.topic)
         with self._pause(feed.name) if keeps_log else self._end(feed.name):
             self._store.definitions.put(feed)
         self._begin(feed)
 
     def _check_slices(self, feed: Feed) -> None:
-        known = self.pipelines[feed.name].feed.slices
-        if self._settings.log != EMBEDDED and feed.slices != known:
+        known = self.pipelines[feed.name].feed
+        if feed.topic:
+            if (feed.topic, feed.slices) != (known.topic, known.slices):
+                require_partitions(feed, self._settings)
+        elif self._settings.log != EMBEDDED and feed.slices != known.slices:
             raise ConflictError(
-                f"the log of feed {feed.name} is a topic of {known} partitions: drop the feed to create it with others"
+                f"the log of feed {feed.name} is a topic of {known.slices} partitions: drop the feed to create it with "
+                "others"
             )
 
     def _add(self, feed: Feed) -> None:
         """Defines a feed whose log can be had: what cannot would be in the way of the next start."""
-        self.open(feed)
+        require_partitions(feed, self._settings)
+        self.pipelines[feed.name] = self._open(feed, patience=False)
         try:
             self._store.definitions.put(feed)
         except Exception:
@@ -129,7 +147,7 @@ class LiveFeeds:
         self._start(feed)
 
     def _begin(self, feed: Feed) -> None:
-        self.open(feed)
+        self.open([feed])
         self._start(feed)
 
     def _start(self, feed: Feed) -> None:
@@ -137,10 +155,11 @@ class LiveFeeds:
             self.pipelines[feed.name].start(self._spark(), self._scratch)
 
     @contextmanager
-    def _end(self, name: str, *others: Removable) -> Iterator[None]:
-        """While entered, a feed and its log are no more, everything in it being stored; for good if nothing fails."""
-        # Without Spark nothing would come of waiting.
-        self.pipelines[name].drain(_DRAIN_SECONDS if self._runner.started else 0)
+    def _end(self, name: str, *others: Removable, drains: bool = True) -> Iterator[None]:
+        """While entered, a feed and its log are no more; for good if nothing fails. ``drains``: once all is stored."""
+        if drains:
+            # Without Spark nothing would come of waiting.
+            self.pipelines[name].drain(_DRAIN_SECONDS if self._runner.started else 0)
         with self._pause(name), set_aside(DirectoryFolder(self._directory / "feeds" / name), *others):
             yield
 

@@ -17,14 +17,15 @@ from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
 from tocsin.data.feeds.lag import Lag
-from tocsin.data.feeds.logs import open_log
+from tocsin.data.feeds.logs import EMBEDDED, OpenableLog, PublicationLog, find_log
+from tocsin.data.feeds.obstructed import OBSTACLES, LogOpening, ObstructedLog
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.location import DEAD_LETTERS as DEAD_LETTERS_FOLDER
 from tocsin.data.lake.table import Table
 from tocsin.data.nodes.sharing import FunctionLimits, SharedFeed, require_shareable, share
 from tocsin.data.nodes.storing import Matched
 from tocsin.data.store import Topics
-from tocsin.errors import ConflictError, InvalidError, StorageError, TocsinError
+from tocsin.errors import ConflictError, InvalidError, StorageError, SupersededError, TocsinError
 from tocsin.log import get_logger
 from tocsin.model.messages import FeedHealth
 from tocsin.model.slices import FeedSlices
@@ -40,6 +41,10 @@ log = get_logger(__name__)
 
 class Pipeline:
     """Owns a feed's log. Takes publications at once; what they bring is stored from :meth:`start` on.
+
+    What can go wrong: the log is in Kafka, and cannot be opened, as that is away, or the topic is not what it was.
+    With ``patience`` the feed is obstructed then: it takes nothing and stores nothing, ``health`` says why, and it goes
+    on by itself as soon as the log can be opened. Otherwise the reason is raised.
 
     Args:
         directory: of the data cluster.
@@ -63,6 +68,8 @@ class Pipeline:
         arriving: Callable[[str, pa.Table], AbstractContextManager[None]],
         heads: Heads | None = None,
         matched: Matched = lambda _table, _version, _batches: None,
+        *,
+        patience: bool = False,
     ) -> None:
         self.feed, self.dataset, self._table, self._settings, self._heads = feed, dataset, table, settings, heads
         self._directory, self._lake, self._matched = directory, lake, matched
@@ -71,9 +78,49 @@ class Pipeline:
         self._progress = threading.Condition()
         self._lag = Lag()
         self.dead_letters = Table(lake.below(DEAD_LETTERS_FOLDER).below(feed.name), DEAD_LETTERS)
-        self.log = open_log(feed, dataset, directory / "feeds" / feed.name, settings, topics, self._read, lake.fence)
-        self.admission = Admission(feed, dataset, self.log, settings, lambda: self.backlog)
         self._ingestion: Ingestion | SharedIngestion | None = None
+        # Of the log that is opened late, the start and the end.
+        self._changing = threading.Lock()
+        self._started: tuple[SparkSession, Path] | None = None
+        self._stopped = False
+        self._opening: LogOpening | None = None
+        found = find_log(feed, dataset, directory / "feeds" / feed.name, settings, topics, self._read, lake.fence)
+        self.log = self._open(found, patience)
+        self.admission = self._admit()
+        if isinstance(self.log, ObstructedLog):
+            self._opening = LogOpening(found, self._go_on, self._obstruct)
+
+    def _open(self, found: OpenableLog, patience: bool) -> PublicationLog:
+        try:
+            return found.open()
+        except OBSTACLES as error:
+            if self._settings.log == EMBEDDED or not patience or isinstance(error, SupersededError):
+                raise
+            log.warning("the log of a feed cannot be opened", feed=self.feed.name, reason=str(error))
+            return ObstructedLog(self.feed, self._read, str(error))
+
+    def _obstruct(self, reason: str) -> None:
+        """The log could still not be opened."""
+        if not self._stopped:
+            self.log = ObstructedLog(self.feed, self._read, reason)
+
+    def _admit(self) -> Admission:
+        return Admission(self.feed, self.dataset, self.log, self._settings, lambda: self.backlog)
+
+    def _go_on(self, opened: PublicationLog) -> None:
+        """The log is open at last; called from the thread that tried."""
+        with self._changing:
+            if self._stopped:
+                opened.close()
+                return
+            self.log, before = opened, self.admission
+            self.admission = self._admit()
+            before.release()
+            if before.closed:
+                self.admission.seal()
+            log.info("the log of a feed is open", feed=self.feed.name)
+            if self._started is not None:
+                self._begin(*self._started)
 
     @property
     def backlog(self) -> int:
@@ -96,7 +143,13 @@ class Pipeline:
         return [] if self.feed.topic else self.admission.slice_records
 
     def start(self, spark: SparkSession, scratch: Path) -> None:
-        """Begins to store what the log holds."""
+        """Begins to store what the log holds, as soon as it is open."""
+        with self._changing:
+            self._started = (spark, scratch)
+            if not isinstance(self.log, ObstructedLog):
+                self._begin(spark, scratch)
+
+    def _begin(self, spark: SparkSession, scratch: Path) -> None:
         if self._heads is not None and not self.why_unshared:
             self._ingestion = self._share(self._heads, spark)
         else:
@@ -120,7 +173,8 @@ class Pipeline:
     def slices(self) -> FeedSlices:
         """Who owns which of its slices."""
         found = self._heads.slices(self.feed.name) if self._heads is not None else None
-        return found or FeedSlices(self.feed.name, self.dataset.name, shared=False, reason=self.why_unshared)
+        reason = self.log.damage() if isinstance(self.log, ObstructedLog) else self.why_unshared
+        return found or FeedSlices(self.feed.name, self.dataset.name, shared=False, reason=reason)
 
     def _ingest(self, spark: SparkSession, scratch: Path) -> Ingestion:
         unique = self.dataset.kind is DatasetKind.APPEND and self.dataset.primary_key is not None
@@ -163,8 +217,13 @@ class Pipeline:
 
     def stop(self) -> None:
         """Stores no more and lets go of the log."""
+        if self._opening is not None:
+            self._opening.stop()
+        with self._changing:
+            self._stopped = True
         if self._ingestion is not None:
             self._ingestion.stop()
+        self.admission.release()
         self.log.close()
 
     def drain(self, timeout: float) -> None:

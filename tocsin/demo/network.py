@@ -18,7 +18,7 @@ from tocsin.local.network import LocalNetwork
 from tocsin.settings import Settings
 
 # In parts of the city's width and height.
-PLACES: Final = {
+LOCATIONS: Final = {
     "centre": (0.50, 0.50),
     "east": (0.93, 0.50),
     "south-east": (0.80, 0.26),
@@ -54,14 +54,14 @@ def cluster(
 
 def whereabouts(brokers: Sequence[str]) -> dict[str, str]:
     """Where each broker is, in words."""
-    words = list(PLACES)
+    words = list(LOCATIONS)
     return {name: words[number % len(words)] for number, name in enumerate(brokers)}
 
 
 def _of_brokers(brokers: int, land: Ground) -> list[dict[str, object]]:
     (west, south), (east, north) = land.low, land.high
-    places = [(west + x * (east - west), south + y * (north - south)) for x, y in PLACES.values()]
-    return [{**_BROKER, "broker.place": list(places[number % len(places)])} for number in range(brokers)]
+    locations = [(west + x * (east - west), south + y * (north - south)) for x, y in LOCATIONS.values()]
+    return [{**_BROKER, "broker.location": list(locations[number % len(locations)])} for number in range(brokers)]
 
 
 def _anywhere(settings: Settings) -> Settings:

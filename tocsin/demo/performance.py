@@ -24,19 +24,29 @@ from tocsin.demo.screen import DemoScreen
 from tocsin.errors import StorageError
 from tocsin.local.cluster import STANDBY, ClusterNetwork, broker_names, node_names
 from tocsin.local.hosts import Hosts, hosts
-from tocsin.local.infrastructure import KAFKA, MASTER, POSTGRESQL, infrastructure, infrastructure_hosts, spark_workers
+from tocsin.local.infrastructure import (
+    KAFKA,
+    MASTER,
+    POSTGRESQL,
+    S3,
+    infrastructure,
+    infrastructure_hosts,
+    spark_workers,
+)
 from tocsin.local.network import COORDINATOR, DATA, TOKEN, LocalNetwork
 from tocsin.local.running import Running
 from tocsin.local.signals import until_told
 
 PEOPLE: Final = "people"
 WORKERS: Final = 2
-NODES: Final = 2
+NODES: Final = 3
 _MISSING: Final = {
     POSTGRESQL: "PostgreSQL is not installed: the states of coordinator and data cluster are files. On Debian, "
     "apt-get install postgresql, and pip install 'tocsin[postgresql]'.",
     KAFKA: "Kafka is not installed: publications wait in files of the data cluster. scripts/ensure-kafka fetches it, "
     "and pip install 'tocsin[kafka]' what speaks to it.",
+    S3: "There is no S3 server: datasets and results are files of the data cluster. scripts/ensure-s3 builds one, and "
+    "pip install 'tocsin[s3]' what speaks to it.",
 }
 
 
@@ -86,7 +96,7 @@ def perform_on_hosts(
     if (directory / DATA).exists():
         raise StorageError(f"{directory} has the data of another demo, without its database: choose an empty one")
     names = [
-        *infrastructure_hosts(WORKERS),
+        *infrastructure_hosts(WORKERS, s3=True),
         DATA,
         STANDBY,
         *node_names(NODES),
@@ -118,6 +128,11 @@ async def _perform_on_hosts(planned: ClusterNetwork, plan: CrowdPlan, seconds: i
         await Running(below, screen).run(ended, run)
 
 
+def missing(hosts: Sequence[str]) -> list[str]:
+    """Of each server without a host, what is done without it and how to get it."""
+    return [sentence for name, sentence in _MISSING.items() if name not in hosts]
+
+
 def _screen(plan: CrowdPlan, brokers: Sequence[str], console: Console) -> DemoScreen:
     screen = DemoScreen(console, Board(whereabouts(brokers)))
     screen.introduce(len(plan.world(datetime.now(UTC)).subscribers), len(brokers))
@@ -131,9 +146,8 @@ def _show(screen: DemoScreen, made: Hosts) -> None:
     for name in made.names:
         table.add_row(f"  {name}", made.address(name), _role(name))
     screen.console.print(table)
-    for name, sentence in _MISSING.items():
-        if name not in made.names:
-            screen.trouble(sentence)
+    for sentence in missing(made.names):
+        screen.trouble(sentence)
     screen.say(f"To look around from one of them, in another terminal: {' '.join(made.on(PEOPLE))} bash\n")
 
 
@@ -141,6 +155,7 @@ def _role(name: str) -> str:
     roles = {
         POSTGRESQL: "PostgreSQL: who subscribed to what, definitions, tokens",
         KAFKA: "Kafka: publications, until their dataset has them",
+        S3: "S3: datasets and results",
         MASTER: "Spark's master",
         DATA: "the data cluster, the driver of Spark",
         STANDBY: "another data cluster, which stands by to take over",

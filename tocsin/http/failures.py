@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -14,6 +15,8 @@ from tocsin.errors import BusyError, InvalidError, StatementError, TocsinError, 
 from tocsin.http.answers import answer
 from tocsin.log import get_logger
 from tocsin.model.messages import Failure, ProblemDetails, Refusal, StatementOutcome
+
+Call = Callable[[Request], Response]
 
 log = get_logger(__name__)
 
@@ -56,6 +59,18 @@ def failure(error: Exception, outcomes: list[StatementOutcome] | None = None) ->
         return Response(status_code=_CLIENT_LEFT)
     told = msgspec.structs.replace(problem(error), outcomes=outcomes)
     return answer(Failure(told), status(error), _headers(error))
+
+
+def endpoint(call: Call) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint of a call that waits for nothing: what it raises is answered as a failure."""
+
+    async def called(request: Request) -> Response:
+        try:
+            return call(request)
+        except Exception as error:
+            return failure(error)
+
+    return called
 
 
 def no_such_call(request: Request, error: Exception) -> Response:

@@ -13,6 +13,7 @@ from typing import Final
 import httpx
 import msgspec
 
+from tocsin.client.operator import HealthProbe
 from tocsin.errors import UnavailableError
 from tocsin.local.journal import Journal
 from tocsin.local.leash import leash
@@ -37,8 +38,8 @@ class DidNotStartError(UnavailableError):
 class Child:
     """A part, and the process it is at the moment. It ends when this process does, however that comes about."""
 
-    def __init__(self, part: Part, client: httpx.AsyncClient) -> None:
-        self.part, self.journal, self._client = part, Journal(part.log), client
+    def __init__(self, part: Part, probe: HealthProbe) -> None:
+        self.part, self.journal, self._probe = part, Journal(part.log), probe
         self._process: Process | None = None
 
     @property
@@ -105,6 +106,10 @@ class Child:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _KILLED_SECONDS)
 
+    async def close(self) -> None:
+        """Asks it no more."""
+        await self._probe.aclose()
+
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         with suppress(ProcessLookupError):
@@ -143,8 +148,8 @@ class Child:
 
     async def _health(self) -> httpx.Response | None:
         try:
-            return await self._client.get(f"{self.part.url}/health")
-        except httpx.HTTPError:
+            return await self._probe.ask()
+        except UnavailableError:
             return None
 
 

@@ -117,14 +117,14 @@ class ClusterNetwork:
 
     @property
     def steps(self) -> list[StartStep]:
-        """Brokers begin when there is something to connect to; Spark, the slowest, is waited for last."""
+        """Brokers and nodes come last: a data cluster that stands by, or is not active yet, lets none of them in."""
         brokers = f"Starting {self.brokers} broker{'s' if self.brokers > 1 else ''}"
         nodes = node_names(self.nodes)
         return [
             StartStep("Starting the coordinator", (DATA, COORDINATOR), (COORDINATOR,)),
-            StartStep(brokers, self.names, self.names),
             StartStep("Starting the data cluster, on Spark's", (), (DATA,)),
             *(StartStep("Starting another that stands by", (name,), (name,)) for name in self.heads[1:]),
+            StartStep(brokers, self.names, self.names),
             *([StartStep(f"Starting {self.nodes} processing nodes", nodes, nodes)] if nodes else []),
         ]
 
@@ -232,7 +232,8 @@ class ClusterNetwork:
         java = {"SPARK_LOCAL_IP": address, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
         token = self.tokens.of_nodes.get(name, "")
         variables = {"TOCSIN_WORKER_TOKEN": token, **java, **self.infrastructure.variables}
-        return self._part(name, ("worker",), settings, **variables)
+        # It gives its slices away first.
+        return replace(self._part(name, ("worker",), settings, **variables), stop_seconds=DATA_STOP_SECONDS)
 
     def _broker(self, number: int, name: str) -> Part:
         settings = {
@@ -250,7 +251,9 @@ class ClusterNetwork:
     def _part(self, name: str, command: tuple[str, ...], settings: Mapping[str, object], **environment: str) -> Part:
         log, every = self.directory / "log" / f"{name}.log", {"log.format": "text", **settings}
         part = Part(name, command, self.url(name), log, tuple(self.options), every)
-        return replace(part, program=(*self.hosts.on(name), *part.program), environment=environment)
+        # What a part leaves behind that has to be killed goes with the directory.
+        variables = {"TMPDIR": str(self.directory), **environment}
+        return replace(part, program=(*self.hosts.on(name), *part.program), environment=variables)
 
 
 def _patiently(make: Callable[[], T]) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +12,9 @@ BUCKET: Final = "lake"
 
 
 def has_s3() -> bool:
-    """Whether it is there."""
-    return (S3_PROGRAM / "versitygw").exists() and (S3_PROGRAM / "connector").is_dir()
+    """Whether it, Spark's connector and what speaks to it are there."""
+    built = (S3_PROGRAM / "versitygw").exists() and (S3_PROGRAM / "connector").is_dir()
+    return built and bool(find_spec("obstore"))
 
 
 def s3_jars() -> str:

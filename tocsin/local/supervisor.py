@@ -8,8 +8,7 @@ from textwrap import shorten
 from types import TracebackType
 from typing import Final, Self
 
-import httpx
-
+from tocsin.client.operator import HealthProbe
 from tocsin.errors import UnavailableError
 from tocsin.local.child import Child, DidNotStartError
 from tocsin.local.part import Part
@@ -40,10 +39,7 @@ class Supervisor:
     """
 
     def __init__(self, *groups: Sequence[Part], say: Say, token: str, first_wait: float = FIRST_WAIT) -> None:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        # The machine's proxy has nothing to do with its own processes.
-        self._client = httpx.AsyncClient(headers=headers, timeout=10, trust_env=False)
-        self._groups = [[Child(part, self._client) for part in group] for group in groups]
+        self._groups = [[Child(part, HealthProbe(part.url, token)) for part in group] for group in groups]
         self._say, self._first_wait = say, first_wait
 
     @property
@@ -65,7 +61,7 @@ class Supervisor:
             await self.stop()
         finally:
             await asyncio.gather(*(child.kill() for child in self.children))
-            await self._client.aclose()
+            await asyncio.gather(*(child.close() for child in self.children))
 
     async def start(self, *names: str) -> None:
         """Starts these; returns when they answer, though they may not be ready."""

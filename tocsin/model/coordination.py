@@ -43,7 +43,7 @@ class Hello(CoordinationMessage, frozen=True, tag="hello"):
     serving: list[StayId] = []
     prepared: list[StayId] = []
     capacity: float = 1.0
-    place: tuple[float, float] | None = None
+    location: tuple[float, float] | None = msgspec.field(default=None, name="place")
     more: bool = False
 
 

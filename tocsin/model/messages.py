@@ -268,3 +268,11 @@ class Failure(msgspec.Struct, frozen=True):
     """The body of every answer that is not a success."""
 
     error: ProblemDetails
+
+
+def read_problem(body: bytes | bytearray | None) -> ProblemDetails | None:
+    """What the body of an answer names as wrong; None if it is none of ours, whatever it is."""
+    try:
+        return msgspec.json.decode(body or b"", type=Failure).error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

@@ -49,10 +49,20 @@ class CloseClient(Action, frozen=True):
 
 
 class CloseLink(Action, frozen=True):
-    """Ends a link; the core has forgotten it already."""
+    """Ends a link; the core has forgotten it already. ``circle``, if that is since heads are linked in one; otherwise
+    the other broker has said what is not for it to say."""
 
     broker: str
     reason: str
+    circle: bool = False
+
+
+class ForgetPublishers(Action, frozen=True):
+    """These names are to be known no more, after all that was to be stored before; a new publisher's numbers begin
+    after ``floor``."""
+
+    names: list[str]
+    floor: int
 
 
 class AppendLog(Action, frozen=True):

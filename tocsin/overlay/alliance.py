@@ -8,7 +8,7 @@ from math import inf
 from tocsin.overlay.detection import Availability, OffloadAction
 from tocsin.overlay.federation import Federation
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.links import Links, address_filter
+from tocsin.overlay.links import LatestRequests, Links, address_filter
 from tocsin.overlay.messages import (
     ClusterAccept,
     ClusterAlive,
@@ -29,6 +29,10 @@ class _Courting:
     id: str
     actions: list[OffloadAction]
     ends: float
+
+    def is_asked(self, head: str, id: str) -> bool:
+        """Whether an answer is from whom it was asked of."""
+        return (self.actions[0].acceptor, self.id) == (head, id)
 
 
 @dataclass
@@ -61,7 +65,7 @@ class Alliance:
         self._sessions = 0
         self._speak = inf
         # What each head has asked for last: what comes twice is answered once.
-        self._requests: dict[str, str] = {}
+        self._requests = LatestRequests()
 
     @property
     def other(self) -> str | None:
@@ -80,20 +84,20 @@ class Alliance:
             case SessionRequest(id):
                 self._requested(sender, id)
             case ClusterAccept(id):
-                if isinstance(session, _Courting) and session.id == id:
+                if isinstance(session, _Courting) and session.is_asked(sender, id):
                     self._ally(id, sender)
                 elif not self._is_allied(sender, id):
                     self._tell(sender, SessionEnd(id))
             case SessionReject(id):
-                if isinstance(session, _Courting) and session.id == id:
+                if isinstance(session, _Courting) and session.is_asked(sender, id):
                     self._ask_next(session)
             case ClusterAlive(id):
-                if isinstance(session, _Allied) and session.id == id:
+                if isinstance(session, _Allied) and self._is_allied(sender, id):
                     session.heard = self._post.now
                 else:
                     self._tell(sender, SessionEnd(id))
             case SessionEnd(id, vain):
-                if isinstance(session, _Allied) and session.id == id:
+                if self._is_allied(sender, id):
                     self._finish(vain)
 
     def _is_allied(self, head: str, id: str) -> bool:
@@ -131,11 +135,10 @@ class Alliance:
             self._ask(left)
 
     def _requested(self, sender: str, id: str) -> None:
-        if self._requests.get(sender) == id:
+        if not self._requests.is_new(sender, id, self._post.now):
             return
-        self._requests[sender] = id
         state = self._federation.state()
-        if state is not Availability.OK:
+        if state is not Availability.OK or not self._federation.is_cluster(sender):
             self._tell(sender, SessionReject(id, state.value))
             return
         self._tell(sender, ClusterAccept(id))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from tocsin.content.filter import Filter
 from tocsin.overlay.actions import AwaitFlush, SendNote
@@ -14,6 +15,7 @@ from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import Links
 from tocsin.overlay.messages import HEADS, Control, Fetch, Found, Routed
 from tocsin.overlay.post import Post
+from tocsin.overlay.window import FetchWindow
 
 # For so many it is quicker to ask each than to look up who wants a publication.
 _FEW: Final = 4
@@ -33,8 +35,8 @@ class HeldSubscription:
         live: heads whose publications are sent as they come.
         behind: heads of which a piece was sent and more is to come, with the id of the fetch of the next one; empty
             before it is asked for.
-        fetch: the id of the last fetch from all heads; answers to others are not for it.
-        draining: whether a piece was sent, and is not yet read.
+        fetch: the id of the last fetch from all heads; answers to others are not for it. Empty while it waits to be
+            asked for.
         asked_again: how often each head was, since it has answered or there was a new way to heads.
     """
 
@@ -47,7 +49,6 @@ class HeldSubscription:
     live: set[str] = field(default_factory=set)
     behind: dict[str, str] = field(default_factory=dict)
     fetch: str = ""
-    draining: bool = False
     asked_again: dict[str, int] = field(default_factory=dict)
 
     def come(self, cursors: dict[str, HeadCursor]) -> None:
@@ -90,6 +91,14 @@ class HeldSubscription:
         return head not in self.sent or head in self.behind or self.incarnations[head] in found.shared
 
 
+class _Group(NamedTuple):
+    """Who can be asked for at once, of all heads or of one, and whose turn it is."""
+
+    turn: int
+    head: str
+    members: list[HeldSubscription]
+
+
 class PieceFetcher:
     """Fetches what was missed.
 
@@ -99,11 +108,13 @@ class PieceFetcher:
 
     A head answers with a piece, bounded by number and bytes. When a subscriber has read it, the next one is asked for,
     together with others who are about as far: so many cost little more than one, and nobody waits for whoever is slower
-    or further behind.
+    or further behind. Only so many pieces are on their way at a time; those who have waited longest are asked for
+    first, with all who can be asked for at once.
 
     Args:
         held: all who are connected, by the numbers of their connections; only to be looked at, as is ``by_filter``.
         began: called with whoever is served from a head.
+        idle: called with the number of a connection on which everything was read, and for which nothing is on its way.
 
     What can go wrong: a fetch or its answer is lost. Then the way was interrupted, and when it is restored all is
     fetched that is not live; a head that says nothing is asked again after a while, some times. One that is away for
@@ -123,27 +134,71 @@ class PieceFetcher:
         self._name, self._incarnation = name, incarnation
         self._post, self._links, self._limits = post, links, limits
         self._held, self._by_filter = held, by_filter
+        self._window = FetchWindow(limits.fetches, limits.answer_seconds)
         self._fetches = 0
+        # Those that something has come from, and of these those that have answered since the way was interrupted.
         self._heads: set[str] = set()
+        self._answering: set[str] = set()
         self._draining: set[int] = set()
+        # For whom all heads are to be asked, and who is ready for the next piece, with their turns.
+        self._asking: dict[HeldSubscription, int] = {}
+        self._ready: dict[HeldSubscription, int] = {}
+        self._turns = count()
+        # Whether some of these wait for pieces that are on their way.
+        self._held_up = False
         self._refetch = self._go_on_at = inf
         self.began: Callable[[HeldSubscription], None] = lambda held: None  # noqa: ARG005
+        self.idle: Callable[[int], None] = lambda client: None  # noqa: ARG005
 
     def fetch(self, fetching: list[HeldSubscription]) -> None:
         """What these have missed of any head that does not serve all of them; what was asked of all heads is void."""
-        if not fetching or not self._links.open:
-            return
-        for group in self._groups_to_ask(fetching):
-            self._fetch_from_all(group)
+        for held in fetching:
+            held.fetch = ""
+            self._asking.setdefault(held, next(self._turns))
+        if not self._links.open:
+            self._asking.clear()
+        elif fetching:
+            self._ask_in_turn(self._all_to_ask())
 
     def exists(self, head: str) -> None:
         """Something has come from a head."""
         self._heads.add(head)
 
+    def fetch_all(self) -> None:
+        """The same of everybody, as there may be a way to other heads than before; nothing is on its way any more."""
+        gone = self._window.expire(inf)
+        self.fetch(list(self._held.values()))
+        self._tell_idle(gone)
+        if self._held_up:
+            self._go_on()
+
+    def interrupt(self, heads: Iterable[str] | None) -> None:
+        """These heads do not answer any more, or none does."""
+        self._answering = set() if heads is None else self._answering.difference(heads)
+
+    def is_busy(self, client: int) -> bool:
+        """Whether a connection has not read all that it was sent, or something is on its way for it."""
+        return client in self._draining or self._window.is_for(client)
+
+    def await_read(self, client: int) -> None:
+        """What a connection was sent is to be read before it is told as idle."""
+        if client not in self._draining:
+            self._draining.add(client)
+            self._post.add(AwaitFlush(client))
+
     def found(self, found: Found) -> None:
         """A head has answered a fetch."""
         self.exists(found.head)
+        done = self._window.answer(found.id, found.head)
+        self._take(found)
+        self._tell_idle(done)
+        if self._held_up:
+            self._go_on()
+
+    def _take(self, found: Found) -> None:
         awaiting = [held for held in self._held.values() if held.awaits(found)]
+        if awaiting:
+            self._answering.add(found.head)
         taking = {held: self._begin(held, found) for held in awaiting if held.counts_from_cursor(found)}
         for publication in found.publications:
             wanting = self._wanting(publication, taking)
@@ -156,20 +211,32 @@ class PieceFetcher:
     def flushed(self, client: int) -> None:
         """Somebody has read what it was sent."""
         self._draining.discard(client)
-        if held := self._held.get(client):
-            held.draining = False
-            if "" in held.behind.values():
-                self._prepare()
+        held = self._held.get(client)
+        if held and "" in held.behind.values():
+            self._prepare(held)
+        self._tell_idle([client])
 
-    def forget(self, client: int) -> None:
+    def forget(self, held: HeldSubscription) -> None:
         """Somebody is gone."""
+        self._asking.pop(held, None)
+        self._ready.pop(held, None)
+
+    def lose(self, client: int) -> None:
+        """A connection is over."""
         self._draining.discard(client)
+
+    def _tell_idle(self, clients: Iterable[int]) -> None:
+        for client in clients:
+            if not self.is_busy(client):
+                self.idle(client)
 
     def due(self, now: float) -> None:
         """Goes on with whoever is ready, and asks again who has not answered."""
-        if self._go_on_at <= now:
+        late = self._window.expire(now)
+        if self._go_on_at <= now or (late and self._held_up):
             self._go_on_at = inf
             self._go_on()
+        self._tell_idle(late)
         if self._refetch <= now:
             self._refetch = inf
             for held in self._held.values():
@@ -178,10 +245,29 @@ class PieceFetcher:
 
     def wake(self) -> float:
         """When there is something to do."""
-        return min(self._refetch, self._go_on_at)
+        return min(self._refetch, self._go_on_at, self._window.wake())
 
     def _fetch_again(self) -> None:
         self.fetch([held for held in self._held.values() if held.ask_again(self._limits.refetches)])
+
+    def _ask_in_turn(self, groups: list[_Group]) -> None:
+        """Asks as long as not too much is on its way, for whoever has waited longest first."""
+        for _, head, group in sorted(groups, key=lambda each: each.turn):
+            if not self._window.is_open:
+                self._held_up = True
+                return
+            if head == HEADS:
+                self._fetch_from_all(group)
+            else:
+                self._fetch_next(head, group)
+
+    def _all_to_ask(self) -> list[_Group]:
+        """Those for whom all heads are to be asked, unless nobody can be now."""
+        if not self._asking or not self._window.is_open:
+            self._held_up = self._held_up or bool(self._asking)
+            return []
+        groups = self._groups_to_ask(list(self._asking))
+        return [_Group(min(map(self._asking.__getitem__, group)), HEADS, group) for group in groups]
 
     def _groups_to_ask(self, fetching: list[HeldSubscription]) -> list[list[HeldSubscription]]:
         """Those who are asked for at once: all, unless the message would be too large."""
@@ -196,6 +282,8 @@ class PieceFetcher:
         settled = set.intersection(*(held.live | held.behind.keys() for held in group))
         for held in group:
             held.fetch = id
+            del self._asking[held]
+        self._begin_fetch(id, self._answering.union(self._links.heads) - settled, group)
         self._ask(HEADS, Fetch(id, self._filters(group), self._cursors(group), sorted(settled)))
 
     def _cursors(self, group: list[HeldSubscription]) -> dict[str, dict[str, int]]:
@@ -251,28 +339,38 @@ class PieceFetcher:
             return
         held.behind[head] = ""
         if found.upto > since:
-            held.draining = True
             self._draining.add(held.client)
             self._post.add(AwaitFlush(held.client))
         else:
-            self._prepare()
+            self._prepare(held)
 
-    def _prepare(self) -> None:
+    def _prepare(self, held: HeldSubscription) -> None:
         """Somebody is ready for the next piece: at once, or a little later together with others."""
+        self._ready.setdefault(held, next(self._turns))
         seconds = self._limits.gather_seconds if self._draining else 0.0
         self._go_on_at = min(self._go_on_at, self._post.now + seconds)
 
     def _go_on(self) -> None:
-        """Asks for the next pieces of all who are ready."""
+        """Asks for all who wait."""
+        self._held_up = False
+        self._ask_in_turn(self._all_to_ask() + self._next_to_ask())
+
+    def _next_to_ask(self) -> list[_Group]:
+        """Those who are ready for the next piece, together with whoever is about as far."""
         ready: dict[str, list[HeldSubscription]] = {}
-        for held in self._held.values():
-            for head, id in held.behind.items():
-                if not id and not held.draining:
-                    ready.setdefault(head, []).append(held)
-        for head, all_held in ready.items():
-            for group in self._groups(head, all_held):
-                for part in self._groups_to_ask(group):
-                    self._fetch_next(head, part)
+        for held in list(self._ready):
+            heads = [head for head, id in held.behind.items() if not id]
+            if held.client in self._draining or not heads:
+                del self._ready[held]
+                continue
+            for head in heads:
+                ready.setdefault(head, []).append(held)
+        return [
+            _Group(min(map(self._ready.__getitem__, part)), head, part)
+            for head, all_held in ready.items()
+            for group in self._groups(head, all_held)
+            for part in self._groups_to_ask(group)
+        ]
 
     def _groups(self, head: str, all_held: list[HeldSubscription]) -> list[list[HeldSubscription]]:
         """Those who have something of the same piece to come."""
@@ -289,8 +387,14 @@ class PieceFetcher:
         id, first = self._id(), group[0]
         for held in group:
             held.behind[head] = id
+            if "" not in held.behind.values():
+                self._ready.pop(held, None)
+        self._begin_fetch(id, [head], group)
         cursors = {head: {first.incarnations[head]: first.sent[head]}}
         self._ask(head, Fetch(id, self._filters(group), cursors, []))
+
+    def _begin_fetch(self, id: str, heads: Collection[str], group: list[HeldSubscription]) -> None:
+        self._window.begin(id, heads, [held.client for held in group], self._post.now)
 
     def _ask(self, to: str, fetch: Fetch) -> None:
         self._links.route(Control({"to": to}, self._name, fetch))

@@ -19,6 +19,7 @@ from tocsin.overlay.mediation import Mediation
 from tocsin.overlay.messages import (
     Body,
     Change,
+    ClusterLoad,
     ClusterView,
     Control,
     Fetch,
@@ -123,8 +124,10 @@ class Edge:
                 self._heard(broker, message)
             case events.ClientSaid(client, Subscribe() as subscribe):
                 self._subscribe(client, subscribe)
-            case events.ClientSaid(client, Unsubscribe()) | events.ClientLost(client):
+            case events.ClientSaid(client, Unsubscribe()):
                 self._subscriptions.remove(client)
+            case events.ClientLost(client):
+                self._subscriptions.lose(client)
             case events.Flushed(client):
                 self._subscriptions.catch_up.flushed(client)
             case events.Gauged():
@@ -153,6 +156,8 @@ class Edge:
                 self._subscriptions.interrupt(heads)
             case Restored():
                 self._subscriptions.fetch_all()
+            case ClusterLoad():
+                pass  # Heads say it to heads.
 
     def _control(self, sender: str, body: Body) -> None:
         match body:
@@ -177,7 +182,7 @@ class Edge:
         try:
             filter = parse(subscribe.where)
         except FilterError as error:
-            self._subscriptions.remove(client)
+            self._subscriptions.lose(client)
             self._post.reply(client, Refused(str(error)))
             self._post.add(CloseClient(client, "the filter cannot be read"))
             return

@@ -41,6 +41,10 @@ class Federation:
         since = self._post.now - self._limits.silent_seconds
         return [load for heard, load in self._edges.values() if heard > since and load.cluster == cluster]
 
+    def is_cluster(self, name: str) -> bool:
+        """Whether a cluster of this name has said how it is."""
+        return name in self._clusters
+
     def metrics(self) -> Metrics | None:
         """The averages of its own edges; None without any."""
         loads = self.edges(self._name)

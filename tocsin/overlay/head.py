@@ -7,15 +7,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tocsin.content.filter import Filter
 from tocsin.content.values import check_publication
-from tocsin.errors import InvalidError
+from tocsin.errors import FilterError, InvalidError
 from tocsin.overlay import events
-from tocsin.overlay.actions import Action, AppendLog, CloseClient, CloseLink
+from tocsin.overlay.actions import Action, AppendLog, CloseClient, CloseLink, ForgetPublishers
 from tocsin.overlay.alliance import Alliance
 from tocsin.overlay.dialogue import Introduce, Known, Publish, Refused, Stored
 from tocsin.overlay.federation import Federation
 from tocsin.overlay.interests import OWN
-from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.limits import FORGETTING, OverlayLimits
 from tocsin.overlay.links import Links, address_filter, read
 from tocsin.overlay.messages import (
     HEADS,
@@ -24,8 +25,10 @@ from tocsin.overlay.messages import (
     ClusterLoad,
     ClusterView,
     Control,
+    EdgeBody,
     Fetch,
     Found,
+    FromEdge,
     FromLink,
     Interrupted,
     LocalLoad,
@@ -38,6 +41,9 @@ from tocsin.overlay.post import Post
 from tocsin.overlay.replay import KeptLog, ReplayLog
 from tocsin.overlay.tuning import Tuning
 
+# So often at most it is looked for publishers to be forgotten.
+_BRIEF: Final = 0.1
+_EVERYTHING: Final = Filter()
 _STRANGER: Final = "say first which publisher this is"
 MOST_SKIPPED: Final = 1_000_000
 """Numbers that a publisher may leave out at once: else a single one could leave none for those that follow."""
@@ -56,7 +62,8 @@ class Head:
     comes any more, and again when there is a way; what was missed is fetched by edges, from the heads it was published
     to. A publication that cannot be one is refused. The head dies: what was confirmed is stored, publishers send the
     rest again. Heads are linked in a circle, in which everything would go round for ever: whoever closes it hears its
-    own ``Restored`` at once, and ends the link that this came on.
+    own ``Restored`` at once, and ends the link that this came on. An edge says what only heads say, or speaks for
+    another: its link is ended, so that nobody else gets what it makes up.
     """
 
     def __init__(
@@ -82,7 +89,7 @@ class Head:
         # Those that have not been told what is stored, with the incarnation that they know.
         self._unanswered: dict[str, str] = {}
         self._marked = self._log.last
-        self._next_mark = inf
+        self._next_mark = self._next_forget = inf
 
     @property
     def links(self) -> Links:
@@ -107,17 +114,21 @@ class Head:
     def handle(self, now: float, event: events.Event) -> list[Action]:
         """What is to be done, in this order."""
         self._post.now = now
+        self._log.pass_time(now)
         self._dispatch(event)
         self._links.due(now)
         if self._next_mark <= now:
             self._mark()
+        self._forget_old(now)
         self._alliance.due(now)
         self._alliance.begin(self._federation.due(now))
         return self._post.take()
 
     def wake(self) -> float | None:
         """When the core wants a Tick, at the latest."""
-        wake = min(self._next_mark, self._links.wake(), self._federation.wake(), self._alliance.wake())
+        wake = min(
+            self._next_mark, self._next_forget, self._links.wake(), self._federation.wake(), self._alliance.wake()
+        )
         return wake if wake < inf else None
 
     def _dispatch(self, event: events.Event) -> None:
@@ -148,7 +159,9 @@ class Head:
             self._forget_publisher(before)
             self._post.add(CloseClient(before, "the publisher has come again"))
         self._publishers[client], self._clients[publisher] = publisher, client
-        self._unanswered[publisher] = introduce.incarnation
+        # Who was forgotten numbers anew what it has waiting, as if the log were another.
+        self._unanswered[publisher] = introduce.incarnation if self._log.knows(publisher) else ""
+        self._log.admit(publisher)
         self._answer(publisher)
 
     def _answer(self, publisher: str) -> None:
@@ -164,8 +177,23 @@ class Head:
         if self._clients.get(publisher) == client:
             del self._clients[publisher]
             self._unanswered.pop(publisher, None)
+            self._log.leave(publisher)
+
+    def _forget_old(self, now: float) -> None:
+        """Forgets publishers, now and then."""
+        if now < self._next_forget < inf:
+            return
+        seconds = max(_BRIEF, self._limits.publisher_seconds / FORGETTING)
+        self._next_forget = now + seconds if self._log.publishers else inf
+        if names := self._log.forget(self._clients, self._limits):
+            self._post.add(ForgetPublishers(names, self._log.floor))
 
     def _heard(self, link: str, message: FromLink) -> None:
+        if link not in self._links.heads and not _may_say(link, self.name, message):
+            what = type(message.body if isinstance(message, Control) else message).__name__
+            self._lost(link)
+            self._post.add(CloseLink(link, f"{link} is an edge, and has said {what}, which is not for it to say"))
+            return
         match message:
             case Routed(self.name) | Mark(self.name):
                 # From before a circle was found, and ended.
@@ -200,7 +228,7 @@ class Head:
     def _end_circle(self, link: str, passed: list[str]) -> None:
         circle = ", ".join(passed[passed.index(self.name) :])
         self._lost(link)
-        self._post.add(CloseLink(link, f"heads are linked in a circle, {circle}: clear the overlay.head of one"))
+        self._post.add(CloseLink(link, f"heads are linked in a circle, {circle}: clear the overlay.head of one", True))
 
     def _lost(self, link: str) -> None:
         self._links.lost(link)
@@ -243,7 +271,11 @@ class Head:
             return
         shared = {known: log.shared_until(known) for known in fetch.cursors.get(self.name, {})}
         asked = [min(offset, shared[known]) for known, offset in fetch.cursors.get(self.name, {}).items()]
-        filters = [read(text) for text in fetch.filters]
+        try:
+            filters = [read(text) for text in fetch.filters]
+        except FilterError:
+            # Of a broker of another version, which may be far away. It looks at what comes itself: so it gets all.
+            filters = [_EVERYTHING]
         limits, cursor = self._limits, min(asked, default=log.last)
         publications, upto = log.piece(cursor, filters, limits.fetch_publications, limits.fetch_bytes)
         found = Found(fetch.id, self.name, log.incarnation, shared, log.oldest, upto, log.last, publications)
@@ -280,6 +312,16 @@ class Head:
     def _mark(self) -> None:
         self._next_mark, self._marked = inf, self._log.last
         self._pass_on(Mark(self.name, self._log.last, self._log.incarnation), OWN)
+
+
+def _may_say(edge: str, cluster: str, message: FromLink) -> bool:
+    """Whether an edge of a cluster says something like this."""
+    match message:
+        case Control(_, sender, LocalLoad(broker, of)):
+            return sender == broker == edge and of == cluster
+        case Control(_, sender, body):
+            return sender == edge and isinstance(body, EdgeBody)
+    return isinstance(message, FromEdge)
 
 
 def _new_log(incarnation: str) -> KeptLog:

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+FORGETTING: Final = 60
+"""How often it is looked in that time whether there are publishers to be forgotten."""
 FORGET_SECONDS: Final = 600.0
 """After which time without a word a broker is forgotten: they come and go, perhaps under another name each time."""
 
@@ -17,6 +19,12 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many publications a head keeps for those who come back."""
     replay_bytes: int = 67_108_864
     """How many bytes of them at most, as they are sent, if that is more than one."""
+    publishers: int = 100_000
+    """How many publishers a head remembers; their drivers refuse more."""
+    publishers_each: int = 1000
+    """How many of these the bearer of a signed token may have."""
+    publisher_seconds: float = 3600.0
+    """How long a publisher is remembered that is not connected."""
     mark_seconds: float = 1.0
     """How often a head says how far its publications go, if there are new ones."""
     cursor_lag: int = 1000
@@ -28,6 +36,10 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many publications a head looks through for a piece of what somebody has missed."""
     fetch_bytes: int = 262_144
     """How many bytes of publications such a piece has at most, if it has more than one."""
+    fetches: int = 8
+    """How many pieces may be on their way to an edge before it asks for another."""
+    answer_seconds: float = 5.0
+    """How long a piece counts as on its way."""
     gather_seconds: float = 0.02
     """How long whoever is ready for the next piece waits for others who are about as far."""
     refetch_seconds: float = 20.0

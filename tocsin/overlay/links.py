@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 from tocsin.content.filter import Filter, quote
 from tocsin.content.language import MOST_CANONICAL_TEXT, parse
 from tocsin.overlay.interests import OWN, Difference, Interests
+from tocsin.overlay.limits import FORGET_SECONDS
 from tocsin.overlay.messages import Change, Control, Sync
 from tocsin.overlay.post import Post
 
@@ -133,6 +134,20 @@ class Links:
     def _settle_later(self) -> None:
         if self._settle_at == inf and not self.publications.is_settled:
             self._settle_at = self._post.now + self._linger_seconds
+
+
+class LatestRequests:
+    """What each broker has asked for last, so that what comes twice is answered once."""
+
+    def __init__(self) -> None:
+        self._requests: dict[str, tuple[str, float]] = {}
+
+    def is_new(self, broker: str, id: str, now: float) -> bool:
+        """Whether a broker asks for something that it has not asked for just before."""
+        self._requests = {name: each for name, each in self._requests.items() if each[1] > now - FORGET_SECONDS}
+        before, _ = self._requests.get(broker, ("", 0.0))
+        self._requests[broker] = id, now
+        return before != id
 
 
 def _pieces(filters: list[Filter]) -> list[list[Filter]]:

@@ -8,6 +8,7 @@ from math import inf
 
 from tocsin.content.filter import Filter
 from tocsin.content.values import Publication
+from tocsin.errors import FilterError
 from tocsin.overlay.catchup import HeldSubscription
 from tocsin.overlay.departures import Departures, Migration
 from tocsin.overlay.detection import Availability, OffloadAction
@@ -15,7 +16,7 @@ from tocsin.overlay.dialogue import Move, Settle
 from tocsin.overlay.exchange import Exchange
 from tocsin.overlay.gauges import Gauges
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.links import Links, read
+from tocsin.overlay.links import LatestRequests, Links, read
 from tocsin.overlay.load import BrokerLoad
 from tocsin.overlay.messages import (
     Control,
@@ -131,7 +132,7 @@ class Mediation:
         self._sessions = 0
         self.estimate: Estimate | None = None
         # What each broker has asked for last: what comes twice is answered once.
-        self._requests: dict[str, str] = {}
+        self._requests = LatestRequests()
         self._departures = Departures(limits)
         # Who came in the session that this one accepts, and is not served yet.
         self._coming: set[str] = set()
@@ -239,9 +240,8 @@ class Mediation:
             self._ask(left)
 
     def _requested(self, sender: str, id: str) -> None:
-        if self._requests.get(sender) == id:
+        if not self._requests.is_new(sender, id, self._post.now):
             return
-        self._requests[sender] = id
         state, load = self._surroundings.state(), self._surroundings.load()
         if state is not Availability.OK or load is None:
             self._tell(sender, SessionReject(id, state.value))
@@ -290,7 +290,14 @@ class Mediation:
         if not isinstance(session, _Asking) or not session.is_asked(sender, message.id):
             self._tell(sender, SessionEnd(message.id))
             return
-        profile = Profile(self._post.now, map(read, message.covering), self._tuning)
+        try:
+            covering = [read(text) for text in message.covering]
+        except FilterError:
+            # It is of another version: nothing can be estimated with it.
+            self._tell(sender, SessionEnd(message.id))
+            self._ask_next(session)
+            return
+        profile = Profile(self._post.now, covering, self._tuning)
         actions = [action for action in session.actions if action.acceptor == sender]
         self._session = _Sampling(session.id, sender, actions, profile, message.load, profile.ends)
 

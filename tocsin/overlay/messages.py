@@ -1,6 +1,7 @@
 """What brokers tell each other on their links.
 
-Control messages, which are all but publications and marks, overtake those two; apart from that a link keeps the order.
+Control messages overtake publications, marks, and what was missed of these (``Found``); apart from that a link keeps
+the order.
 """
 
 from __future__ import annotations
@@ -226,4 +227,9 @@ class Control(LinkMessage, frozen=True):
     body: Body
 
 
+FromEdge = Sync | Change | Control
+"""What an edge says to its head; of control messages those in its own name, with one of these bodies."""
+EdgeBody = (
+    Fetch | LocalLoad | SessionRequest | SessionAccept | SessionReject | SessionMigrating | SessionDone | SessionEnd
+)
 FromLink = Routed | Mark | Sync | Change | Interrupted | Restored | ClusterLoad | Control

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tocsin.overlay.actions import Action, SendClient, SendLink
 from tocsin.overlay.dialogue import Move, Settle, ToPublisher, ToSubscriber
-from tocsin.overlay.messages import FromLink, Mark, Routed
+from tocsin.overlay.messages import Control, Found, FromLink, Mark, Routed
 
 
 class Post:
@@ -19,8 +19,10 @@ class Post:
         self._actions.append(action)
 
     def send(self, broker: str, message: FromLink) -> None:
-        """A message for another broker; publications and marks are overtaken by all others."""
-        self.add(SendLink(broker, message, urgent=not isinstance(message, Routed | Mark)))
+        """A message for another broker; publications and marks are overtaken by all others, but for what somebody has
+        missed of these."""
+        found = isinstance(message, Control) and isinstance(message.body, Found)
+        self.add(SendLink(broker, message, urgent=not (found or isinstance(message, Routed | Mark))))
 
     def reply(self, client: int, message: ToSubscriber | ToPublisher) -> None:
         """A message for a connection; what moves a subscriber overtakes all others, so that load does not delay it."""

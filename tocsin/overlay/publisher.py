@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from math import inf
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ from tocsin.overlay.dialogue import Introduce, Known, Publish, Stored, ToHead, T
 from tocsin.overlay.events import Tick
 
 RETRY_SECONDS: Final = 1.0
+MOST_UNCONFIRMED: Final = 1000
+"""So many are under way at once; the rest waits here. A head that takes few at a time would be sent all the others for
+nothing, and would answer pings only after them."""
 
 
 class PublishContent(msgspec.Struct, frozen=True):
@@ -72,6 +76,8 @@ class OverlayPublisher:
         self._waiting: deque[dict[str, Value]] = deque()
         # The number before the first that waits; not known before the head has said it.
         self._stored: int | None = None
+        # The last number that was sent on this connection.
+        self._sent = 0
         self._incarnation = ""
         self._ready = False
         self._retry = -inf
@@ -109,8 +115,7 @@ class OverlayPublisher:
         except InvalidError as error:
             self._do(Reject(content, str(error)))
             return
-        if self._ready and self._stored is not None:
-            self._send(self._stored + len(self._waiting), self._waiting[-1])
+        self._send_on()
 
     def _said(self, message: ToPublisher) -> None:
         match message:
@@ -118,11 +123,11 @@ class OverlayPublisher:
                 if not continued:
                     self._stored = sequence
                 self._confirm(sequence)
-                self._ready, self._incarnation = True, incarnation
-                for number, content in enumerate(self._waiting, (self._stored or 0) + 1):
-                    self._send(number, content)
+                self._ready, self._incarnation, self._sent = True, incarnation, 0
+                self._send_on()
             case Stored(sequence):
                 self._confirm(sequence)
+                self._send_on()
 
     def _confirm(self, sequence: int) -> None:
         """Everything up to a number is stored; what of that does not wait here, another one of the name has sent."""
@@ -132,8 +137,14 @@ class OverlayPublisher:
             self._waiting.popleft()
         self._stored = max(self._stored, sequence)
 
-    def _send(self, sequence: int, content: dict[str, Value]) -> None:
-        self._do(SendClusterHead(Publish(sequence, content)))
+    def _send_on(self) -> None:
+        """Sends what waits and was not sent, as far as it may be under way."""
+        if not self._ready or self._stored is None:
+            return
+        self._sent = max(self._sent, self._stored)
+        for content in islice(self._waiting, self._sent - self._stored, MOST_UNCONFIRMED):
+            self._sent += 1
+            self._do(SendClusterHead(Publish(self._sent, content)))
 
     def _do(self, action: PublisherAction) -> None:
         self._actions.append(action)

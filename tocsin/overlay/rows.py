@@ -15,7 +15,7 @@ import msgspec
 from tocsin.content.values import LARGEST_NUMBER, MOST_CHARACTERS, Value, check_publication
 from tocsin.errors import InvalidError
 from tocsin.overlay.events import RowFound
-from tocsin.overlay.replay import ReplayLog
+from tocsin.overlay.replay import OWN_NAMES, ReplayLog
 
 MOST_ROWS: Final = 2**20
 """Rows of one execution that have numbers of their own."""
@@ -64,7 +64,7 @@ class ChannelRows:
         return generation
 
     def _name(self, subscription: int, generation: int) -> str:
-        name = f"channel/{self._channel}/{subscription}"
+        name = f"{OWN_NAMES}{self._channel}/{subscription}"
         return name if generation == 1 else f"{name}/{generation}"
 
     def _is_other(self, publisher: str, sequence: int, content: dict[str, Value]) -> bool:

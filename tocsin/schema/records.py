@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -31,17 +31,39 @@ _LINES_TYPES: Final = frozenset(
 _UNLISTED: Final = "not looked at"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
+T = TypeVar("T")
+
 
 class Batch(msgspec.Struct, frozen=True):
     """What one request brought: for each accepted record its canonical JSON ``lines[i]``, without a newline, the
     value of the slicing column ``slicing[i]``, a tuple where there are several, and of the primary key ``keys[i]``
-    (None where there is none). Of the refusals the first are listed, and the others counted."""
+    (None where there is none), and its place in the request ``indexes[i]``. Of the refusals the first are listed, and
+    the others counted."""
 
     lines: list[bytes]
     slicing: list[Any]
     keys: list[Any]
     refusals: list[Refusal]
     unlisted: int = 0
+    indexes: Sequence[int] = ()
+
+    def without(self, faults: Sequence[str | None], most: int = LISTED) -> Batch:
+        """The same, but for those of the records that have a fault; at ``most`` so many refusals are listed."""
+        good = [number for number, fault in enumerate(faults) if fault is None]
+        if len(good) == len(faults):
+            return self
+        refused = [
+            Refusal(index, fault) for index, fault in zip(self.indexes, faults, strict=True) if fault is not None
+        ]
+        listed, unlisted = _list_more(self.refusals, refused, most)
+        return Batch(
+            _pick(self.lines, good),
+            _pick(self.slicing, good),
+            _pick(self.keys, good),
+            listed,
+            self.unlisted + unlisted,
+            _pick(self.indexes, good),
+        )
 
 
 class Decoded(msgspec.Struct, frozen=True):
@@ -56,13 +78,23 @@ class Decoded(msgspec.Struct, frozen=True):
         """The same, but for those of the records that have a fault."""
         found = list(zip(self.records, self.indexes, faults, strict=True))
         refused = [Refusal(index, fault) for _, index, fault in found if fault]
-        room = max(0, LISTED - len(self.refusals))
+        listed, unlisted = _list_more(self.refusals, refused, LISTED)
         return Decoded(
             [record for record, _, fault in found if not fault],
             [index for _, index, fault in found if not fault],
-            sorted([*self.refusals, *refused[:room]], key=attrgetter("index")),
-            self.unlisted + len(refused[room:]),
+            listed,
+            self.unlisted + unlisted,
         )
+
+
+def _pick(column: Sequence[T], numbers: Sequence[int]) -> list[T]:
+    return [column[number] for number in numbers]
+
+
+def _list_more(known: list[Refusal], more: list[Refusal], most: int) -> tuple[list[Refusal], int]:
+    """Those that are listed of all refusals of a request, and how many of the new ones are not."""
+    room = max(0, most - len(known))
+    return sorted([*known, *more[:room]], key=attrgetter("index")), len(more[room:])
 
 
 class Binding:
@@ -149,7 +181,7 @@ class RecordDecoder:
             decoded = self._without_oversized(decoded, lines)
             lines = list(map(self._encode, decoded.records))
         slicing, keys = self._values(decoded, self._slicing), self._values(decoded, self._key)
-        return Batch(lines, slicing, keys, decoded.refusals, decoded.unlisted)
+        return Batch(lines, slicing, keys, decoded.refusals, decoded.unlisted, decoded.indexes)
 
     def read(self, body: bytes, content_type: str = "") -> Decoded:
         """As :meth:`decode`, but gives the records themselves, of any size."""
@@ -230,6 +262,21 @@ class RecordDecoder:
             hint = names.suggestion(name, [known.name for known in dataset.columns])
             raise InvalidError(f"dataset {dataset.name} has no column '{name}'{hint}")
         return dataset.columns.index(column)
+
+
+def count_records(body: bytes, enough: int = 0) -> int:
+    """How many records a body has, whatever they are; a body that cannot be read at all counts as one.
+
+    Where there are certainly no more than ``enough``, they are not counted, and it is some number up to that.
+    """
+    most = max(body.count(b","), body.count(b"\n")) + 1
+    if most <= enough:
+        return most
+    body = body.removeprefix(_BYTE_ORDER_MARK).strip()
+    try:
+        return len(_pieces(body, _looks_lined(body)))
+    except InvalidError:
+        return 1
 
 
 def join_records(records: Iterable[Raw]) -> bytes:

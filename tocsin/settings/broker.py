@@ -51,7 +51,7 @@ class BrokerSettings(Section, frozen=True, kw_only=True):
     capacity: Annotated[
         float, Meta(gt=0, le=1_000_000, description="How much it can carry, relative to other brokers.")
     ] = 1.0
-    place: Annotated[
+    location: Annotated[
         list[float],
         Meta(max_length=2, description="Where it is, x and y, so that subscribers near it are placed on it."),
     ] = msgspec.field(default_factory=list)

@@ -24,7 +24,7 @@ class NodesSettings(Section, frozen=True, kw_only=True):
         Meta(
             description="Whether `tocsin worker` may process slices of feeds, where the slice follows from the primary "
             "key of an append dataset, and executors of a Spark cluster write them. Without, all records pass through "
-            "the data cluster's process. `auto`: on a Spark cluster, unless the lake is in S3."
+            "the data cluster's process. `auto`: on a Spark cluster."
         ),
     ] = "auto"
     local: Annotated[

@@ -109,7 +109,30 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     ] = 1000
     publishers: Annotated[
         _Count, Meta(description="Publishers that a head remembers, by their names; more are refused.")
-    ] = 100_000
+    ] = _LIMITS.publishers
+    publisher_seconds: Annotated[
+        Seconds,
+        Meta(
+            description=(
+                "How long a head remembers a publisher that is not connected: coming back in that time, it publishes "
+                "nothing twice."
+            )
+        ),
+    ] = _LIMITS.publisher_seconds
+    publish_rate: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1e9,
+            description=(
+                "Publications per second that a head takes from the bearer of one signed token, or without "
+                "overlay.public_keys on one connection; whoever publishes more is slowed down."
+            ),
+        ),
+    ] = 5_000.0
+    publish_bytes: Annotated[
+        float, Meta(ge=KIB, le=1e15, description="The same in bytes per second, as they are sent.")
+    ] = 8.0 * MIB
     message_bytes: Annotated[Size, Meta(description="A larger message of a client closes its connection.")] = 64 * KIB
     waiting_bytes: Annotated[
         Size,
@@ -133,8 +156,11 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
         Size, Meta(description="A broker that leaves more than this unread is cut off, and links again.")
     ] = 64 * MIB
     unstored: Annotated[
-        _Count, Meta(description="With so many publications waiting for a head's disk, publishers wait, too.")
+        _Count, Meta(description="With so many publications not on a head's disk yet, publishers wait.")
     ] = 10_000
+    unstored_bytes: Annotated[
+        Size, Meta(description="The same in bytes; in memory they may take several times that.")
+    ] = 32 * MIB
     replay_publications: Annotated[
         _Count, Meta(description="How many publications a head keeps for those who come back.")
     ] = _LIMITS.replay_publications
@@ -172,6 +198,15 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
             )
         ),
     ] = _LIMITS.fetch_bytes
+    fetches: Annotated[
+        _Count,
+        Meta(
+            description=(
+                "How many such pieces may be on their way to an edge before it asks for more: with what they have at "
+                "most, so much of its link's queue is theirs."
+            )
+        ),
+    ] = _LIMITS.fetches
     bandwidth: Annotated[
         float,
         Meta(

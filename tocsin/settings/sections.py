@@ -174,11 +174,18 @@ class FeedsSettings(Section, frozen=True, kw_only=True):
             "them are at fault is found out in about six times as long, and these become dead letters."
         ),
     ] = 10.0
+    slicing_seconds: Annotated[
+        Seconds,
+        Meta(
+            description="A function after USING that takes longer for up to 1,000 records is ended; which of them are "
+            "at fault is found out in about six times as long, while who publishes to its feed waits."
+        ),
+    ] = 2.0
     function_bytes: Annotated[
         int,
         Meta(
             ge=256 * MIB,
-            description="Memory that the process of a function after PROCESSED BY may have, Python and Arrow included.",
+            description="Memory that the process of a function of one's own may have, Python and Arrow included.",
         ),
     ] = 2 * GIB
 

@@ -105,11 +105,11 @@ class BrokerHost(CoreProcess):
         name: str,
         limits: BrokerLimits | None = None,
         capacity: float = 1.0,
-        place: tuple[float, float] | None = None,
+        location: tuple[float, float] | None = None,
         make: Callable[..., BrokerCore] = BrokerCore,
         queue: OutgoingQueue | None = None,
     ) -> None:
-        core = make(name, f"ws://{name}", self._verify, limits=limits, capacity=capacity, place=place)
+        core = make(name, f"ws://{name}", self._verify, limits=limits, capacity=capacity, location=location)
         super().__init__(world, name, core, events.Tick())
         self.sessions: dict[int, SimulatedConnection] = {}
         self._outlet = Outlet(world.clock, queue or OutgoingQueue())

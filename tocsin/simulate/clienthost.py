@@ -61,10 +61,10 @@ class ClientHost(CoreProcess):
         token: str,
         diary: Diary,
         rules: Rules | None = None,
-        place: tuple[float, float] | None = None,
+        location: tuple[float, float] | None = None,
     ) -> None:
         super().__init__(world, name, SubscriberCore(Random(world.random.random()), rules), events.Tick())
-        self.diary, self.place = diary, place
+        self.diary, self.location = diary, location
         self.links: dict[int, SimulatedConnection] = {}
         self.slowness = 0.0
         self.moving: Callable[[ClientHost], None] | None = None
@@ -99,7 +99,7 @@ class ClientHost(CoreProcess):
                 self.diary.missed(subscription, first, last, self.core.incarnation(subscription))
                 self.world.clock.after(0.0, self.tell, events.Taken(subscription, last, epoch))
             case actions.AskBroker():
-                Asking(self.world, self.host, RequestBroker(0, self._token, self.place), self._located)
+                Asking(self.world, self.host, RequestBroker(0, self._token, self.location), self._located)
             case actions.Open(connection, url):
                 self._open(connection, url.removeprefix("ws://"))
             case actions.Close(connection):

@@ -154,7 +154,7 @@ class DataClusterModel:
                 match action:
                     case Send(message):
                         said.append(message)
-                        todo.append(events.Taken())
+                        todo.append(events.Writable())
                     case CarryOut(work):
                         parts = self.carry_out(broker, work)
                         todo.append(outcome(parts))

@@ -138,7 +138,7 @@ class DataHost:
         todo = deque([event])
         while todo and self.alive and (connection := self._connections.get(link)):
             event = todo.popleft()
-            if isinstance(event, events.Taken):
+            if isinstance(event, events.Writable):
                 connection.sending = False
             else:
                 self._world.trace.event(self._world.clock.now, HOST, event, connection.broker)
@@ -162,12 +162,12 @@ class DataHost:
             seconds = self._world.random.random() * slowness
             self._world.clock.after(seconds, self._taken, link, connection, connection.sent)
             return []
-        return [events.Taken()] if self._buffered else []
+        return [events.Writable()] if self._buffered else []
 
     def _taken(self, link: SimulatedConnection, connection: BrokerConnection, number: int) -> None:
         """A broker has read a message; of the last one it may have been said before."""
         if connection.sending and connection.sent == number:
-            self._tell(link, events.Taken())
+            self._tell(link, events.Writable())
 
     def _carry_out(self, link: SimulatedConnection, connection: BrokerConnection, request: actions.Work) -> None:
         if self.alive and link in self._connections:

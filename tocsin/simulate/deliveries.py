@@ -10,11 +10,10 @@ import numpy as np
 from tocsin.model import control
 from tocsin.model.weight import weight
 from tocsin.simulate.absences import Absences, Delivered
-from tocsin.simulate.counted import CountedBroker
 from tocsin.simulate.meters import KnownRates
 from tocsin.simulate.queueing import OutgoingQueue
 from tocsin.simulate.scenario import Scenario
-from tocsin.simulate.shortcut import Shortcut
+from tocsin.simulate.shortcuts import CountedBroker, Shortcut
 from tocsin.simulate.sizes import Sizes
 from tocsin.simulate.system import System
 from tocsin.simulate.weighing import note_size, notes
@@ -38,8 +37,8 @@ class DeliveryModel:
         mean = sum(each or 0 for each in capacities) / len(capacities)
         for number, broker in enumerate(self._scenario.brokers):
             capacity = broker.capacity / mean if broker.capacity else 1.0
-            place = (broker.x, broker.y)
-            self._system.start_broker(broker.name, capacity=capacity, place=place, **self._options(number))
+            location = (broker.x, broker.y)
+            self._system.start_broker(broker.name, capacity=capacity, location=location, **self._options(number))
 
     def rate(self, backend: int, size: float) -> None:
         """From now on executions find so much for a BE subscription."""

@@ -205,6 +205,10 @@ class SimulatedConnection:
         """Whether an end takes the connection for open."""
         return self._open[end]
 
+    def is_idle(self, end: int) -> bool:
+        """Whether nothing that an end has sent is under way."""
+        return not self._queues[end]
+
     def accept(self, peer: Endpoint) -> None:
         """The other side has taken it."""
         self._peers[1], self._open[1] = peer, True

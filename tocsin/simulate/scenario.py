@@ -73,7 +73,7 @@ class ScenarioRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Relocations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At these times these subscribers are in these places."""
+    """At these times these subscribers are at these locations."""
 
     at: list[float] = []
     subscriber: list[int] = []

@@ -64,8 +64,8 @@ class Simulation:
         self._stage: DeliveryModel = made(self.system, scenario)
         names = [broker.name for broker in scenario.brokers]
         self._record = SimulationRecord(scenario.name, self._policy.name, seed, names)
-        self._places = list(zip(scenario.subscribers.x, scenario.subscribers.y, strict=True))
-        self._names = [f"s{number}" for number in range(len(self._places))]
+        self._locations = list(zip(scenario.subscribers.x, scenario.subscribers.y, strict=True))
+        self._names = [f"s{number}" for number in range(len(self._locations))]
         channels = [scenario.channels[channel].name for channel in scenario.lines.channel]
         # Of each BE subscription its channel and its parameters, which all who subscribe share: that saves much memory.
         self._backends = [(channel, {"line": number}) for number, channel in enumerate(channels)]
@@ -115,23 +115,23 @@ class Simulation:
         if name in self.system.people:
             self.system.people[name].start()
         else:
-            self.system.join(name, self._places[subscriber])
+            self.system.join(name, self._locations[subscriber])
 
     def _logout(self, subscriber: int) -> None:
         self.system.people[self._names[subscriber]].tell(Stop())
 
     def _move(self, subscriber: int, x: float, y: float) -> None:
-        self._places[subscriber] = (x, y)
+        self._locations[subscriber] = (x, y)
         if person := self.system.people.get(self._names[subscriber]):
-            person.place = (x, y)
+            person.location = (x, y)
 
     def _subscribe(self, subscriber: int, backend: int) -> None:
         self.system.want(self._names[subscriber], *self._backends[backend])
 
     def _unsubscribe(self, subscriber: int, backend: int) -> None:
         name = self._names[subscriber]
-        wishes = self.system.wishes[name]
-        ref = next(ref for ref, wish in wishes.items() if wish.parameters["line"] == backend)
+        held = self.system.desired[name]
+        ref = next(ref for ref, desired in held.items() if desired.parameters["line"] == backend)
         self.system.unsubscribe(name, ref)
 
     def _decided(self, decided: Decided) -> None:

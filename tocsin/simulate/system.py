@@ -15,7 +15,7 @@ from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.placement.placement import Placement
 from tocsin.balance.policies import placement, planner
 from tocsin.broker.limits import BrokerLimits
-from tocsin.client.core import events as wishes
+from tocsin.client.core import events as client_events
 from tocsin.client.rules import Rules
 from tocsin.coordinator import answers, events
 from tocsin.coordinator.balancing import Planners
@@ -99,7 +99,7 @@ class System:
         self.brokers: dict[str, BrokerHost] = {}
         self.people: dict[str, ClientHost] = {}
         self.diaries: dict[str, Diary] = {}
-        self.wishes: dict[str, dict[int, DesiredSubscription]] = {}
+        self.desired: dict[str, dict[int, DesiredSubscription]] = {}
         # Who wants to leave for good or is to be removed, who has left, and what they had.
         self.leaving: dict[str, bool] = {}
         self.departed: dict[str, None] = {}
@@ -108,8 +108,8 @@ class System:
         self._tokens: dict[str, str] = {}
         self.on_broker: Callable[[BrokerHost], None] | None = None
         self.on_person: Callable[[ClientHost], None] | None = None
-        self.at_once: Callable[[ClientHost, wishes.Subscribe], bool] | None = None
-        self._refs = count(1)
+        self.at_once: Callable[[ClientHost, client_events.Subscribe], bool] | None = None
+        self._refs, self._token_ids = count(1), count(1)
         self._ended: list[tuple[Diary, int]] = []
         self._restored = False
         self._options: dict[str, dict[str, Any]] = {}
@@ -148,19 +148,19 @@ class System:
             self.cluster.begin()
             self.data = self._data()
 
-    def join(self, name: str, place: tuple[float, float] | None = None) -> ClientHost:
+    def join(self, name: str, location: tuple[float, float] | None = None) -> ClientHost:
         """A subscriber's program starts and goes online, wanting what it ever wanted."""
         if name in self.people and self.people[name].alive:
             return self.people[name]
         self.remark(f"{name} starts")
         diary = self.diaries.setdefault(name, Diary(name))
-        person = self.people[name] = ClientHost(self.world, name, self._token(name), diary, self.setup.rules, place)
+        person = self.people[name] = ClientHost(self.world, name, self._token(name), diary, self.setup.rules, location)
         person.refused = self._refused
         if self.on_person:
             self.on_person(person)
         person.start()
-        for ref, wish in self.wishes.setdefault(name, {}).items():
-            person.tell(wishes.Subscribe(ref, wish.channel, wish.parameters, wish.live))
+        for ref, desired in self.desired.setdefault(name, {}).items():
+            person.tell(client_events.Subscribe(ref, desired.channel, desired.parameters, desired.live))
         return person
 
     def crash_person(self, name: str) -> None:
@@ -190,18 +190,18 @@ class System:
     def want(self, name: str, channel: str, parameters: dict[str, Any], live: bool = False) -> int:
         """The same; many may have the same parameters, which are not changed."""
         ref, person = next(self._refs), self.people[name]
-        self.wishes[name][ref] = DesiredSubscription(channel, parameters, live)
-        wish = wishes.Subscribe(ref, channel, parameters, live)
-        if not (self.at_once and self.at_once(person, wish)):
+        self.desired[name][ref] = DesiredSubscription(channel, parameters, live)
+        request = client_events.Subscribe(ref, channel, parameters, live)
+        if not (self.at_once and self.at_once(person, request)):
             person.diary.wanted(self.cluster.be(channel, parameters))
-            person.tell(wish)
+            person.tell(request)
         return ref
 
     def unsubscribe(self, name: str, ref: int) -> None:
         """A subscriber does not want something any more."""
-        wish = self.wishes[name].pop(ref)
-        self.diaries[name].leaving(ref, self.cluster.be(wish.channel, wish.parameters))
-        self.people[name].tell(wishes.Unsubscribe(ref))
+        desired = self.desired[name].pop(ref)
+        self.diaries[name].leaving(ref, self.cluster.be(desired.channel, desired.parameters))
+        self.people[name].tell(client_events.Unsubscribe(ref))
 
     def execute(self, channel: str, chosen: Callable[[int], bool] = lambda be: True) -> None:  # noqa: ARG005
         """The data cluster runs a channel once."""
@@ -222,8 +222,8 @@ class System:
         if not self.data.alive or channel in self.cluster.absent:
             return
         self.remark(f"channel {channel} is dropped")
-        for name, wanted in self.wishes.items():
-            for ref in [ref for ref, wish in wanted.items() if self.cluster.spelling_of(wish.channel) == channel]:
+        for name, wanted in self.desired.items():
+            for ref in [ref for ref, desired in wanted.items() if self.cluster.spelling_of(desired.channel) == channel]:
                 self._lose(name, ref)
         self.data.drop(channel)
 
@@ -252,6 +252,9 @@ class System:
             self.remark("an older copy of the data is restored")
             self.cluster.restore(copy)
 
+    def _new_token_id(self) -> str:
+        return f"token-{next(self._token_ids)}"
+
     def _token(self, name: str) -> str:
         """Made beside the coordinator, for those who were never registered with it."""
         ends = self.clock.now + self.setup.coordinator.token_life
@@ -277,7 +280,7 @@ class System:
         self.remark(f"{name} has left")
         self.people.pop(name).crash()
         self.former.append(self.diaries.pop(name))
-        del self.wishes[name]
+        del self.desired[name]
         self.departed[name] = None
 
     def _ask_to_register(self, name: str) -> None:
@@ -293,20 +296,20 @@ class System:
 
     def _lose(self, name: str, ref: int) -> None:
         """A subscriber's channel is gone."""
-        wish, diary = self.wishes[name][ref], self.diaries[name]
-        be = self.cluster.be(wish.channel, wish.parameters)
+        desired, diary = self.desired[name][ref], self.diaries[name]
+        be = self.cluster.be(desired.channel, desired.parameters)
         diary.dropped(be)
         if not self.people[name].alive:
             # Its broker, if it has any, may not hear of this before there is another channel of that name.
             diary.undecided.add(be)
-            del self.wishes[name][ref]
+            del self.desired[name][ref]
         elif be not in {self.cluster.present(held) for held in diary.open}:
             self.unsubscribe(name, ref)
 
     def _refused(self, name: str, ref: int) -> None:
-        wish = self.wishes.get(name, {}).pop(ref, None)
-        if wish is not None:
-            be = self.cluster.be(wish.channel, wish.parameters)
+        desired = self.desired.get(name, {}).pop(ref, None)
+        if desired is not None:
+            be = self.cluster.be(desired.channel, desired.parameters)
             self._ended.append((self.diaries[name], be))
             if self._restored:
                 # What the coordinator has stored may be of data from before: of that no channel says it was dropped.
@@ -324,5 +327,6 @@ class System:
             self.setup.placement(),
             self.setup.planners(),
             self.setup.coordinator,
+            self._new_token_id,
         )
         return CoordinatorHost(self.world, core, self.store, self.setup.store_seconds, self.setup.decide_seconds)

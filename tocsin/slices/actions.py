@@ -31,12 +31,16 @@ class StoreCommits(Action, frozen=True):
     """Of the head: several nodes' files and the positions they reach, as one commit of the dataset.
 
     To be answered with Stored or StoreFailed, in order. A head of an older ``term`` must not be able to store any more.
+
+    Args:
+        nodes: who has offered the commits, in their order.
     """
 
     number: int
     term: int
     commits: list[Commit]
     markers: dict[int, int]
+    nodes: list[str] = []
 
 
 class Decide(Action, frozen=True):

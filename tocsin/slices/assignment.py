@@ -1,7 +1,8 @@
 """Which slice a record goes to: a function of the value of a column, or of several as a tuple, chosen by its text.
 
 The same value goes to the same slice for the life of a feed, in every process and after every restart; ``random`` alone
-does not care. A new assignment is one class here and one line in :data:`ASSIGNMENTS`, or a function of one's own.
+does not care. A new assignment is one class here and one line in :data:`ASSIGNMENTS`. A function of one's own runs in a
+process of its own (:mod:`tocsin.data.processing.slicing`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from random import Random
 from typing import Any, ClassVar, Protocol
 
 from tocsin.errors import InvalidError
-from tocsin.functions import import_function
 
 
 class SliceAssignment(Protocol):
@@ -116,29 +116,19 @@ class GridAssignment:
         return slice_by_hash(f"{floor(across)} {floor(up)}", slices)
 
 
-@dataclass
-class FunctionAssignment:
-    """A function of one's own: value and number of slices in, a slice out; a tuple where there are several columns.
+def choose_slice(function: Callable[[Any, int], object], value: Any, slices: int) -> int | None:
+    """The slice that a function of one's own chooses: value and number of slices in, a slice out; a tuple where there
+    are several columns. None where it raises or exits, or gives what is no slice."""
+    try:
+        chosen = function(value, slices)
+    except (Exception, SystemExit):
+        return None
+    return int(chosen) if isinstance(chosen, int) and 0 <= chosen < slices else None
 
-    What can go wrong: it raises or exits, or gives what is no slice. The record then goes where its hash says, so that
-    nobody is refused and nothing is lost by it; ``failures`` counts them.
-    """
 
-    function: Callable[[Any, int], int]
-    columns: int = 1
-    failures: int = 0
-    by_value: ClassVar[bool] = True
-
-    def __call__(self, value: Any, slices: int, /) -> int:
-        """The slice of ``value``."""
-        try:
-            chosen: object = self.function(value, slices)
-        except (Exception, SystemExit):
-            chosen = None
-        if isinstance(chosen, int) and 0 <= chosen < slices:
-            return int(chosen)
-        self.failures += 1
-        return slice_by_hash(repr(value), slices)
+def slice_without_function(value: Any, slices: int) -> int:
+    """The slice of a value for which a function of one's own has none: so that nothing is refused or lost by it."""
+    return slice_by_hash(repr(value), slices)
 
 
 ASSIGNMENTS: dict[str, Callable[..., SliceAssignment]] = {
@@ -151,16 +141,14 @@ DEFAULT = "hash"
 
 
 def assignment(text: str = DEFAULT, columns: int = 1) -> SliceAssignment:
-    """The assignment that a text means: a name, with what follows a colon ("grid:500"), or ``package.module:function``.
+    """The assignment that a text means: a name, with what follows a colon ("grid:500"), and no function of one's own.
 
-    ``columns`` is how many of them a hash or a function of one's own is given.
+    ``columns`` is how many of them a hash is given.
     """
     name, colon, rest = text.partition(":")
     if text == DEFAULT:
         return HashAssignment(columns)
     made = ASSIGNMENTS.get(name)
-    if is_function(text):
-        return FunctionAssignment(import_function(text), columns)
     if made is None:
         known = ", ".join(sorted(ASSIGNMENTS))
         raise InvalidError(
@@ -178,13 +166,18 @@ def is_function(text: str) -> bool:
     return bool(colon) and name not in ASSIGNMENTS
 
 
-def require_of_key(assign: SliceAssignment, columns: Sequence[str], primary_key: str | None) -> None:
+def follows_key(using: str, columns: Sequence[str], primary_key: str) -> bool:
+    """Whether records with the same primary key go to the same slice; a function of one's own has to see to it."""
+    return list(columns) == [primary_key] and (is_function(using) or assignment(using).by_value)
+
+
+def require_of_key(using: str, columns: Sequence[str], primary_key: str | None) -> None:
     """Refuses an assignment by which records of one key could be in two slices, where several nodes share the slices.
 
     Each node knows the ids of its own slices only; a record that is sent again must come to the node that has seen it.
     Without a primary key there is nothing to be seen again, and any assignment will do.
     """
-    if primary_key is None or (assign.by_value and list(columns) == [primary_key]):
+    if primary_key is None or follows_key(using, columns, primary_key):
         return
     raise InvalidError(
         "processing nodes can share these slices only if the slice follows from the primary key: slice by "

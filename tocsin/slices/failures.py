@@ -55,8 +55,8 @@ class FailingSlices:
 
     @property
     def left_out(self) -> dict[int, str]:
-        """The slices that are left out for now, and why."""
-        return {slice_: one.reason for slice_, one in self._left_out.items() if one.proven}
+        """The slices that are left out for now, and why. From any thread."""
+        return {slice_: one.reason for slice_, one in list(self._left_out.items()) if one.proven}
 
     def choose(self, now: float, slices: Sequence[int]) -> list[int]:
         """Those of some slices that the next batch takes: suspects, who has been left out for long enough, or all."""

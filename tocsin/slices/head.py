@@ -201,7 +201,7 @@ class HeadCore:
         stuck: dict[str, dict[int, Epoch]] = {}
         for owned, end, marker in zip(self.ownership.slices, ends, self.commits.markers, strict=False):
             offered = owned.number in checking or self.commits.is_busy(owned.number)
-            late = self.ownership.watch(owned.number, now, end > marker and not offered)
+            late = self.ownership.watch(owned.number, now, end > marker, offered)
             if late and owned.owner is not None:
                 stuck.setdefault(owned.owner, {})[owned.number] = owned.epoch
         for name, slices in stuck.items():

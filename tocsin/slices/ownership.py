@@ -20,6 +20,8 @@ class OwnedSlice:
         relapses: how many owners in a row have died without that.
         free_at: when it may be given to somebody, if it has no owner.
         since: when its owner last got on with it, or had nothing to get on with.
+        seen: when that was looked at last.
+        excused: how long something of it has been on its way into the dataset since then.
         avoid: a node that could not process it; another one has it, if there is any.
         stored: whose commit of it was the last, and when; None: there was none since the head's start.
         pause: when it last changed hands, the seconds between the last commit of its old owner and the new one's first.
@@ -32,6 +34,8 @@ class OwnedSlice:
     relapses: int = 0
     free_at: float = 0.0
     since: float = inf
+    seen: float = 0.0
+    excused: float = 0.0
     avoid: str | None = None
     stored: tuple[str, float] | None = None
     pause: float | None = None
@@ -80,7 +84,7 @@ class Ownership:
         if owned.owner is not None:
             self._of[owned.owner].pop(slice_)
         self._free.pop(slice_, None)
-        owned.owner, owned.epoch, owned.progressed, owned.since = node, epoch, False, inf
+        owned.owner, owned.epoch, owned.progressed, owned.since, owned.excused = node, epoch, False, inf, 0.0
         self._of.setdefault(node, {})[slice_] = None
 
     def renew(self, slice_: int) -> None:
@@ -103,16 +107,28 @@ class Ownership:
         if owned.stored is not None and owned.stored[0] != node:
             owned.pause = now - owned.stored[1]
         owned.stored = node, now
-        owned.progressed, owned.relapses, owned.since, owned.avoid = True, 0, inf, None
+        owned.progressed, owned.relapses, owned.avoid = True, 0, None
+        owned.since, owned.excused = inf, 0.0
 
-    def watch(self, slice_: int, now: float, waits: bool) -> bool:
+    def watch(self, slice_: int, now: float, waits: bool, offered: bool = False) -> bool:
         """Something of it waits for its owner, or nothing does; whether something has waited for too long.
 
-        The time begins when that is seen first, and anew with each commit.
+        The time begins when that is seen first, and anew with each commit. While something of it is ``offered``, it
+        waits for the head.
         """
         owned = self.slices[slice_]
-        owned.since = min(owned.since, now) if waits else inf
-        return now - owned.since > self._limits.stuck_seconds
+        if not waits:
+            owned.since, owned.excused = inf, 0.0
+        elif offered:
+            owned.excused += now - owned.seen
+        elif owned.since == inf:
+            owned.since, owned.excused = now, 0.0
+        owned.seen = now
+        return now - owned.since - owned.excused > self._limits.stuck_seconds
+
+    def blame(self, slice_: int) -> None:
+        """What was offered of it could not be stored, and that was its owner's fault: that time counts after all."""
+        self.slices[slice_].excused = 0.0
 
     def wake(self, now: float) -> float:
         """When the next slice may be given away that may not yet."""

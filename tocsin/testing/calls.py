@@ -54,8 +54,8 @@ class Calls:
                 name = msgspec.json.decode(body)["name"]
                 return 201, await self._ask(lambda handle: events.RegisterUser(handle, name, fresh=True))
             case "GET", "/broker":
-                place = (float(query["x"][0]), float(query["y"][0])) if query else None
-                return 200, await self._ask(lambda handle: events.RequestBroker(handle, token, place))
+                location = (float(query["x"][0]), float(query["y"][0])) if query else None
+                return 200, await self._ask(lambda handle: events.RequestBroker(handle, token, location))
             case "DELETE", "/users/me":
                 return 200, await self._ask(lambda handle: events.Unregister(handle, token))
         raise NotFoundError(f"there is no call {method} {path}")

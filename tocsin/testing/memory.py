@@ -9,7 +9,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from tocsin.client.coordinator import Place
+from tocsin.client.coordinator import Location
 from tocsin.client.core.actions import Troubled
 from tocsin.client.core.events import Event, Lost, Opened, Received
 from tocsin.client.rules import Rules
@@ -92,9 +92,9 @@ class MemoryCoordinator:
         """Nothing here is encrypted."""
         raise NotImplementedError
 
-    async def locate(self, token: str, place: Place | None) -> str:
-        """The URL of the broker that is ready for the token's subscriber, who is at ``place``."""
-        answer = await self._ask(events.RequestBroker(0, token, place))
+    async def locate(self, token: str, location: Location | None) -> str:
+        """The URL of the broker that is ready for the token's subscriber, who is at ``location``."""
+        answer = await self._ask(events.RequestBroker(0, token, location))
         assert isinstance(answer, answers.Located)
         return answer.url
 

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from tocsin.broker.limits import BrokerLimits
-from tocsin.client.coordinator import ANSWER_SECONDS, Place
+from tocsin.client.coordinator import ANSWER_SECONDS, Location
 from tocsin.client.driver import ClientEnvironment
 from tocsin.client.rules import Rules
 from tocsin.client.subscriber import Subscriber
@@ -91,14 +91,14 @@ class VirtualNetwork:
         self._names[answer.token] = name
         return answer.token
 
-    def connect(self, token: str, *, place: Place | None = None, rules: Rules | None = None) -> Subscriber:
+    def connect(self, token: str, *, location: Location | None = None, rules: Rules | None = None) -> Subscriber:
         """What :func:`tocsin.connect` gives: a subscriber, connected while in its ``async with``, on a host that has
         its name. Who connects again is a program that was started again."""
         name, rules = self._names[token], rules or Rules()
         program = self._programs[name] = Program(self._system.world, name)
         coordinator = MemoryCoordinator(program, rules.ask_seconds)
         environment = ClientEnvironment(partial(MemorySocket, program), Random(self._random.random()))
-        return Subscriber(coordinator, token, place, rules, environment)
+        return Subscriber(coordinator, token, location, rules, environment)
 
     def execute(self, channel: str, times: int = 1, find: Callable[[Parameters], Rows] | None = None) -> None:
         """Runs a channel. ``find`` says which rows it finds for the parameters of a subscription; else it is one row

@@ -19,12 +19,12 @@ const FATAL = {
  * `failed(error)` is the end. A `link` is a connection's number.
  */
 export class Connector {
-  #coordinator; #token; #place; #rules; #subscriber;
+  #coordinator; #token; #location; #rules; #subscriber;
   #main = null; #next = null; #url = null; #opened = 0; #failures = 0; #over = false;
   #timer = null; #renewTimer = null; #excused = new Set();
 
-  constructor(coordinator, token, place, rules, subscriber) {
-    [this.#coordinator, this.#token, this.#place, this.#rules] = [coordinator, token, place, rules];
+  constructor(coordinator, token, location, rules, subscriber) {
+    [this.#coordinator, this.#token, this.#location, this.#rules] = [coordinator, token, location, rules];
     this.#subscriber = subscriber;
   }
 
@@ -77,7 +77,7 @@ export class Connector {
 
   async #locate(first = false) {
     try {
-      const query = this.#place ? `?x=${this.#place[0]}&y=${this.#place[1]}` : "";
+      const query = this.#location ? `?x=${this.#location[0]}&y=${this.#location[1]}` : "";
       const {url} = await call(this.#coordinator, `/broker${query}`, this.#token);
       if (!this.#over) this.#main = this.#open(url);
     } catch (error) {

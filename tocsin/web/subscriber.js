@@ -20,10 +20,10 @@ export class Subscriber extends EventTarget {
   #streams = new Map(); #gone = new Map(); #leaving = new Map(); #unsaid = new Set(); #untold = 0; #ackTimer = null;
   #started; #start;
 
-  constructor(coordinator, token, place, rules) {
+  constructor(coordinator, token, location, rules) {
     super();
     [this.#coordinator, this.#token, this.#rules] = [coordinator, token, rules];
-    this.#connector = new Connector(coordinator, token, place, rules, {
+    this.#connector = new Connector(coordinator, token, location, rules, {
       cursors: () => Object.fromEntries([...this.#streams].map(([key, stream]) => [key, stream.cursor])),
       welcomed: (link, welcome, away) => this.#welcomed(link, welcome, away),
       received: (link, message) => this.#received(link, message),

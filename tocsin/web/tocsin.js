@@ -26,16 +26,16 @@ export const RULES = {
  * Connects a subscriber; resolves when a broker serves it, rejects when there is no coordinator or the token is wrong.
  * With ws:// URLs it is one of a content-based overlay, whose edges these are: see tocsin-content.js.
  * @param {string|string[]} coordinator the coordinator's URL, or those of edges
- * @param {{token: string, place?: [number, number], rules?: Partial<typeof RULES>}} options
+ * @param {{token: string, location?: [number, number], rules?: Partial<typeof RULES>}} options
  * @returns {Promise<Subscriber|import("./tocsin-content.js").OverlayConnection>}
  */
-export async function connect(coordinator, {token, place, rules, name} = {}) {
+export async function connect(coordinator, {token, location, rules, name} = {}) {
   const edges = [coordinator].flat();
   if (edges.every((url) => /^wss?:/.test(url))) {
     const {OverlayConnection} = await import("./tocsin-content.js");
     return new OverlayConnection(edges, {name, token, rules});
   }
-  const me = new Subscriber(coordinator, token, place, {...RULES, ...rules});
+  const me = new Subscriber(coordinator, token, location, {...RULES, ...rules});
   await me.start();
   return me;
 }

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from itertools import cycle
 from random import SystemRandom
 from typing import Final, Protocol
 from urllib.parse import quote
 
 import msgspec
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import WebSocketException
 
 from tocsin.broker.backoff import Backoff
 from tocsin.data.sharing.wire import ConnectionRefused, ForNode, FromWorker, NodeWelcome
+from tocsin.dialling import GOING_AWAY, dial, tell_why
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.log import get_logger
-from tocsin.model.messages import Failure
 from tocsin.settings import WorkerSettings
 from tocsin.tasks import until_one_ends
-from tocsin.trust import trust
 
 log = get_logger(__name__)
-# It would tell every frame and header, with the token in them.
-_quiet = logging.getLogger("tocsin.worker.websockets")
-_quiet.setLevel(logging.ERROR)
 
-GOING_AWAY: Final = 1001
 MOST_WAITING: Final = 10_000
 # What the head tells of 4,096 slices, the most there can be, is far less.
 MESSAGE_BYTES: Final = 8 << 20
@@ -59,7 +53,7 @@ class WorkerLink:
     def __init__(self, settings: WorkerSettings, ca: str, events: LinkEvents) -> None:
         self._heads = cycle(heads_of(settings))
         self._head, self._node, self._ca = "", settings.name, ca
-        self._headers = {"Authorization": f"Bearer {settings.token}"}
+        self._token = settings.token
         self._events = events
         self._queue: asyncio.Queue[FromWorker] = asyncio.Queue()
         self._up_since: float | None = None
@@ -88,7 +82,7 @@ class WorkerLink:
                 await self._hold()
                 reason = "it closed the connection"
             except (OSError, TimeoutError, WebSocketException, TocsinError, msgspec.MsgspecError) as error:
-                reason = self._last_word or _reason(error)
+                reason = self._last_word or tell_why(error)
             except Exception:
                 log.exception("fault in the connection to the head")
                 reason = "a fault here"
@@ -99,20 +93,8 @@ class WorkerLink:
     async def _hold(self) -> None:
         self._queue, self._last_word = asyncio.Queue(), ""
         self._head = next(self._heads)
-        url = self._head.rstrip("/").replace("http", "ws", 1)
-        async with connect(
-            f"{url}/nodes?node={quote(self._node)}",
-            ssl=trust(self._ca) if url.startswith("wss:") else None,
-            additional_headers=self._headers,
-            compression=None,
-            max_size=MESSAGE_BYTES,
-            open_timeout=10,
-            ping_interval=_PING_SECONDS,
-            ping_timeout=3 * _PING_SECONDS,
-            close_timeout=1,
-            proxy=None,
-            logger=_quiet,
-        ) as socket:
+        url = f"{self._head.rstrip('/')}/nodes?node={quote(self._node)}"
+        async with dial(url, self._token, ca=self._ca, ping_seconds=_PING_SECONDS, most_bytes=MESSAGE_BYTES) as socket:
             try:
                 await until_one_ends(self._listen(socket), self._talk(socket))
             except asyncio.CancelledError:
@@ -153,19 +135,3 @@ class WorkerLink:
 def heads_of(settings: WorkerSettings) -> list[str]:
     """Where the head may be."""
     return [url.strip() for url in settings.head.split(",") if url.strip()]
-
-
-def _reason(error: Exception) -> str:
-    match error:
-        case InvalidStatus():
-            return f"refused with status {error.response.status_code}: {_explain(error.response.body)}"
-        case ConnectionClosed():
-            return f"closed: {error}"
-    return str(error) or type(error).__name__
-
-
-def _explain(body: bytes | bytearray | None) -> str:
-    try:
-        return msgspec.json.decode(body or b"", type=Failure).error.message
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return "no reason was given"

@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def _same(one: Workload, other: Workload) -> bool:
-    names = ("indptr", "idx", "rates", "capacity", "broker_places", "subscriber_places")
+    names = ("indptr", "idx", "rates", "capacity", "broker_locations", "subscriber_locations")
     pairs = [(getattr(one, name), getattr(other, name)) for name in names]
     return one.brokers == other.brokers and all(
         a is b is None or (a.dtype == b.dtype and np.array_equal(a, b)) for a, b in pairs
@@ -48,8 +48,8 @@ def test_what_is_written_is_read_again(
     bare, assignment = tiny(seed, capacities=capacities)
     rng = np.random.default_rng(seed)
     everywhere = {
-        "broker_places": rng.random((bare.brokers, 2)),
-        "subscriber_places": rng.random((bare.subscribers, 2)),
+        "broker_locations": rng.random((bare.brokers, 2)),
+        "subscriber_locations": rng.random((bare.subscribers, 2)),
     }
     workload = Workload(bare.indptr, bare.idx, bare.rates, bare.brokers, bare.capacity, **everywhere if places else {})
     write(path, workload, assignment)
@@ -110,8 +110,8 @@ def test_m_may_be_an_array_with_one_entry_and_more_arrays_are_ignored(path: Path
         ({"capacity": [1.0, 0.0]}, "the capacity of broker 1 is 0.0; it must be a number above 0"),
         ({"capacity": [np.nan, 1.0]}, "the capacity of broker 0 is nan"),
         ({"capacity": ["a", "b"]}, "capacity has entries of type <U1; they must be numbers"),
-        ({"broker_places": [[0.0, 1.0]]}, "the places of the 2 brokers must be x and y for each"),
-        ({"subscriber_places": [[0.0, np.nan]] * 2}, "the places of the 2 subscribers must be x and y"),
+        ({"broker_places": [[0.0, 1.0]]}, "the locations of the 2 brokers must be x and y for each"),
+        ({"subscriber_places": [[0.0, np.nan]] * 2}, "the locations of the 2 subscribers must be x and y"),
         ({"subscriber_places": [0.0, 1.0]}, "subscriber_places has 1 dimensions; it must have 2"),
     ],
 )

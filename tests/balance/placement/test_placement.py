@@ -11,11 +11,8 @@ from tests.balance.examples import example, mask
 from tocsin.balance import policies
 from tocsin.balance.model.loads import Loads
 from tocsin.balance.model.problem import MoveRules
-from tocsin.balance.placement.anywhere import Anywhere
-from tocsin.balance.placement.leastloaded import LeastLoaded
-from tocsin.balance.placement.nearest import Nearest
+from tocsin.balance.placement.paper import Anywhere, LeastLoaded, Nearest, RoundRobin
 from tocsin.balance.placement.placement import Newcomer, Placement, View
-from tocsin.balance.placement.roundrobin import RoundRobin
 from tocsin.balance.placement.twochoices import TwoChoices
 from tocsin.errors import UnavailableError
 
@@ -27,7 +24,7 @@ def _view(
     loads: list[float],
     *,
     closed: tuple[int, ...] = (),
-    places: list[tuple[float, float]] | None = None,
+    locations: list[tuple[float, float]] | None = None,
     weights: list[float] | None = None,
     rates: list[int] | None = None,
     held: list[list[int]] | None = None,
@@ -39,7 +36,7 @@ def _view(
         loads=np.array(loads),
         weights=np.ones(brokers) if weights is None else np.array(weights),
         open=~np.isin(np.arange(brokers), closed),
-        places=None if places is None else np.array(places),
+        locations=None if locations is None else np.array(locations),
         rates=np.array(rates or [], np.int64),
         held=np.array(held or [], np.int32).reshape(-1, brokers),
         population=np.array(population or [1] * brokers),
@@ -61,9 +58,9 @@ def test_a_view_has_utilisations_and_only_open_brokers_of_a_cluster() -> None:
 
 @every
 def test_closed_brokers_get_nobody(name: str) -> None:
-    view = _view([5, 0, 3, 0], closed=(1, 3), places=[(9, 9), (0, 0), (9, 8), (0, 1)])
+    view = _view([5, 0, 3, 0], closed=(1, 3), locations=[(9, 9), (0, 0), (9, 8), (0, 1)])
     placement = policies.placement(name)
-    assert {placement.place(view, Newcomer(place=(0.0, 0.0))) for _ in range(20)} <= {0, 2}
+    assert {placement.place(view, Newcomer(location=(0.0, 0.0))) for _ in range(20)} <= {0, 2}
 
 
 @every
@@ -74,20 +71,20 @@ def test_the_only_open_broker_gets_everybody(name: str) -> None:
 @every
 def test_without_any_open_broker_there_is_a_clear_error(name: str) -> None:
     with pytest.raises(UnavailableError, match="all are draining or pinned"):
-        policies.placement(name).place(_view([1, 1], closed=(0, 1)), Newcomer(place=(0.0, 0.0)))
+        policies.placement(name).place(_view([1, 1], closed=(0, 1)), Newcomer(location=(0.0, 0.0)))
 
 
 def test_the_nearest_broker_is_by_distance_and_of_equals_the_first() -> None:
-    view = _view([9, 0, 0], places=[(0, 0), (3, 4), (0, 10)])
-    assert Nearest().place(view, Newcomer(place=(3.0, 3.0))) == 1
-    assert Nearest().place(view, Newcomer(place=(0.0, 5.0))) == 1
-    assert Nearest().place(view, Newcomer(place=(1.5, 2.0))) == 0
+    view = _view([9, 0, 0], locations=[(0, 0), (3, 4), (0, 10)])
+    assert Nearest().place(view, Newcomer(location=(3.0, 3.0))) == 1
+    assert Nearest().place(view, Newcomer(location=(0.0, 5.0))) == 1
+    assert Nearest().place(view, Newcomer(location=(1.5, 2.0))) == 0
 
 
 def test_whose_place_is_unknown_is_placed_by_turns() -> None:
-    assert _placed(Nearest(), _view([0, 0, 0], places=[(0, 0), (1, 1), (2, 2)]), 4) == [0, 1, 2, 0]
+    assert _placed(Nearest(), _view([0, 0, 0], locations=[(0, 0), (1, 1), (2, 2)]), 4) == [0, 1, 2, 0]
     placement = Nearest(otherwise=LeastLoaded())
-    assert placement.place(_view([2, 1, 3]), Newcomer(place=(0.0, 0.0))) == 1
+    assert placement.place(_view([2, 1, 3]), Newcomer(location=(0.0, 0.0))) == 1
 
 
 def test_round_robin_takes_every_open_broker_in_turn() -> None:

@@ -137,7 +137,7 @@ async def test_a_broker_that_stops_tells_its_peers_that_it_goes_and_of_no_fault(
     [
         ({"token": ""}, "broker.token is empty"),
         ({"data_token": ""}, "broker.data_token is empty"),
-        ({"place": [1.0]}, "broker.place = [1.0] is not allowed"),
+        ({"location": [1.0]}, "broker.location = [1.0] is not allowed"),
         ({"coordinator": "localhost:8700"}, "broker.coordinator = localhost:8700 is not allowed"),
         ({"tls_certificate": "nowhere.pem"}, "broker.tls_certificate = nowhere.pem cannot be read: No such file"),
         ({"tls_key": "nowhere.pem"}, "broker.tls_key is set, but not broker.tls_certificate"),

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from tests.coordinator.desk import START, Desk, planners
+from tests.coordinator.manual import START, ManualCoordinator, planners
 from tests.coordinator.test_plans import RATES
 from tests.waiting import until_async
 from tocsin.balance.control.thresholds import Thresholds
@@ -25,7 +25,7 @@ from tocsin.model.coordination import Load
 
 
 class Still(SteadyClock):
-    """Time as the desk has it."""
+    """Time as the coordinator has it."""
 
     def __call__(self) -> float:
         return START
@@ -41,20 +41,20 @@ class Broken:
         raise ZeroDivisionError(f"{problem.workload.brokers} / 0")
 
 
-def crowd(chosen: Planners) -> Desk:
+def crowd(chosen: Planners) -> ManualCoordinator:
     """Eight subscribers on "a", and a broker "b" with nobody."""
-    desk = Desk(planners=chosen)
-    desk.hello("a")
+    coordinator = ManualCoordinator(planners=chosen)
+    coordinator.hello("a")
     for n in range(8):
-        desk.settle(f"p{n}", n)
-    desk.hello("b")
+        coordinator.settle(f"p{n}", n)
+    coordinator.hello("b")
     for broker in "ab":
-        desk.say(broker, Load(0.0, 0.0, RATES))
-    return desk
+        coordinator.say(broker, Load(0.0, 0.0, RATES))
+    return coordinator
 
 
-def drive(desk: Desk, seconds: float = 30.0, most: int = 100) -> CoordinatorDriver:
-    return CoordinatorDriver(desk.core, desk.store, Still(), seconds, most)
+def drive(coordinator: ManualCoordinator, seconds: float = 30.0, most: int = 100) -> CoordinatorDriver:
+    return CoordinatorDriver(coordinator.core, coordinator.store, Still(), seconds, most)
 
 
 async def ended(running: asyncio.Task[None]) -> None:
@@ -64,8 +64,8 @@ async def ended(running: asyncio.Task[None]) -> None:
 
 
 async def test_a_planner_that_fails_moves_nobody_and_the_coordinator_goes_on() -> None:
-    desk = crowd(Planners(Broken(), Broken(), Thresholds(cool_down=0, settle=0)))
-    driver = drive(desk)
+    coordinator = crowd(Planners(Broken(), Broken(), Thresholds(cool_down=0, settle=0)))
+    driver = drive(coordinator)
     running = asyncio.create_task(driver.run())
     for request in (ShowPlan, ApplyPlan):
         answer = await driver.ask(request)
@@ -93,7 +93,7 @@ async def test_more_calls_than_may_wait_are_refused_at_once() -> None:
 
 
 class Jumping(SteadyClock):
-    """Goes on from where the desk's time stands still, and can be held up."""
+    """Goes on from where the coordinator's time stands still, and can be held up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,23 +106,23 @@ class Jumping(SteadyClock):
 async def test_after_it_was_held_up_brokers_are_heard_out_before_they_are_taken_for_dead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk, clock, seen = crowd(planners()), Jumping(), list[str]()
-    handle = desk.core.handle
+    coordinator, clock, seen = crowd(planners()), Jumping(), list[str]()
+    handle = coordinator.core.handle
 
     def note(now: float, event: Event) -> list[Action]:
         seen.append(type(event).__name__)
         return handle(now, event)
 
-    monkeypatch.setattr(desk.core, "handle", note)
-    driver = CoordinatorDriver(desk.core, desk.store, clock, 30.0, 100)
+    monkeypatch.setattr(coordinator.core, "handle", note)
+    driver = CoordinatorDriver(coordinator.core, coordinator.store, clock, 30.0, 100)
     running = asyncio.create_task(driver.run())
     clock.lost = 60.0
     # What "a" has said is read first, that of "b" comes after the time at which the core wanted to be woken.
-    driver.tell(SignOfLife(desk.links["a"]))
+    driver.tell(SignOfLife(coordinator.links["a"]))
     for _ in range(10):
         await asyncio.sleep(0)
-    driver.tell(SignOfLife(desk.links["b"]))
+    driver.tell(SignOfLife(coordinator.links["b"]))
     await until_async(lambda: "Tick" in seen)
     assert seen[:3] == ["SignOfLife", "SignOfLife", "Tick"]
-    assert [desk.core._parts.registry.alive(broker) for broker in "ab"] == [True, True]
+    assert [coordinator.core._parts.registry.alive(broker) for broker in "ab"] == [True, True]
     await ended(running)

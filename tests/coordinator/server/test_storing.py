@@ -59,7 +59,7 @@ async def test_while_the_database_is_away_nothing_is_said_and_then_all_of_it(
         assert (await registering).status_code == 201
         with closing(open_store(its)) as store:
             state = await asyncio.to_thread(store.read)
-        assert {place.subscriber for place in state.assignments} == {"ann", "bob"}
+        assert {each.subscriber for each in state.assignments} == {"ann", "bob"}
         assert state.held == {"ann": {7: Held(7, "c", {}, 3)}}
 
 
@@ -125,7 +125,7 @@ async def test_what_waits_is_written_together_and_in_order() -> None:
     writer.end()
     await writing
     assert (stored, store.asked) == ([3, 4], [3, 3, 1])
-    assert [place.subscriber for place in store.read().assignments] == ["s1", "s2", "s3", "s4"]
+    assert [each.subscriber for each in store.read().assignments] == ["s1", "s2", "s3", "s4"]
 
 
 async def test_when_the_server_stops_a_store_that_refuses_is_asked_no_more() -> None:

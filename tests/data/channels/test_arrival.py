@@ -162,7 +162,7 @@ def test_a_process_that_dies_between_the_two_commits_finds_the_same_after_its_st
     assert stored.wait(60)
     closing = threading.Thread(target=world.close)
     closing.start()
-    until(lambda: world.catalog.runner._stopping)
+    until(lambda: world.catalog.runner._pool.stopping)
     ended.set()
     closing.join(60)
     assert not closing.is_alive()

@@ -329,11 +329,11 @@ def test_who_waited_for_one_that_took_too_long_has_its_time_anew(executions: Exe
     add(runner, "endless")
     until(lambda: executions.running == {"endless"})
     # Long enough after it that nobody takes them for overdue together, however late they look.
-    until(lambda: time.monotonic() - runner._running["endless"].since > 1.5)
+    until(lambda: time.monotonic() - runner._pool.running["endless"].since > 1.5)
     add(runner, "starved")
     until(lambda: runner.status("endless").error)
     with runner._changed:
-        assert runner._running["starved"].ends_at - runner._running["starved"].since > 3
+        assert runner._pool.running["starved"].ends_at - runner._pool.running["starved"].since > 3
     starved.set()
     until(lambda: ("starved", 1) in told.executions)
     assert executions.cancelled == ["endless"]
@@ -487,7 +487,7 @@ def test_one_that_has_something_else_to_do_or_is_slow_is_executed_when_the_recor
         matching.committed("Reports") if busy == "c" else add(matching, busy)
         until(lambda: executions.running == {busy})
     if why == "slow":
-        matching._turns.slowed("c")
+        matching._pool._turns.slowed("c")
     with matching.held("c") if why == "held" else nullcontext():
         store(matching, reports)
         assert executions.matched == []

@@ -22,7 +22,7 @@ class World:
         self.channels = {"c": Position(4, [Era("one", 0)])}
         self.core = ControlCore("north", self, most)
         assert self.told(events.Opened()) == [control.Welcome("north")]
-        assert self.told(events.Taken()) == []
+        assert self.told(events.Writable()) == []
 
     def position(self, channel: str) -> Position | None:
         return self.channels.get(channel)
@@ -57,7 +57,7 @@ def test_nothing_is_told_before_the_welcome_was_taken() -> None:
     core = ControlCore("north", World())
     assert core.handle(events.Noticed(control.Dropped("c"))) == []
     assert core.handle(events.Opened()) == [actions.Send(control.Welcome("north"))]
-    assert core.handle(events.Taken()) == [actions.Send(control.Dropped("c"))]
+    assert core.handle(events.Writable()) == [actions.Send(control.Dropped("c"))]
 
 
 def test_requests_are_carried_out_one_after_the_other_as_they_came(world: World) -> None:
@@ -67,10 +67,10 @@ def test_requests_are_carried_out_one_after_the_other_as_they_came(world: World)
     assert world.ask(control.Ping(3)) == []
     assert [type(each) for each in world.told(SUBSCRIBED)] == [control.Attached]
     assert not world.core.idle
-    assert world.do(events.Taken()) == [actions.CarryOut(detach)]
+    assert world.do(events.Writable()) == [actions.CarryOut(detach)]
     assert world.told(events.Unsubscribed(1)) == [control.Detached(2, 1)]
-    assert world.told(events.Taken()) == [control.Pong(3)]
-    world.do(events.Taken())
+    assert world.told(events.Writable()) == [control.Pong(3)]
+    world.do(events.Writable())
     assert world.core.idle
 
 
@@ -79,7 +79,7 @@ def test_an_answer_says_how_far_the_channel_is_when_it_is_sent_not_when_it_was_a
     assert world.execute(5, 7) == [control.Executed("c", 5, [7])]
     assert world.do(SUBSCRIBED) == []
     world.channels["c"] = Position(6, [Era("one", 0)], GROUP)
-    [attached] = world.told(events.Taken())
+    [attached] = world.told(events.Writable())
     assert attached == control.Attached(1, [7], 6, GROUP, "c", [{"v": 1}], [Era("one", 0)], [0.5], 4.0)
 
 
@@ -94,7 +94,7 @@ def test_a_channel_that_was_dropped_meanwhile_is_gone_also_if_there_is_another_o
         [gone] = world.told(outcome)
         assert isinstance(gone, control.Error)
         assert (gone.code, gone.id) == ("gone", request.id)
-        assert world.do(events.Taken()) == [], "nothing of it is read any more"
+        assert world.do(events.Writable()) == [], "nothing of it is read any more"
         assert world.core.idle
 
 
@@ -108,9 +108,9 @@ def test_a_channel_that_is_created_while_it_is_asked_for_can_be_had(world: World
 def test_a_part_is_read_when_the_one_before_was_taken(world: World) -> None:
     world.ask(PULL)
     assert world.told(part(more=True)) == [control.Results(2, [], "one", True, 9)]
-    assert world.do(events.Taken()) == [actions.ReadOn()]
+    assert world.do(events.Writable()) == [actions.ReadOn()]
     assert world.told(part()) == [control.Results(2, [], "one", False, 9)]
-    assert world.do(events.Taken()) == []
+    assert world.do(events.Writable()) == []
     assert world.core.idle
 
 
@@ -120,12 +120,12 @@ def test_answers_and_notices_take_turns(world: World) -> None:
     for execution in (6, 7):
         assert world.execute(execution, 7) == []
     world.do(part(more=True))
-    assert [type(each) for each in world.told(events.Taken())] == [control.Results]
-    did = world.do(events.Taken())
+    assert [type(each) for each in world.told(events.Writable())] == [control.Results]
+    did = world.do(events.Writable())
     assert did == [actions.ReadOn(), actions.Send(control.Executed("c", 6, [7]))]
     world.do(part())
-    assert [type(each) for each in world.told(events.Taken())] == [control.Results]
-    assert world.told(events.Taken()) == [control.Executed("c", 7, [7])]
+    assert [type(each) for each in world.told(events.Writable())] == [control.Results]
+    assert world.told(events.Writable()) == [control.Executed("c", 7, [7])]
 
 
 def test_what_waits_too_long_is_folded_and_what_is_being_sent_is_not() -> None:
@@ -133,7 +133,7 @@ def test_what_waits_too_long_is_folded_and_what_is_being_sent_is_not() -> None:
     assert world.execute(5, 7) == [control.Executed("c", 5, [7])]
     for execution in (6, 7, 8):
         world.execute(execution, 7)
-    assert world.told(events.Taken()) == [control.Behind("c", 6, 8)]
+    assert world.told(events.Writable()) == [control.Behind("c", 6, 8)]
 
 
 def test_what_the_storage_refuses_is_answered_and_the_next_request_begun(world: World) -> None:
@@ -141,7 +141,7 @@ def test_what_the_storage_refuses_is_answered_and_the_next_request_begun(world: 
     world.ask(ATTACH)
     problem = ProblemDetails("busy", "too much", retry_after=2.0)
     assert world.told(events.RequestFailed(problem)) == [control.Error("busy", "too much", 2, 2.0)]
-    assert world.do(events.Taken()) == [actions.CarryOut(ATTACH)]
+    assert world.do(events.Writable()) == [actions.CarryOut(ATTACH)]
 
 
 @pytest.mark.parametrize(("text", "id"), [(b"no JSON", None), (b'{"type":"dance","id":4}', 4), ("[]", None)])
@@ -149,7 +149,7 @@ def test_what_cannot_be_read_is_answered_in_its_turn(world: World, text: bytes |
     world.ask(ATTACH)
     assert world.do(events.Received(text)) == []
     world.do(SUBSCRIBED)
-    [error] = world.told(events.Taken())
+    [error] = world.told(events.Writable())
     assert isinstance(error, control.Error)
     assert (error.code, error.id) == ("invalid", id)
 

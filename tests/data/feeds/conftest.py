@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.data.feeds.ingesting import APPEND, Ingesting, Make
 from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.logs import EMBEDDED
 
 OpenLog = Callable[..., FeedLog]
 
@@ -32,13 +33,24 @@ def open_log(feed: Path) -> Iterator[OpenLog]:
         yield open_one
 
 
+embedded_only = pytest.mark.parametrize("log", [EMBEDDED])
+"""For what is about the log's files; where a module has the log in Kafka, too."""
+
+
 @pytest.fixture
-def make(spark: SparkSession, tmp_path: Path) -> Iterator[Make]:
+def log() -> str:
+    """Where the logs of feeds are. A module in whose tests they are in Kafka, too, has a fixture of this name."""
+    return EMBEDDED
+
+
+@pytest.fixture
+def make(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, log: str) -> Iterator[Make]:
     """Makes feeds with a dataset of their own, of reports unless told otherwise; closes them in the end."""
+    kafka = None if log == EMBEDDED else request.getfixturevalue(log)
     with ExitStack() as stack:
 
         def make(statement: str = APPEND, directory: str = "", **options: Any) -> Ingesting:
-            made = Ingesting(spark, tmp_path / directory, statement, **options)
+            made = Ingesting(spark, tmp_path / directory, statement, kafka=kafka, **options)
             stack.callback(made.close)
             return made
 

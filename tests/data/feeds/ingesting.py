@@ -1,4 +1,4 @@
-"""A feed and its dataset in a directory, with an ingestion that can be started and stopped again."""
+"""A feed whose log is in a directory or in Kafka, its dataset, and an ingestion that starts and stops again."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tests.kafka import KafkaServer
 from tests.waiting import until
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import DEAD_LETTERS, Ingestion, positions
+from tocsin.data.feeds.kafka import KafkaLog
 from tocsin.data.feeds.log import FeedLog
+from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.lake.table import Table
 from tocsin.data.language.parser import CreateDataset, parse
+from tocsin.data.store import Store
 from tocsin.schema.arrow import arrow_type
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import FeedsSettings
@@ -33,6 +37,7 @@ class Ingesting:
     Args:
         statement: the CREATE DATASET statement.
         processed_by: the feed's function.
+        kafka: where the log is, instead of in the directory.
         settings: of the feeds, where they are not quick enough for a test.
     """
 
@@ -43,6 +48,7 @@ class Ingesting:
         statement: str,
         slices: int = 3,
         processed_by: str = "",
+        kafka: KafkaServer | None = None,
         **settings: Any,
     ) -> None:
         (parsed,) = parse(statement)
@@ -56,7 +62,8 @@ class Ingesting:
         self._settings = msgspec.convert(quick, FeedsSettings)
         self.table = Table(directory / "dataset", self._schema())
         self.dead_letters = Table(directory / "dead-letters", DEAD_LETTERS)
-        self.log = FeedLog(directory / "feed", slices, 1 << 20, positions(self.table, self.feed)).open()
+        self._store = Store(directory)
+        self.log = self._embedded() if kafka is None else self._in(kafka)
         self.ingestion: Ingestion | None = None
 
     def start(self) -> Ingestion:
@@ -91,6 +98,7 @@ class Ingesting:
     def close(self) -> None:
         self.stop()
         self.log.close()
+        self._store.close()
 
     def publish(self, *records: dict[str, Any]) -> None:
         """Appends records in the slices of their first columns."""
@@ -113,6 +121,14 @@ class Ingesting:
         """The dead letters, in the order of the log."""
         found = self.dead_letters.read(columns=["slice", "position", "line", "reason"]).to_pylist()
         return sorted(found, key=lambda letter: (letter["slice"], letter["position"]))
+
+    def _embedded(self) -> PublicationLog:
+        read = positions(self.table, self.feed)
+        return FeedLog(self._directory / "feed", self.feed.slices, 1 << 20, read).open()
+
+    def _in(self, kafka: KafkaServer) -> PublicationLog:
+        read = positions(self.table, self.feed)
+        return KafkaLog(kafka.servers, kafka.prefix(), self.feed, self._store.topics, read).open()
 
     def _committed(self) -> None:
         self.commits += 1

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from tests.data.feeds.conftest import embedded_only
 from tests.data.feeds.ingesting import APPEND, KEYED, Ingesting, Make, numbered
 from tests.waiting import until
 from tocsin.data.feeds.identity import SeenIds
 from tocsin.data.feeds.ingest import Ingestion
 from tocsin.errors import StorageError
+from tocsin.slices.assignment import slice_by_hash
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["embedded", "kafka"])
+def log(request: pytest.FixtureRequest) -> str:
+    """Where the logs of feeds are."""
+    return str(request.param)
 
 
 def test_a_line_that_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(make: Make) -> None:
@@ -95,13 +104,14 @@ def test_a_commit_that_came_about_although_it_failed_is_not_made_twice(
     assert feed.rows() == numbered(range(8))
 
 
-def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes_on(make: Make) -> None:
+@embedded_only
+def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes_on(make: Make, tmp_path: Path) -> None:
     feed = make(slices=1)
     feed.publish({"id": "a", "value": 1})
     end = feed.log.ends()[0]
     feed.publish({"id": "lost", "value": 2})
     feed.publish({"id": "c", "value": 3})
-    [segment] = feed.log.path.glob("slice-0000/*.log")
+    [segment] = (tmp_path / "feed").glob("slice-0000/*.log")
     content = bytearray(segment.read_bytes())
     content[end + 20] ^= 0xFF
     segment.write_bytes(content)
@@ -110,7 +120,7 @@ def test_a_damaged_segment_is_a_dead_letter_and_is_quarantined_and_the_rest_goes
     assert feed.rows() == [{"id": "a", "value": 1}, {"id": "c", "value": 3}]
     [letter] = feed.letters()
     assert letter["line"] is None
-    [kept] = (feed.log.path / "quarantine").iterdir()
+    [kept] = (tmp_path / "feed" / "quarantine").iterdir()
     assert str(kept) in letter["reason"]
 
 
@@ -199,3 +209,30 @@ def test_an_index_of_a_later_state_does_not_keep_records_from_a_dataset_that_was
     feed.start()
     feed.drain()
     assert feed.rows() == numbered(range(10))
+
+
+def test_a_slice_that_makes_batches_fail_is_left_out_and_told_and_the_others_go_on(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingesting = make(APPEND, slices=4)
+    ingesting.publish(*numbered(range(40)))
+    batch, bad = ingesting.log.batch, slice_by_hash("r0", 4)
+
+    def failing(spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
+        if ends[bad] > starts[bad]:
+            raise RuntimeError("what is wrong with it")
+        return batch(spark, starts, ends)
+
+    monkeypatch.setattr(ingesting.log, "batch", failing)
+    ingestion = ingesting.start()
+    others = [row["id"] for row in numbered(range(40)) if slice_by_hash(row["id"], 4) != bad]
+    until(lambda: [row["id"] for row in ingesting.rows()] == sorted(others))
+    sentence = f"feed reports: slice {bad} is left out for now: what is wrong with it"
+    until(lambda: sentence in ingestion.problem)
+    more = next(name for name in (f"s{n}" for n in range(100)) if slice_by_hash(name, 4) != bad)
+    ingesting.publish({"id": more, "value": 1})
+    until(lambda: len(ingesting.rows()) == len(others) + 1)
+    monkeypatch.undo()
+    ingesting.drain()
+    assert len(ingesting.rows()) == 41
+    until(lambda: ingestion.problem == "")

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
+import msgspec
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -20,12 +21,12 @@ from tests.waiting import until
 from tocsin.data.feeds.admission import Admission
 from tocsin.data.feeds.kafka import ForeignLog, KafkaLog
 from tocsin.data.feeds.log import FeedLog
-from tocsin.data.feeds.logs import open_log
+from tocsin.data.feeds.logs import find_log
 from tocsin.data.feeds.sliced_topic import read_address
 from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.table import Table
 from tocsin.data.pipeline import Pipeline
-from tocsin.data.store import Store
+from tocsin.data.store import KnownTopic, Store
 from tocsin.errors import ConflictError, SettingsError, UnavailableError
 from tocsin.schema.arrow import record_schema
 from tocsin.schema.definitions import Column, Dataset, DatasetKind, Feed
@@ -76,6 +77,12 @@ def messages(kafka: KafkaServer, topic: str, partition: int, count: int) -> list
     return found
 
 
+def add_partitions(kafka: KafkaServer, topic: str, count: int) -> None:
+    """As the owners of a topic do, so that it has so many."""
+    admin = AdminClient({"bootstrap.servers": kafka.servers, "log_level": 0})
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result()
+
+
 def open_pipeline(kafka: KafkaServer, prefix: str, store: Store, directory: Path) -> Pipeline:
     """The feed at work, but that nothing is stored yet."""
     lake = DirectoryFolder(directory / "lake")
@@ -83,6 +90,14 @@ def open_pipeline(kafka: KafkaServer, prefix: str, store: Store, directory: Path
     settings = FeedsSettings(log=f"kafka://{kafka.servers}/{prefix}")
     nothing, arriving = (lambda _: None), (lambda _, __: nullcontext())
     return Pipeline(FEED, ORDERS, table, directory, lake, settings, store.topics, nothing, arriving)
+
+
+def produce(kafka: KafkaServer, topic: str, partition: int, count: int) -> None:
+    """So many records of others."""
+    producer = Producer({"bootstrap.servers": kafka.servers, "log_level": 0})
+    for number in range(count):
+        producer.produce(topic, json.dumps({"id": f"{partition}-{number}"}).encode(), partition=partition)
+    assert producer.flush(60) == 0
 
 
 def acknowledged(log: KafkaLog, batches: dict[int, list[bytes]]) -> bool:
@@ -236,12 +251,19 @@ async def test_a_record_that_a_topic_does_not_take_harms_nobody_else(
     assert "bytes" in large.refused[0].reason
 
 
-def test_another_number_of_partitions_is_refused(kafka: KafkaServer, open_kafka: OpenLog) -> None:
-    log = open_kafka()
-    admin = AdminClient({"bootstrap.servers": kafka.servers, "log_level": 0})
-    admin.create_partitions([NewPartitions(log.topic, 3)])[log.topic].result()
-    with pytest.raises(ConflictError, match="has 3 partitions, and feed orders has 2 slices: say INTO 3 SLICES"):
+def test_fewer_partitions_than_slices_are_refused(kafka: KafkaServer, prefix: str, open_kafka: OpenLog) -> None:
+    kafka.create_topic(f"{prefix}.orders", 1)
+    with pytest.raises(ConflictError, match="has 1 partitions, and feed orders has 2 slices: add partitions to it, or"):
         open_kafka()
+
+
+def test_partitions_that_somebody_adds_to_one_of_ours_stay_empty(kafka: KafkaServer, open_kafka: OpenLog) -> None:
+    log = open_kafka()
+    log.append({1: [b"a"]})
+    add_partitions(kafka, log.topic, 3)
+    again = open_kafka()
+    assert again.append({0: [b"b"]}) == [1, 1]
+    assert again.damage() == ""
 
 
 def test_what_the_dataset_has_is_deleted_in_kafka(
@@ -270,10 +292,10 @@ def test_a_feed_does_not_leave_records_behind_in_the_log_it_had(
     with FeedLog(tmp_path / "orders", 2, 1 << 20) as embedded:
         (end, _) = embedded.append({0: [b"{}"]})
     with pytest.raises(ConflictError, match=r'start once with feeds\.log = "embedded" until they are stored'):
-        open_log(FEED, ORDERS, tmp_path / "orders", there, store.topics, [0, 0])
-    open_log(FEED, ORDERS, tmp_path / "orders", there, store.topics, [end, 0]).close()
+        find_log(FEED, ORDERS, tmp_path / "orders", there, store.topics, [0, 0])
+    find_log(FEED, ORDERS, tmp_path / "orders", there, store.topics, [end, 0]).open().close()
     with pytest.raises(ConflictError, match=r"is in Kafka: set feeds\.log as it was"):
-        open_log(FEED, ORDERS, tmp_path / "orders", FeedsSettings(), store.topics, [end, 0])
+        find_log(FEED, ORDERS, tmp_path / "orders", FeedsSettings(), store.topics, [end, 0])
 
 
 def test_a_topic_of_others_is_taken_from_its_beginning_and_left_as_it_is(
@@ -303,10 +325,59 @@ def test_a_topic_of_others_that_is_not_there_is_told(
         ForeignLog(kafka.servers, feed, ORDERS, store.topics, [0, 0]).open()
 
 
+def test_a_topic_that_is_not_to_be_seen_or_is_made_anew_while_it_is_read_is_told(
+    kafka: KafkaServer, store: Store, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.data.feeds.sliced_topic.CALL_SECONDS", 1.0)
+    monkeypatch.setattr("tocsin.data.feeds.topics._COMPARE_SECONDS", 0.0)
+    kafka.create_topic(prefix, 2)
+    log = ForeignLog(
+        kafka.servers, Feed("copies", "Orders", "id", 2, topic=prefix), ORDERS, store.topics, [0, 0]
+    ).open()
+    assert log.damage() == ""
+    admin = AdminClient({"bootstrap.servers": kafka.servers, "log_level": 0})
+    admin.delete_topics([prefix])[prefix].result()
+    until(lambda: f"feed copies: Kafka at {kafka.servers}, topic {prefix}" in log.damage())
+    kafka.create_topic(prefix, 2)
+    until(lambda: "was made anew while it was read" in log.damage())
+    log.close()
+
+
+def test_partitions_that_are_added_to_a_topic_of_others_are_told_and_read_from_their_beginning_by_more_slices(
+    kafka: KafkaServer, store: Store, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.data.feeds.topics._COMPARE_SECONDS", 0.0)
+    kafka.create_topic(prefix, 2)
+    feed = Feed("copies", "Orders", "id", 2, topic=prefix)
+    log = ForeignLog(kafka.servers, feed, ORDERS, store.topics, [0, 0]).open()
+    add_partitions(kafka, prefix, 3)
+    produce(kafka, prefix, 0, 5)
+    produce(kafka, prefix, 2, 4)
+    until(lambda: "has 3 partitions by now, and what is in the last 1 is not read" in log.damage())
+    assert "CREATE OR REPLACE FEED … INTO 3 SLICES" in log.damage()
+    until(lambda: log.ends() == [5, 0])
+    log.close()
+    # The next process finds the same, and reads what it can.
+    again = ForeignLog(kafka.servers, feed, ORDERS, store.topics, [5, 0]).open()
+    assert (again.ends(), "INTO 3 SLICES" in again.damage()) == ([5, 0], True)
+    again.close()
+    more = msgspec.structs.replace(feed, slices=3)
+    grown = ForeignLog(kafka.servers, more, ORDERS, store.topics, [3, 0, 0]).open()
+    assert (grown.ends(), grown.bases, grown.damage()) == ([5, 0, 4], [0, 0, 0], "")
+    grown.close()
+    # Should the slice have been of another log before, its positions go on.
+    known = store.topics.find("copies")
+    assert known is not None
+    store.topics.put("copies", KnownTopic(known.id, known.bases[:2]))
+    other = ForeignLog(kafka.servers, more, ORDERS, store.topics, [5, 0, 70]).open()
+    assert other.ends() == [5, 0, 74]
+    other.close()
+
+
 def test_a_feed_from_kafka_needs_to_know_where_that_is(store: Store, tmp_path: Path) -> None:
     feed = Feed("copies", "Orders", "id", 2, topic="orders")
     with pytest.raises(SettingsError, match=r"say where that is, feeds\.log = kafka://host:9092"):
-        open_log(feed, ORDERS, tmp_path, FeedsSettings(), store.topics, [0, 0])
+        find_log(feed, ORDERS, tmp_path, FeedsSettings(), store.topics, [0, 0])
 
 
 @pytest.mark.parametrize("url", ["kafka://", "kafka:///prefix", "amqp://here"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.data.feeds.conftest import embedded_only
 from tests.data.feeds.ingesting import APPEND, KEYED, UNKEYED, Ingesting, Make, numbered
 from tests.data.processing import functions
 from tests.waiting import until
@@ -16,6 +17,13 @@ from tocsin.data.feeds.ingest import Ingestion
 from tocsin.errors import StorageError
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["embedded", "kafka"])
+def log(request: pytest.FixtureRequest) -> str:
+    """Where the logs of feeds are."""
+    return str(request.param)
+
 
 MODULE = "tests.data.processing.functions"
 NESTED = (
@@ -193,6 +201,8 @@ def test_a_function_that_is_not_allowed_any_more_or_not_to_be_had_is_waited_for(
     assert (feed.rows(), feed.letters(), gone.rows(), gone.letters()) == ([], [], [], [])
 
 
+# It takes its time, and the log has no part in it.
+@embedded_only
 def test_stopping_does_not_wait_for_a_function(make: Make) -> None:
     feed = processed(make, "loops", function_seconds=3600)
     feed.publish(*numbered([functions.BAD]))

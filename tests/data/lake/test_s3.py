@@ -273,9 +273,15 @@ def test_a_file_too_large_for_one_put_is_whole(folder: S3Folder) -> None:
     assert Table(folder, SCHEMA).read(columns=["key", "value"]).equals(large)
 
 
-def test_a_folder_reaches_other_processes(folder: S3Folder) -> None:
+def test_a_folder_reaches_other_processes_which_have_keys_of_their_own(
+    folder: S3Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder.write("name", b"content")
-    assert pickle.loads(pickle.dumps(folder)).read("name") == b"content"
+    sent = pickle.dumps(folder)
+    assert not any(key.encode() in sent for key in (KEY, SECRET))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    assert pickle.loads(sent).read("name") == b"content"
 
 
 def test_keys_are_not_for_spark_whose_command_line_everybody_can_read(folder: S3Folder) -> None:

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.data.lake.conftest import directory_only
+from tests.data.lake.conftest import SCHEMA, directory_only
 from tests.data.lake.offering import offered
 from tocsin.data.lake import frames
+from tocsin.data.lake.directory import DirectoryFolder
+from tocsin.data.lake.folder import DRAFT, FoundFile
 from tocsin.data.lake.table import File, Table
 from tocsin.errors import StorageError
 
@@ -148,3 +151,98 @@ def test_who_is_not_the_last_to_have_committed_removes_nothing_of_nodes(
     made_old(file, 3700)
     assert table.vacuum(0) == 0
     assert Path(file.path).exists()
+
+
+class StoreThatIsLate(DirectoryFolder):
+    """A directory of another machine's, whose clock is behind this one's."""
+
+    def __init__(self, path: Path, behind: float) -> None:
+        super().__init__(path)
+        self._behind = behind
+
+    def find(self, name: str) -> FoundFile | None:
+        found = super().find(name)
+        return found and found._replace(changed_at=found.changed_at - self._behind)
+
+    def files(self) -> dict[str, FoundFile]:
+        return {
+            name: file._replace(changed_at=file.changed_at - self._behind) for name, file in super().files().items()
+        }
+
+    def below(self, name: str) -> StoreThatIsLate:
+        return StoreThatIsLate(self.directory / name, self._behind)
+
+
+@pytest.mark.parametrize("behind", [86400.0, -86400.0])
+def test_files_are_as_old_as_the_store_says_whatever_time_it_is_here(
+    tmp_path: Path, rows: Rows, content: Content, behind: float
+) -> None:
+    table = Table(StoreThatIsLate(tmp_path, behind), SCHEMA)
+    young, late, old = (offered(table, rows(**{name: 1})) for name in "abc")
+    made_old(late, 1900)
+    made_old(old, 3700)
+    with pytest.raises(StorageError, match="was written too long ago"):
+        table.adopt_unstamped([late], {})
+    assert table.vacuum(0) == 1
+    assert [Path(file.path).exists() for file in (young, late, old)] == [True, True, False]
+    table.adopt_unstamped([young], {})
+    assert content(table) == {"a": 1}
+
+
+@directory_only
+def test_one_file_from_the_future_makes_no_other_too_old(table: Table, rows: Rows, content: Content) -> None:
+    table.adopt_unstamped([], {})
+    odd, good = offered(table, rows(a=1)), offered(table, rows(b=2))
+    made_old(odd, -1e9)
+    table.adopt_unstamped([odd], {})
+    assert table.vacuum(0) == 0
+    table.adopt_unstamped([good], {})
+    assert content(table) == {"a": 1, "b": 2}
+
+
+def test_looking_at_the_stores_clock_leaves_nothing_behind(table: Table, rows: Rows) -> None:
+    table.adopt_unstamped([offered(table, rows(a=1))], {})
+    assert [name for name in table.folder.files() if name.startswith(DRAFT)] == []
+
+
+def spoiled(table: Table, file: File) -> File:
+    """What is between the beginning and the end of a file is gone."""
+    content = table.folder.read(file.name)
+    first = pq.read_metadata(pa.BufferReader(content)).row_group(0).column(0)
+    begin = first.dictionary_page_offset or first.data_page_offset
+    table.folder.write(file.name, content[:begin] + b"\xff" * 20 + content[begin + 20 :])
+    return file
+
+
+READERS: dict[str, Callable[[Table], object]] = {
+    "who reads it": lambda table: table.read(),
+    "who compacts it": Table.compact,
+    "who removes rows of it": lambda table: table.delete(pc.field("key") == "b"),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_whoever_fails_on_a_damaged_file_says_which_it_is_and_whose(
+    table: Table, rows: Rows, read: Callable[[Table], object]
+) -> None:
+    good, bad = offered(table, rows(a=1)), spoiled(table, offered(table, rows(b=2, c=3)))
+    table.adopt_unstamped([good, bad], {}, {good.name: "n1", bad.name: "n2"})
+    with pytest.raises(StorageError, match=rf"its file {bad.name}, written by node n2, is damaged"):
+        read(table)
+
+
+def test_of_a_damaged_file_whose_entry_is_gone_the_name_is_told(table: Table, rows: Rows) -> None:
+    bad = spoiled(table, offered(table, rows(b=2)))
+    table.adopt_unstamped([bad], {})
+    with pytest.raises(StorageError, match=rf"its file {bad.name}, written by a node that its log does not name"):
+        table.read()
+
+
+@directory_only
+def test_a_file_that_is_gone_is_not_told_to_be_damaged(table: Table, rows: Rows) -> None:
+    file = offered(table, rows(b=2))
+    table.adopt_unstamped([file], {}, {file.name: "n1"})
+    Path(file.path).unlink()
+    with pytest.raises(StorageError) as told:
+        table.read()
+    assert "damaged" not in str(told.value)

@@ -122,7 +122,8 @@ class PlainProcessing(SliceProcessing):
 
     def __init__(self, shared: SharedFeed, ids: Path) -> None:
         super().__init__(None, shared, ids, by_executors=True)  # type: ignore[arg-type]
-        self._warm = True
+        # There are neither executors to ask, nor is there anything to warm up.
+        self._by_executors, self._warm = False, True
 
     def _attempt(self, ranges: Sequence[LogRange]) -> list[WrittenRows]:
         path = Path(self.shared.log.path)  # type: ignore[union-attr]

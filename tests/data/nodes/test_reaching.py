@@ -9,11 +9,15 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.data.nodes.conftest import directory_only
-from tests.data.nodes.sharing import UNKEYED, PlainProcessing, Sharing
+from tests.data.nodes.sharing import UNKEYED, PlainProcessing, Sharing, on_spark
 from tests.s3 import S3Server, s3_server
+from tocsin.data.disk import Disk
+from tocsin.data.lake.directory import DirectoryFolder
 from tocsin.data.lake.folder import Folder
+from tocsin.data.nodes.reaching import require_executors
 from tocsin.errors import StorageError, TocsinError, UnavailableError
 
 
@@ -60,6 +64,61 @@ def test_a_node_with_other_credentials_cannot_prepare(sharing: Sharing, monkeypa
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-somebody-else")
     with pytest.raises(StorageError, match="by credentials of its own"):
         node(sharing).prepare([0])
+
+
+@pytest.mark.spark
+def test_executors_that_reach_the_lake_leave_nothing_there_when_a_node_prepares(
+    sharing: Sharing, spark: SparkSession
+) -> None:
+    before = set(sharing.table.folder.files())
+    on_spark(spark, sharing, by_executors=True).prepare([0, 1])
+    assert set(sharing.table.folder.files()) == before
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("lake", ["s3"], indirect=True)
+def test_a_node_whose_executors_have_other_credentials_cannot_prepare_until_they_have_the_right_ones(
+    sharing: Sharing, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processing = on_spark(spark, sharing, by_executors=True)
+    with monkeypatch.context() as patched:
+        patched.setitem(spark.sparkContext.environment, "AWS_SECRET_ACCESS_KEY", "of-somebody-else")
+        with pytest.raises(StorageError, match=r"executors cannot write at s3://.* credentials for the bucket") as told:
+            processing.prepare([0])
+    assert "\n" not in str(told.value)
+    processing.prepare([0])
+
+
+@pytest.mark.spark
+@directory_only
+@pytest.mark.parametrize(
+    ("elsewhere", "why"), [(True, "is not there as seen from here"), (False, "No such file or directory")]
+)
+def test_a_node_whose_executors_see_another_directory_or_none_cannot_prepare(
+    sharing: Sharing, spark: SparkSession, elsewhere: bool, why: str
+) -> None:
+    folder = AnotherThere(sharing.table.folder, sharing.directory / "there")
+    if elsewhere:
+        (sharing.directory / "there").mkdir()
+    with pytest.raises(StorageError, match=rf"executors cannot write at .*{why}.* the same directory"):
+        require_executors(spark, folder)  # type: ignore[arg-type]
+
+
+class AnotherThere:
+    """A directory of which executors see another one under its path."""
+
+    def __init__(self, folder: Folder, there: Path) -> None:
+        self._folder, self._there = folder, there
+        self.url = folder.url
+
+    def __reduce__(self) -> tuple[type[DirectoryFolder], tuple[Path, Disk]]:
+        return DirectoryFolder, (self._there, Disk(sync=False))
+
+    def find(self, name: str) -> object:
+        return self._folder.find(name)
+
+    def delete(self, name: str) -> None:
+        self._folder.delete(name)
 
 
 @pytest.mark.s3

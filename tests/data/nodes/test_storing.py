@@ -17,7 +17,8 @@ from tests.data.nodes.conftest import directory_only
 from tests.data.nodes.sharing import PlainProcessing, Sharing, offer
 from tocsin.data.channels.matches import NodeMatch
 from tocsin.data.lake.folder import Folder
-from tocsin.data.lake.table import Table
+from tocsin.data.lake.table import File, Table
+from tocsin.data.lake.unclaimed import OutdatedError
 from tocsin.data.nodes import files
 from tocsin.data.nodes.files import ChannelMatch, FileKind, NodeFile
 from tocsin.data.nodes.storing import CommitStore
@@ -156,7 +157,7 @@ def test_files_that_are_not_what_they_should_be_are_refused(
 def test_a_link_to_a_file_is_refused(sharing: Sharing, offered: Commit) -> None:
     for text in offered.files:
         linked(sharing, files.decode(text))
-    with pytest.raises(InvalidError, match="is no file of"):
+    with pytest.raises(OutdatedError, match="is not there as it was written"):
         sharing.store.check(offered)
 
 
@@ -242,7 +243,86 @@ def test_parts_that_do_not_begin_at_the_markers_are_not_stored(sharing: Sharing,
     assert (sharing.table.version, sharing.letters.version) == (1, 1)
 
 
-def test_a_file_that_is_gone_by_then_fails_the_whole_and_leaves_no_trace(sharing: Sharing, offered: Commit) -> None:
+def committed_before(sharing: Sharing, file: NodeFile) -> None:
+    sharing.table.adopt_unstamped([File(sharing.lake.path(file.path), 0, 0, file.size, file.rows)], {})
+
+
+def written_long_ago(sharing: Sharing, file: NodeFile) -> None:
+    os.utime(sharing.lake.path(file.path), times=(time.time() - 1900,) * 2)
+
+
+STALE: dict[str, tuple[Callable[[Sharing, NodeFile], object], str]] = {
+    "is part of the dataset": (committed_before, "is part of it already"),
+    "is too old": (written_long_ago, "was written too long ago"),
+    "is gone": (removed, "is not there as it was written"),
+}
+
+
+@directory_only
+@pytest.mark.parametrize(("spoil", "reason"), STALE.values(), ids=STALE)
+def test_what_cannot_be_stored_any_more_is_told_before_it_is_stored_with_others(
+    sharing: Sharing, offered: Commit, spoil: Callable[[Sharing, NodeFile], object], reason: str
+) -> None:
+    sharing.store.check(offered)
+    spoil(sharing, files.decode(next(text for text in offered.files if '"records"' in text)))
+    with pytest.raises(OutdatedError, match=reason):
+        sharing.store.check(offered)
+
+
+def test_dead_letters_that_are_there_already_do_not_keep_their_batch_from_being_stored(
+    sharing: Sharing, offered: Commit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(CommitStore, "_check_markers", lambda *_: None)
+        patched.setattr(sharing.table, "adopt_unstamped", refuse)
+        with pytest.raises(StorageError, match="the disk is full"):
+            stored(sharing, offered)
+    # The head's process is another; the node offers what it has in hand.
+    sharing.open()
+    sharing.store.check(offered)
+    stored(sharing, offered)
+    assert sharing.rows() == {"a": 1, "b": 2}
+    assert sharing.letters.read().num_rows == 1
+
+
+def refuse(*_: object) -> None:
+    raise StorageError("the disk is full")
+
+
+def test_a_part_that_ends_in_the_middle_of_a_record_is_refused(sharing: Sharing) -> None:
+    sharing.publish({"id": "a", "value": 1})
+    middle = sharing.log.ends()[sharing.slice_of("a")] - 1
+    boundary = sharing.log.ends()
+    sharing.publish(*({"id": "a", "value": value} for value in range(9)))
+    batch = node(sharing).process(sharing.starts())
+    commit = offer(batch)
+    assert len(commit.parts) == 1
+    end = commit.parts[0].end
+    for wrong in {middle, middle + 2, middle + 5, end - 1}:
+        with pytest.raises(InvalidError, match="where no record of its log ends"):
+            sharing.store.check(with_part(commit, end=wrong))
+    for right in (end, boundary[sharing.slice_of("a")]):
+        sharing.store.check(with_part(commit, end=right))
+
+
+def test_a_part_may_end_where_the_log_is_damaged_behind_a_whole_record(sharing: Sharing) -> None:
+    sharing.publish({"id": "a", "value": 1})
+    index = sharing.slice_of("a")
+    boundary = sharing.log.ends()[index]
+    batch = offer(node(sharing).process({index: 0}))
+    sharing.publish({"id": "a", "value": 2})
+    (segment,) = (sharing.directory / "feeds" / "reports" / f"slice-{index:04d}").iterdir()
+    content = bytearray(segment.read_bytes())
+    content[boundary] ^= 1
+    segment.write_bytes(content)
+    sharing.store.check(batch)
+    with pytest.raises(InvalidError, match="where no record of its log ends"):
+        sharing.store.check(with_part(batch, end=boundary + 7))
+
+
+def test_a_file_that_is_gone_since_it_was_checked_fails_its_store_which_leaves_no_trace(
+    sharing: Sharing, offered: Commit
+) -> None:
     sharing.store.check(offered)
     removed(sharing, files.decode(next(text for text in offered.files if '"records"' in text)))
     with pytest.raises(StorageError, match="is not there as it was written"):

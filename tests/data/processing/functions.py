@@ -9,6 +9,8 @@ import ctypes
 import os
 import sys
 from contextlib import suppress
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -143,3 +145,30 @@ def by_tens(value: int, slices: int) -> int:
 
 def _is_bad(batch: pa.RecordBatch) -> bool:
     return BAD in batch["value"].to_pylist()
+
+
+def slices_but_loops(value: Any, slices: int) -> int:
+    """By the remainder, and never at a bad value."""
+    while value == BAD:
+        pass
+    return int(value) % slices
+
+
+def slices_but_dies(value: Any, slices: int) -> int:
+    if value == BAD:
+        os._exit(3)
+    return int(value) % slices
+
+
+def slices_but_lies(value: Any, slices: int) -> int:
+    """What it says to its caller's caller is not what it gives."""
+    if value == BAD:
+        for descriptor in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                os.write(int(descriptor), b"nonsense" * 10)
+    return int(value) % slices
+
+
+def kinds(value: Any, slices: int) -> int:
+    """A slice for each type of values."""
+    return [str, int, float, Decimal, datetime, bool, tuple].index(type(value)) % slices

@@ -99,6 +99,8 @@ class MemoryFeed:
         if self.refusing is not None:
             raise self.refusing
         with self.lock:
+            if gone := [file for commit in wanted.commits for file in commit.files if file not in self.files]:
+                raise StorageError(f"{gone[0]} is not there as it was written")
             for commit in wanted.commits:
                 for part in commit.parts:
                     if part.begin != self.marked[part.slice]:

@@ -20,7 +20,7 @@ from tests.data.server.running import running
 from tests.data.sharing.memory import SLICES, MemoryFeed, node_channel
 from tests.data.sharing.test_sharing import NODES, Site, begun, working
 from tests.waiting import until_async
-from tocsin.data.server import nodes as socket_module
+from tocsin.data.server import sockets
 from tocsin.data.server.nodes import MESSAGE_BYTES, MOST_WAITING, SpeakingRate
 from tocsin.settings import Settings
 
@@ -110,7 +110,7 @@ async def test_where_slices_are_not_shared_nobody_gets_in(settings: Settings) ->
 
 
 async def test_a_revoked_token_ends_the_connection(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket_module, "WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(sockets, "WATCH_SECONDS", 0.01)
     async with dialled(site.url) as socket:
         await begin(socket)
         site.tokens.revoked.add("node-n1")

@@ -136,7 +136,7 @@ def test_it_shares_a_database_with_a_coordinator(store: Store, url: str) -> None
 def test_a_connection_that_breaks_while_a_change_is_committed_is_asked_about(
     store: Store, postgresql: PostgresqlServer, monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
-    with database(store)._writer.connected() as connection:
+    with database(store)._writer.connection() as connection:
         execute = connection.execute
 
     def breaks(statement: str, *values: Any) -> object:

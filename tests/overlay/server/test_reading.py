@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ import pytest
 from websockets.asyncio.client import connect as dial
 from websockets.exceptions import ConnectionClosedError
 
-from tests.overlay.server.running import Talk, edge, head
+from tests.overlay.server.running import Talk, edge, head, talk
 from tests.waiting import SECONDS
 from tocsin.overlay.client import HeadCursor, connect
 from tocsin.overlay.dialogue import Began, Gap, Note, Passed, Subscribe
@@ -89,3 +89,29 @@ async def test_who_does_not_read_what_is_live_is_cut_off_after_it_and_goes_on_wh
         async with narrow(url) as slow:
             await slow.say(Subscribe("slow", "n >= 0", {"h": HeadCursor(len(had), began.incarnation)}))
             assert await read(slow, PUBLICATIONS - len(had)) == list(range(len(had) + 1, PUBLICATIONS + 1))
+
+
+@pytest.mark.slow
+async def test_who_asks_for_everything_again_and_again_and_does_not_read_takes_the_link_from_nobody(
+    tmp_path: Path,
+) -> None:
+    limits: dict[str, Any] = {"fetch_bytes": 128 * 1024, "link_bytes": 1024 * 1024, "fetches": 4}
+    async with head(tmp_path, **limits) as root, edge(root, **limits) as url, AsyncExitStack() as stack:
+        await publish(root, PUBLICATIONS)
+        honest = await stack.enter_async_context(talk(url))
+        await honest.say(Subscribe("honest", "n >= 0"))
+        assert isinstance(await honest.hear(), Began)
+        for number in range(9):
+            greedy = await stack.enter_async_context(narrow(url))
+            # It would not read either that it is closed.
+            stack.callback(greedy.socket.transport.abort)
+            for again in range(20):
+                await greedy.say(Subscribe(f"greedy-{number}", f"n >= {again % 2}", {"h": HeadCursor(0)}))
+        # With the link closed, or the way interrupted, it would hear that it begins again.
+        for number in range(20):
+            await publish(root, 1, PUBLICATIONS + number)
+            note = await honest.hear()
+            while isinstance(note, Passed):
+                note = await honest.hear()
+            assert isinstance(note, Note)
+            assert note.offset == PUBLICATIONS + number + 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from websockets.typing import Origin
 
 from tests.overlay.server.running import Talk, edge, head, talk
 from tests.ports import free_port
-from tests.waiting import until_async
+from tests.waiting import SECONDS, until_async
 from tocsin.errors import SettingsError
 from tocsin.overlay.dialogue import (
     Began,
@@ -29,7 +30,8 @@ from tocsin.overlay.dialogue import (
     Stored,
     Subscribe,
 )
-from tocsin.overlay.messages import FromLink, Sync
+from tocsin.overlay.load import Metrics
+from tocsin.overlay.messages import Control, Fetch, FromLink, LocalLoad, Mark, Sync
 from tocsin.overlay.server.serve import run_edge, run_head
 from tocsin.overlay.server.status import OverlayFigures, OverlayHealth
 from tocsin.settings.overlay import OverlaySettings
@@ -213,7 +215,11 @@ async def test_a_head_refuses_what_makes_no_sense_and_says_why(tmp_path: Path) -
         await publish(root, 1)
         for message, reason in (
             (Subscribe("me", "a = 1"), "h is a head, which takes publications: subscribe at one of its edges"),
-            (Introduce("second"), "h knows overlay.publishers = 1 publishers, and takes no more"),
+            (
+                Introduce("second"),
+                "h knows overlay.publishers = 1 publishers, and takes no more: "
+                "after overlay.publisher_seconds = 3600 without one it is forgotten",
+            ),
             (Publish(0, {}), "0 is no number of a publication: they begin with 1"),
         ):
             async with talk(root) as client:
@@ -239,6 +245,30 @@ async def test_a_link_that_says_what_cannot_be_read_is_closed(tmp_path: Path) ->
                 await socket.wait_closed()
                 assert socket.close_code == 4400
                 assert reason in (socket.close_reason or "")
+
+
+async def test_nonsense_is_left_out_if_another_has_only_passed_it_on(tmp_path: Path) -> None:
+    load = LocalLoad("far", "other", Metrics(0.1, 0.1, 0.0), "OK", [])
+    async with head(tmp_path) as root:
+        async with connect(f"{root}/link?broker=h2&role=head", proxy=None) as link:
+            fetch = Fetch("1", ["a = 1"], {}, [])
+            for message in (
+                Sync(["a = 1"], ["to = 'far'"]),
+                Control({"load": "other"}, "far", load),
+                Control({"to": "h"}, "far", fetch),
+            ):
+                await link.send(msgspec.json.encode(message).decode())
+            async with asyncio.timeout(SECONDS):
+                while not isinstance(msgspec.json.decode(await link.recv(), type=FromLink), Control):
+                    pass
+            await link.send(msgspec.json.encode(Control({"load": "h2"}, "h2", load)).decode())
+            await link.wait_closed()
+            assert link.close_code == 4400
+        async with connect(f"{root}/link?broker=e&role=edge", proxy=None) as link:
+            await link.send(msgspec.json.encode(Mark("h", 2**40)).decode())
+            await link.wait_closed()
+            said = "e is an edge, and has said Mark, which is not for it to say"
+            assert (link.close_code, link.close_reason) == (4400, said)
 
 
 async def test_tokens_are_asked_for_where_they_are_set(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
-from math import inf
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from tests.overlay.server.test_access import KEYS, token
 from tests.waiting import SECONDS
 from tocsin.overlay.client import connect
 from tocsin.overlay.dialogue import Began, Note, Subscribe
-from tocsin.overlay.server.sharing import Bearers, FairOutput, MessageBudget, OutputWindow, water_level
+from tocsin.overlay.server.sharing import Bearers, FairOutput, OutputWindow, water_level
 from tocsin.settings.overlay import OverlaySettings
 
 MOST = 1000.0
@@ -101,14 +100,6 @@ async def test_who_waits_for_its_turn_and_goes_keeps_nobody_waiting() -> None:
             each.cancel()
         await asyncio.wait(waiting)
     assert not any(each.exception() for each in waiting if not each.cancelled())
-
-
-def test_a_bearer_may_say_as_much_at_once_as_it_may_have_connections_and_then_waits() -> None:
-    budget = MessageBudget(10, 2.0, 0.0)
-    assert [budget.spend(0.0) for _ in range(12)] == [0.0] * 10 + [0.5, 1.0]
-    assert not budget.is_full(5.9)
-    assert budget.is_full(6.0)
-    assert budget.spend(inf) == 0.0
 
 
 async def test_bearers_have_budgets_of_their_own_and_others_none() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -83,3 +84,47 @@ def test_no_more_bytes_are_kept_than_may_be_but_for_the_latest(tmp_path: Path) -
         store.append([routed(8)])
         kept = store.read()
     assert (kept.publications, kept.last) == ([routed(8)], 8)
+
+
+def test_publishers_are_forgotten_with_what_is_stored_next_and_the_last_number_of_any_is_kept(tmp_path: Path) -> None:
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        store.append([routed(1, "old"), routed(2)])
+        store.append([routed(3, "old again")], ["old"], 10)
+        assert (store.read().sequences, store.read().floor) == ({"p": 20, "old again": 30}, 10)
+        # One that is forgotten and comes back at once is known.
+        store.append([routed(4)], ["p"], 20)
+        store.append([], ["old again"], 30)
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        kept = store.read()
+    assert (kept.sequences, kept.floor, kept.last) == ({"p": 40}, 30, 4)
+
+
+def test_time_goes_on_from_where_a_publisher_was_seen_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [5000.0]
+    monkeypatch.setattr("tocsin.overlay.server.store.time.monotonic", lambda: clock[0])
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        store.append([routed(1, "early")])
+        clock[0] += 100.0
+        store.append([routed(2, "late")])
+        assert store.read().seen == {"early": 0.0, "late": 100.0}
+    clock[0] = 7.0
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        clock[0] += 50.0
+        store.append([routed(3, "early")])
+        kept = store.read()
+    assert (kept.seen, kept.age) == ({"early": 150.0, "late": 100.0}, 150.0)
+
+
+def test_a_log_of_an_older_version_is_taken_over(tmp_path: Path) -> None:
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        store.begin("one")
+        store.append([routed(1)])
+    with closing(sqlite3.connect(tmp_path / FILE)) as file:
+        file.execute("ALTER TABLE publishers DROP COLUMN seen")
+        file.execute("ALTER TABLE head DROP COLUMN floor")
+        file.execute("PRAGMA user_version = 2")
+    with closing(ReplayStore(tmp_path, "h", 10)) as store:
+        kept = store.read()
+        assert (kept.sequences, kept.seen, kept.floor, kept.history) == ({"p": 10}, {"p": 0.0}, 0, [Era("one", 0)])
+        store.append([routed(2, "q")], ["p"], 10)
+        assert (store.read().sequences, store.read().floor) == ({"q": 20}, 10)

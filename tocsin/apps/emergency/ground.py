@@ -83,16 +83,16 @@ def ground(
     raised = shelters(city, seed, built)
     if trace is None:
         crowd = Population(city.roads, seed, people=subscribers or PEOPLE, publishers=publishers)
-        places = city.roads.points if roads else np.array([[0.0, 0.0], [WIDTH, HEIGHT]])
-        return _ground(crowd, len(crowd.people), city.districts(), raised, places)
+        locations = city.roads.points if roads else np.array([[0.0, 0.0], [WIDTH, HEIGHT]])
+        return _ground(crowd, len(crowd.people), city.districts(), raised, locations)
     recorded = Traces(trace)
     there = len(recorded.people)
     if not there or (subscribers or 0) > there:
         raise InvalidError(f"{trace} has {there} people (ids that do not begin with e); more cannot subscribe")
-    places = _on_the_map(recorded)
+    locations = _on_the_map(recorded)
     if roads:
-        return _ground(recorded, subscribers or there, city.districts(), raised, places)
-    return _ground(recorded, subscribers or there, _districts(recorded), [], places)
+        return _ground(recorded, subscribers or there, city.districts(), raised, locations)
+    return _ground(recorded, subscribers or there, _districts(recorded), [], locations)
 
 
 def shelters(city: City, seed: int, count: int) -> list[dict[str, Any]]:
@@ -101,19 +101,19 @@ def shelters(city: City, seed: int, count: int) -> list[dict[str, Any]]:
     order = rng.permutation(len(_STREETS) * len(_BUILDINGS))
     records = []
     for number in range(count):
-        x, y = city.roads.place(rng)
+        x, y = city.roads.pick_location(rng)
         name = _name(int(order[number % len(order)]), number // len(order))
         capacity = int(rng.integers(5, 101)) * 10
         records.append({"id": f"s{number}", "name": name, "x": round(x, 1), "y": round(y, 1), "capacity": capacity})
     return records
 
 
-def sites(places: Floats, brokers: int) -> Floats:
-    """Where brokers are: the first in the middle of all places, the others around them, of four one in each corner.
+def sites(locations: Floats, brokers: int) -> Floats:
+    """Where brokers are: the first in the middle of all locations, the others around them, of four one in each corner.
 
     Most people are about the middle and few at the edge, so the nearest broker is the first for most.
     """
-    low, high = places.min(axis=(0, 1)), places.max(axis=(0, 1))
+    low, high = locations.min(axis=(0, 1)), locations.max(axis=(0, 1))
     angles = (np.arange(brokers - 1) + 0.5) * 2 * np.pi / max(brokers - 1, 1)
     around = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     middle = (low + high) / 2
@@ -121,11 +121,11 @@ def sites(places: Floats, brokers: int) -> Floats:
 
 
 def _ground(
-    movement: Movement, count: int, districts: list[str], raised: list[dict[str, Any]], places: Floats
+    movement: Movement, count: int, districts: list[str], raised: list[dict[str, Any]], locations: Floats
 ) -> Ground:
     people = len(movement.people)
     publishers = range(people, people + len(movement.publishers)) if movement.publishers else range(people)
-    (west, south), (east, north) = places.min(axis=0).tolist(), places.max(axis=0).tolist()
+    (west, south), (east, north) = locations.min(axis=0).tolist(), locations.max(axis=0).tolist()
     return Ground(movement, range(count), publishers, districts, raised, (west, south), (east, north))
 
 

@@ -40,8 +40,8 @@ class Roads:
             way.append(towards[way[-1]])
         return self.points[way[::-1]]
 
-    def place(self, rng: np.random.Generator) -> tuple[float, float]:
-        """A random place somewhere along a random road."""
+    def pick_location(self, rng: np.random.Generator) -> tuple[float, float]:
+        """A random location somewhere along a random road."""
         start, end = self.points[self.links[rng.integers(len(self.links))]]
         x, y = start + rng.random() * (end - start)
         return float(x), float(y)

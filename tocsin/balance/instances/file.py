@@ -38,8 +38,8 @@ def write(path: Path, workload: Workload, assignment: Int32s) -> None:
     """Writes an instance, over what was there."""
     optional = {
         "capacity": workload.capacity,
-        "broker_places": workload.broker_places,
-        "subscriber_places": workload.subscriber_places,
+        "broker_places": workload.broker_locations,
+        "subscriber_places": workload.subscriber_locations,
     }
     arrays: dict[str, npt.ArrayLike] = {
         "indptr": workload.indptr,
@@ -113,8 +113,8 @@ def _instance(arrays: Mapping[str, _Array]) -> tuple[Workload, Int32s]:
         rates=_whole("lam", arrays["lam"], np.int64),
         brokers=brokers,
         capacity=_numbers("capacity", arrays, 1),
-        broker_places=_numbers("broker_places", arrays, 2),
-        subscriber_places=_numbers("subscriber_places", arrays, 2),
+        broker_locations=_numbers("broker_places", arrays, 2),
+        subscriber_locations=_numbers("subscriber_places", arrays, 2),
     )
     _check_named(workload, assignment)
     check(workload, assignment)

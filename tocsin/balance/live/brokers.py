@@ -23,19 +23,19 @@ class BrokerTable(Numbering):
         super().__init__("broker", workload.brokers)
         self.capacity = np.ones(workload.brokers) if workload.capacity is None else workload.capacity.copy()
         self.population = np.bincount(assignment, minlength=workload.brokers).astype(np.int64)
-        self.places = Locations(workload.broker_places, workload.brokers)
+        self.locations = Locations(workload.broker_locations, workload.brokers)
         self._uneven: bool | None = None
 
-    def add(self, capacity: float, place: Location | None) -> int:
+    def add(self, capacity: float, location: Location | None) -> int:
         """The number of a new and empty broker."""
         check_capacity(capacity)
-        check_location(place)
+        check_location(location)
         broker = self.take()
         self.capacity = grow(self.capacity, self.top)
         self.population = grow(self.population, self.top)
         self.capacity[broker] = capacity
         self._uneven = None
-        self.places.put(broker, place)
+        self.locations.put(broker, location)
         return broker
 
     def resize(self, broker: int, capacity: float) -> None:
@@ -65,30 +65,30 @@ class BrokerTable(Numbering):
 class Locations:
     """Where things are, as far as it is known."""
 
-    def __init__(self, places: Floats | None, number: int) -> None:
-        self._places = np.full((number, 2), math.nan) if places is None else places.copy()
+    def __init__(self, locations: Floats | None, number: int) -> None:
+        self._locations = np.full((number, 2), math.nan) if locations is None else locations.copy()
         # Whether all of those that were last asked for are known.
         self._asked: Int64s | None = None
         self._known = False
 
-    def put(self, number: int, place: Location | None) -> None:
+    def put(self, number: int, location: Location | None) -> None:
         """Where something is; None: not known."""
-        check_location(place)
-        self._places = grow(self._places, number + 1)
-        self._places[number] = _UNKNOWN if place is None else place
+        check_location(location)
+        self._locations = grow(self._locations, number + 1)
+        self._locations[number] = _UNKNOWN if location is None else location
         self._asked = None
 
     def upto(self, top: int, numbers: Int64s) -> Floats | None:
-        """The places of all numbers below ``top``, or None unless those of these are known. As long as they are the
+        """The locations of all numbers below ``top``, or None unless those of these are known. As long as they are the
         same numbers, they are to be the same array."""
         if self._asked is not numbers:
             self._asked, self._known = numbers, self.of(numbers) is not None
-        return self._places[:top] if self._known else None
+        return self._locations[:top] if self._known else None
 
     def of(self, numbers: Int64s) -> Floats | None:
-        """The places of these, or None unless all are known."""
-        places = self._places[numbers]
-        return None if np.isnan(places).any() else places
+        """The locations of these, or None unless all are known."""
+        locations = self._locations[numbers]
+        return None if np.isnan(locations).any() else locations
 
 
 def check_capacity(capacity: float) -> None:
@@ -97,7 +97,7 @@ def check_capacity(capacity: float) -> None:
         raise InvalidError(f"a capacity of {capacity} is not possible; it must be a number above 0")
 
 
-def check_location(place: Location | None) -> None:
-    """Refuses what cannot be a place."""
-    if place is not None and not all(map(math.isfinite, place)):
-        raise InvalidError(f"{place} is not a place; give x and y, both of them numbers")
+def check_location(location: Location | None) -> None:
+    """Refuses what cannot be a location."""
+    if location is not None and not all(map(math.isfinite, location)):
+        raise InvalidError(f"{location} is not a location; give x and y, both of them numbers")

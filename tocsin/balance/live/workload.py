@@ -54,12 +54,12 @@ class LiveWorkload:
         )
         self._loads = LiveLoads(workload.rates, held, incoming, outgoing)
         self._assignment = np.array(assignment, np.int32)
-        self._places = Locations(workload.subscriber_places, workload.subscribers)
+        self._locations = Locations(workload.subscriber_locations, workload.subscribers)
         self._idle = Idle(workload.subscribers)
 
-    def add_broker(self, capacity: float = 1.0, place: Location | None = None) -> int:
+    def add_broker(self, capacity: float = 1.0, location: Location | None = None) -> int:
         """A new and empty broker. Capacities are in any unit; where they differ, load means load ÷ capacity."""
-        broker = self._brokers.add(capacity, place)
+        broker = self._brokers.add(capacity, location)
         self._loads.extend_to(self._subscriptions.top, self._brokers.top)
         return broker
 
@@ -71,20 +71,20 @@ class LiveWorkload:
         """What a broker can take."""
         self._brokers.resize(broker, capacity)
 
-    def place_broker(self, broker: int, place: Location | None) -> None:
+    def locate_broker(self, broker: int, location: Location | None) -> None:
         """Where a broker is; None: not known."""
         self._brokers.check(broker)
-        self._brokers.places.put(broker, place)
+        self._brokers.locations.put(broker, location)
 
-    def add_subscriber(self, broker: int, place: Location | None = None) -> int:
+    def add_subscriber(self, broker: int, location: Location | None = None) -> int:
         """A new subscriber on a broker, who holds nothing yet."""
         self._brokers.check(broker)
-        check_location(place)
+        check_location(location)
         subscriber = self._subscribers.take()
         self._rows.extend_to(self._subscribers.top)
         self._assignment = grow(self._assignment, self._subscribers.top)
         self._assignment[subscriber] = broker
-        self._places.put(subscriber, place)
+        self._locations.put(subscriber, location)
         self._brokers.population[broker] += 1
         self._idle.come(subscriber, broker)
         return subscriber
@@ -115,10 +115,10 @@ class LiveWorkload:
         if self._idle.which_suspended(np.array([subscriber])).any():
             self._idle.resume(subscriber, broker)
 
-    def place_subscriber(self, subscriber: int, place: Location | None) -> None:
+    def locate_subscriber(self, subscriber: int, location: Location | None) -> None:
         """Where a subscriber is; None: not known."""
         self._subscribers.check(subscriber)
-        self._places.put(subscriber, place)
+        self._locations.put(subscriber, location)
 
     def add_subscription(self, rate: int = 0) -> int:
         """A new BE subscription, which nobody holds yet."""
@@ -269,7 +269,7 @@ class LiveWorkload:
             loads=(self._loads.incoming[:top] + self._loads.outgoing[:top]) * weights,
             weights=weights,
             open=open_,
-            places=self._brokers.places.upto(top, self.brokers),
+            locations=self._brokers.locations.upto(top, self.brokers),
             rates=self._loads.rates,
             held=self._loads.held,
             population=self._brokers.population[:top] - self._idle.resting(top),
@@ -286,8 +286,8 @@ class LiveWorkload:
             self._loads.rates[subscriptions],
             len(brokers),
             capacity=self._brokers.capacities(),
-            broker_places=self._brokers.places.of(brokers),
-            subscriber_places=self._places.of(subscribers),
+            broker_locations=self._brokers.locations.of(brokers),
+            subscriber_locations=self._locations.of(subscribers),
         )
         assignment = _ranks(brokers, self._brokers.top)[self._assignment[subscribers]]
         return WorkloadSnapshot(workload, assignment, subscribers, subscriptions, brokers)

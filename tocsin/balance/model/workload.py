@@ -32,8 +32,8 @@ class Workload:
         rates: λ, bytes per second of each BE subscription.
         brokers: m, how many brokers there are.
         capacity: what each broker can take, in any unit; load then means load ÷ capacity. None: all the same.
-        broker_places: x and y of each broker, for placement by distance.
-        subscriber_places: x and y of each subscriber.
+        broker_locations: x and y of each broker, for placement by distance.
+        subscriber_locations: x and y of each subscriber.
     """
 
     indptr: Int64s
@@ -41,8 +41,8 @@ class Workload:
     rates: Int64s
     brokers: int
     capacity: Floats | None = None
-    broker_places: Floats | None = None
-    subscriber_places: Floats | None = None
+    broker_locations: Floats | None = None
+    subscriber_locations: Floats | None = None
 
     @property
     def subscribers(self) -> int:
@@ -75,7 +75,7 @@ def check(workload: Workload, assignment: Int32s) -> None:
     """Refuses a workload or an assignment that makes no sense, and says what is wrong with it."""
     _check_rows(workload)
     _check_brokers(workload)
-    _check_places(workload)
+    _check_locations(workload)
     if len(assignment) != workload.subscribers:
         raise InvalidError(f"the assignment is for {len(assignment)} subscribers, but there are {workload.subscribers}")
     if len(assignment) and not (assignment.min() >= 0 and assignment.max() < workload.brokers):
@@ -113,13 +113,13 @@ def _check_brokers(workload: Workload) -> None:
         raise InvalidError(f"the capacity of broker {wrong} is {capacity[wrong]}; it must be a number above 0")
 
 
-def _check_places(workload: Workload) -> None:
-    for places, number, whose in (
-        (workload.broker_places, workload.brokers, "brokers"),
-        (workload.subscriber_places, workload.subscribers, "subscribers"),
+def _check_locations(workload: Workload) -> None:
+    for locations, number, whose in (
+        (workload.broker_locations, workload.brokers, "brokers"),
+        (workload.subscriber_locations, workload.subscribers, "subscribers"),
     ):
-        if places is not None and (places.shape != (number, 2) or not np.isfinite(places).all()):
-            raise InvalidError(f"the places of the {number} {whose} must be x and y for each, all of them numbers")
+        if locations is not None and (locations.shape != (number, 2) or not np.isfinite(locations).all()):
+            raise InvalidError(f"the locations of the {number} {whose} must be x and y for each, all of them numbers")
 
 
 @compiled

@@ -25,7 +25,7 @@ class View:
         loads: F of each broker times its weight, so its utilisation where capacities differ.
         weights: 1 ÷ capacity of each broker, or 1.
         open: which brokers receive newcomers: those that are neither draining nor pinned.
-        places: x and y of each broker, if known.
+        locations: x and y of each broker, if known.
         rates: λ of each BE subscription.
         held: how many subscribers hold BE subscription k on broker j, at ``held[k, j]``.
         population: how many subscribers each broker has, but for those who are suspended.
@@ -35,7 +35,7 @@ class View:
     loads: Floats
     weights: Floats
     open: Bools
-    places: Floats | None
+    locations: Floats | None
     rates: Int64s
     held: Int32s
     population: Int64s
@@ -50,7 +50,7 @@ class View:
             loads=loads.utilisation,
             weights=workload.weights,
             open=(rules or MoveRules()).refuges(workload.brokers),
-            places=workload.broker_places,
+            locations=workload.broker_locations,
             rates=workload.rates,
             held=loads.held,
             population=np.bincount(assignment, minlength=workload.brokers),
@@ -88,11 +88,11 @@ class Newcomer:
     """A subscriber to be placed.
 
     Args:
-        place: its x and y, if known.
+        location: its x and y, if known.
         subscriptions: its BE subscriptions, as far as they are known.
     """
 
-    place: tuple[float, float] | None = None
+    location: tuple[float, float] | None = None
     subscriptions: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
 
 

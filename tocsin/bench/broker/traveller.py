@@ -151,8 +151,8 @@ class Traveller:
             self.moves += 1
             return
         for id, parameters in enumerate(self._wanted):
-            wish = {"type": "subscribe", "id": id, "channel": self._channel, "parameters": parameters}
-            door.send(websocket.text(wish))
+            request = {"type": "subscribe", "id": id, "channel": self._channel, "parameters": parameters}
+            door.send(websocket.text(request))
 
 
 def await_subscriptions(sockets: Sockets, people: Sequence[Traveller]) -> None:

@@ -6,13 +6,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tocsin.bench.data.arrival import arrival
 from tocsin.bench.data.executions import executions, near
 from tocsin.bench.data.ingestion import ingestion
 from tocsin.bench.data.latency import latency, price_of_syncing
-from tocsin.bench.data.logs import logs
 from tocsin.bench.data.nodes import nodes
 from tocsin.bench.data.server import BenchServer
+from tocsin.bench.data.ways import arrival, logs
 from tocsin.bench.data.workers import workers
 from tocsin.bench.report import Figure
 from tocsin.data import session

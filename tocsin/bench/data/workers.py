@@ -22,21 +22,15 @@ from tocsin.model.slices import SlicesStatus
 _ALONE: Final = "the data cluster by itself"
 _GROUP: Final = f"{INGESTION}, by workers"
 _ROUND_SECONDS: Final = 1
+_SHARED: Final = "shared"
 
 
 def workers(directory: Path, seconds: float, say: Callable[[str], None]) -> list[Figure]:
     """A data cluster by itself; one that shares with two workers; one that leaves all to one, two and three workers."""
-    with BenchServer(directory / "alone") as server:
-        say("publishing to a data cluster by itself")
-        alone = _rate(server, seconds)
-    with ExitStack() as stack:
-        settings = ["nodes.share=true", f"nodes.round_seconds={_ROUND_SECONDS}"]
-        shared = stack.enter_context(BenchServer(directory / "shared", settings))
-        for number in (1, 2):
-            say(f"starting worker {number}")
-            stack.enter_context(_worker(directory, shared, number))
-        costs = moves(shared, directory / "shared", ["bench-1", "bench-2"], seconds, say)
-        rates = _rates(shared, seconds, lambda: stack.enter_context(_worker(directory, shared, 3)), say)
+    alone = _alone(directory, seconds, say)
+    with _two_workers(directory, say) as (server, third):
+        costs = moves(server, directory / _SHARED, ["bench-1", "bench-2"], seconds, say)
+        rates = _rates(server, seconds, third, say)
     figures = [Figure(_GROUP, _ALONE, alone, "records/s")]
     for number, rate in sorted(rates.items()):
         name = f"{number} worker{'s' if number > 1 else ''}, on {os.cpu_count()} cores"
@@ -44,8 +38,52 @@ def workers(directory: Path, seconds: float, say: Callable[[str], None]) -> list
     return [*figures, *costs]
 
 
+def throughput(directory: Path, seconds: float, say: Callable[[str], None]) -> dict[int, float]:
+    """Records a second by the number of workers, without those costs; 0: a data cluster by itself, nothing shared."""
+    alone = _alone(directory, seconds, say)
+    with _two_workers(directory, say) as (server, third):
+        _warm(server)
+        return {0: alone, **_rates(server, seconds, third, say)}
+
+
+def _alone(directory: Path, seconds: float, say: Callable[[str], None]) -> float:
+    with BenchServer(directory / "alone") as server:
+        say("publishing to a data cluster by itself")
+        return _rate(server, seconds)
+
+
+@contextmanager
+def _two_workers(directory: Path, say: Callable[[str], None]) -> Iterator[tuple[BenchServer, Callable[[], None]]]:
+    """A data cluster that shares with two workers; and what starts a third."""
+    with ExitStack() as stack:
+        settings = ["nodes.share=true", f"nodes.round_seconds={_ROUND_SECONDS}"]
+        server = stack.enter_context(BenchServer(directory / _SHARED, settings))
+
+        def start(number: int) -> None:
+            say(f"starting worker {number}")
+            stack.enter_context(_worker(directory, server, number))
+
+        for number in (1, 2):
+            start(number)
+        yield server, lambda: start(3)
+
+
+def _warm(server: BenchServer) -> None:
+    """Both workers have slices, and have processed some."""
+    server.apply(ingestion.APPLICATION)
+    names = [LOCAL, "bench-1", "bench-2"]
+    publishing = ingestion.bodies(20, int(time.time()))
+    wait_for(server, lambda status: _have_joined(server, publishing, status, names), "workers to get slices")
+
+
+def _have_joined(server: BenchServer, publishing: list[bytes], status: SlicesStatus, names: list[str]) -> bool:
+    """Nobody gets slices for which nothing comes."""
+    ingestion.publish(server, "reports", publishing)
+    return all(has_some(status, name) for name in names)
+
+
 def _rates(
-    server: BenchServer, seconds: float, third: Callable[[], object], say: Callable[[str], None]
+    server: BenchServer, seconds: float, third: Callable[[], None], say: Callable[[str], None]
 ) -> dict[int, float]:
     """Records a second by the number of workers, while the data cluster's own node has nothing.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -16,13 +14,11 @@ from tocsin.broker.server.server import BrokerServer
 from tocsin.errors import NotFoundError, UnavailableError
 from tocsin.http.answers import answer
 from tocsin.http.envelope import CALLER, Envelope
-from tocsin.http.failures import failure, no_such_call
+from tocsin.http.failures import Call, endpoint, failure, no_such_call
 from tocsin.http.origins import Guard
 from tocsin.http.script import PATHS as SCRIPTS
 from tocsin.http.script import script
 from tocsin.model.messages import Failure, ProblemDetails
-
-Call = Callable[[Request], Response]
 
 
 def create_app(server: BrokerServer) -> Starlette:
@@ -47,20 +43,10 @@ def create_app(server: BrokerServer) -> Starlette:
         PATH: subscriber,
     }
     return Starlette(
-        routes=[Route(path, _guard(call)) for path, call in calls.items()],
+        routes=[Route(path, endpoint(call)) for path, call in calls.items()],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=server.origins)],
         exception_handlers={HTTPException: _answer_unrouted, Exception: lambda _, error: failure(error)},
     )
-
-
-def _guard(call: Call) -> Callable[[Request], Awaitable[Response]]:
-    async def called(request: Request) -> Response:
-        try:
-            return call(request)
-        except Exception as error:
-            return failure(error)
-
-    return called
 
 
 def _answer_unrouted(request: Request, error: Exception) -> Response:

@@ -4,36 +4,29 @@ dialled again and again, with pauses that grow and are never the same, until the
 from __future__ import annotations
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import cycle
 from random import SystemRandom
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import httpx
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.exceptions import WebSocketException
 
 from tocsin.broker import events
 from tocsin.broker.backoff import BEAT_SECONDS, Backoff
 from tocsin.broker.server.driver import BrokerDriver
+from tocsin.dialling import GOING_AWAY, check_trust, dial, explain, socket_url, tell_why
 from tocsin.errors import TocsinError, UnavailableError
 from tocsin.log import get_logger
 from tocsin.model import control, coordination
-from tocsin.model.messages import BrokerAddress, Failure
+from tocsin.model.messages import BrokerAddress
 from tocsin.tasks import until_one_ends
-from tocsin.trust import trust
 
 log = get_logger(__name__)
-# It would tell every frame and header, with the tokens in them.
-_quiet = logging.getLogger("tocsin.broker.server.websockets")
-_quiet.setLevel(logging.ERROR)
-
-# Why a peer is left when the broker stops; an error would be given as the reason otherwise.
-GOING_AWAY: Final = 1001
 # A peer that does not take so many messages is as good as gone, and is told everything when it is back.
 MOST_WAITING: Final = 100_000
 # A data cluster that takes longer to know a broker may be held up, and another have taken over.
@@ -54,9 +47,9 @@ class Link(ABC):
     name: events.LinkName
 
     def __init__(self, driver: BrokerDriver, url: str, token: str, ping_seconds: float, ca: str) -> None:
-        self._driver, self._url, self._ping_seconds = driver, _socket_url(url), ping_seconds
-        self._ssl = trust(ca) if self._url.startswith("wss:") else None
-        self._headers = {"Authorization": f"Bearer {token}"}
+        self._driver, self._url, self._ping_seconds = driver, socket_url(url), ping_seconds
+        self._token, self._ca = token, ca
+        check_trust(self._url, ca)
         self._queue: asyncio.Queue[LinkMessage] = asyncio.Queue(MOST_WAITING)
         self._up_since: float | None = None
         self._told, self._overflowing = "", False
@@ -77,7 +70,7 @@ class Link(ABC):
                 await self._hold()
                 reason = "it closed the connection"
             except (OSError, TimeoutError, WebSocketException, TocsinError, msgspec.MsgspecError) as error:
-                reason = _reason(error)
+                reason = tell_why(error)
             except Exception:
                 log.exception("fault in a link", link=self.name)
                 reason = "a fault here"
@@ -106,13 +99,16 @@ class Link(ABC):
     async def _hold(self) -> None:
         await self.prepare()
         self._queue, self._overflowing = asyncio.Queue(MOST_WAITING), False
-        async with connect(self._url, **self._options()) as socket:
+        async with self._dialled() as socket:
             self.opened()
             try:
                 await until_one_ends(self._listen(socket), self._talk(socket))
             except asyncio.CancelledError:
                 await socket.close(GOING_AWAY, "the broker is going away")
                 raise
+
+    def _dialled(self) -> connect:
+        return dial(self._url, self._token, ca=self._ca, ping_seconds=self._ping_seconds, most_frames=None)
 
     @abstractmethod
     def opened(self) -> None:
@@ -139,21 +135,6 @@ class Link(ABC):
         if reason != self._told:
             log.warning("link is down", link=self.name, url=self._url, reason=reason)
         self._told = reason
-
-    def _options(self) -> dict[str, Any]:
-        return {
-            "ssl": self._ssl,
-            "additional_headers": self._headers,
-            "compression": None,
-            "max_size": None,
-            "max_queue": None,
-            "open_timeout": 10,
-            "ping_interval": self._ping_seconds,
-            "ping_timeout": 3 * self._ping_seconds,
-            "close_timeout": 1,
-            "proxy": None,
-            "logger": _quiet,
-        }
 
 
 class CoordinatorLink(Link):
@@ -220,7 +201,7 @@ class DataLink(Link):
         except httpx.HTTPError as error:
             raise UnavailableError(str(error) or type(error).__name__) from None
         if not answer.is_success:
-            raise UnavailableError(f"refused with status {answer.status_code}: {_explain(answer.content)}")
+            raise UnavailableError(f"refused with status {answer.status_code}: {explain(answer.content)}")
 
     def _turn(self) -> None:
         """To the next of the URLs, with publications too: one of them is active, the others stand by."""
@@ -244,24 +225,4 @@ class DataLink(Link):
 
 
 def _control_url(url: str, broker: str) -> str:
-    return _socket_url(f"{url.rstrip('/')}/control?broker={quote(broker)}")
-
-
-def _socket_url(url: str) -> str:
-    return url.rstrip("/").replace("http", "ws", 1) if url.startswith("http") else url.rstrip("/")
-
-
-def _reason(error: Exception) -> str:
-    match error:
-        case InvalidStatus():
-            return f"refused with status {error.response.status_code}: {_explain(error.response.body)}"
-        case ConnectionClosed():
-            return f"closed: {error}"
-    return str(error) or type(error).__name__
-
-
-def _explain(body: bytes | bytearray | None) -> str:
-    try:
-        return msgspec.json.decode(body or b"", type=Failure).error.message
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return "no reason was given"
+    return socket_url(f"{url.rstrip('/')}/control?broker={quote(broker)}")

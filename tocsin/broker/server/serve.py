@@ -69,8 +69,8 @@ def check(section: BrokerSettings) -> None:
             f"broker.data_token is empty, and the data cluster lets nobody in without: make one with "
             f"'tocsin token add {section.name} --role broker', and set TOCSIN_BROKER_DATA_TOKEN"
         )
-    if len(section.place) == 1:
-        raise SettingsError(f"broker.place = {section.place} is not allowed: it must be x and y, or empty")
+    if len(section.location) == 1:
+        raise SettingsError(f"broker.location = {section.location} is not allowed: it must be x and y, or empty")
     for key in ("coordinator", "data"):
         url = getattr(section, key)
         if not url.startswith(("http://", "https://")):

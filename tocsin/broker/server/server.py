@@ -42,7 +42,7 @@ class BrokerServer:
         demo_token = _demo_token(section)
         self.name, self.url, self.access = section.name, url, BrokerAccess(demo_token)
         self.origins = Origins("broker", section.origins, demo_token is not None)
-        place = (section.place[0], section.place[1]) if section.place else None
+        location = (section.location[0], section.location[1]) if section.location else None
         self._core = BrokerCore(
             section.name,
             url,
@@ -50,7 +50,7 @@ class BrokerServer:
             limits=limits,
             policy=_policy(section),
             capacity=section.capacity,
-            place=place,
+            location=location,
         )
         self._driver = BrokerDriver(self._core)
         self.connections = Connections(

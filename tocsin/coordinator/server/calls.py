@@ -46,12 +46,12 @@ class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewBroker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A broker that is to come. ``capacity`` is relative to other brokers', ``place`` is x and y."""
+    """A broker that is to come. ``capacity`` is relative to other brokers', ``location`` is x and y."""
 
     name: BrokerName
     url: BrokerUrl
     capacity: Annotated[float, Meta(gt=0)] = 1.0
-    place: tuple[float, float] | None = None
+    location: tuple[float, float] | None = msgspec.field(default=None, name="place")
 
 
 class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,7 +98,7 @@ class CoordinatorCalls:
         self._operator(request)
         new = await _decode(request, NewBroker)
         return await self._answer(
-            lambda handle: events.RegisterBroker(handle, new.name, new.url, new.capacity, new.place), 201
+            lambda handle: events.RegisterBroker(handle, new.name, new.url, new.capacity, new.location), 201
         )
 
     async def remove_user(self, request: Request) -> Response:
@@ -125,8 +125,8 @@ class CoordinatorCalls:
     async def request_broker(self, request: Request) -> Response:
         """The paper's requestbroker. The core itself looks at the token."""
         token = self._gate.token(request.headers.get("authorization"))
-        place = _place(request)
-        return await self._answer(lambda handle: events.RequestBroker(handle, token, place))
+        location = _location(request)
+        return await self._answer(lambda handle: events.RequestBroker(handle, token, location))
 
     async def status(self, request: Request) -> Response:
         """How things stand."""
@@ -181,15 +181,15 @@ async def _decode(request: Request, kind: type[_T]) -> _T:
     return body.decode(await body.read(request, _MOST_BYTES), kind)
 
 
-def _place(request: Request) -> tuple[float, float] | None:
+def _location(request: Request) -> tuple[float, float] | None:
     """Where the caller says it is: x and y, or nothing."""
     x, y = request.query_params.get("x"), request.query_params.get("y")
     if x is None and y is None:
         return None
     try:
-        place = float(x or ""), float(y or "")
+        location = float(x or ""), float(y or "")
     except ValueError:
         raise InvalidError(f"x is {x!r} and y is {y!r}: give both as numbers, or neither") from None
-    if not all(map(math.isfinite, place)):
+    if not all(map(math.isfinite, location)):
         raise InvalidError(f"x is {x} and y is {y}: give both as numbers, or neither")
-    return place
+    return location

@@ -30,28 +30,28 @@ class PostgresqlStore:
 
     def keyring(self) -> Keyring:
         """What tokens are signed with, and which are not taken."""
-        with self._schema.connected() as connection:
+        with self._schema.connection() as connection:
             return sql.decode_keyring(connection.execute(sql.READ_KEYRING).fetchone())
 
     def amend(self, change: Callable[[Keyring], Keyring], *registered: str) -> None:
         """Changes the keyring and registers subscribers: all of it, on disk, or nothing."""
-        with self._schema.connected() as connection, connection.transaction():
+        with self._schema.connection() as connection, connection.transaction():
             for statement, row in sql.amendment(_locked_keyring(connection), change, registered):
                 connection.execute(placeholders(statement), row)
 
     def registration(self, subscriber: str) -> int:
         """Which registration of this name is the present one."""
-        with self._schema.connected() as connection:
+        with self._schema.connection() as connection:
             return sql.registration(connection.execute(placeholders(sql.READ_REGISTRATION), (subscriber,)).fetchone())
 
     def unplaced_subscribers(self) -> list[tuple[str, int]]:
         """Who is registered, as which of that name, and has no broker."""
-        with self._schema.connected() as connection:
+        with self._schema.connection() as connection:
             return sql.read_unplaced(connection.execute(sql.READ_UNPLACED))
 
     def read(self) -> StoredState:
         """All that is kept."""
-        with self._schema.connected() as connection, connection.transaction():
+        with self._schema.connection() as connection, connection.transaction():
             run = connection.execute
             return sql.state(
                 facts(connection).items(), run(sql.READ_BROKERS), run(sql.READ_ASSIGNMENTS), run(sql.READ_HELD)
@@ -59,7 +59,7 @@ class PostgresqlStore:
 
     def write(self, changes: Sequence[Change]) -> None:
         """Keeps a batch: all of it, on disk, or nothing."""
-        with self._schema.connected() as connection, connection.transaction():
+        with self._schema.connection() as connection, connection.transaction():
             for statement, row in sql.dismissals(partial(_locked_keyring, connection), changes):
                 connection.execute(placeholders(statement), row)
             with connection.pipeline():

@@ -16,7 +16,7 @@ class BrokerRecord(msgspec.Struct, frozen=True):
     name: str
     url: str
     capacity: float = 1.0
-    place: tuple[float, float] | None = None
+    location: tuple[float, float] | None = None
     draining: bool = False
 
 

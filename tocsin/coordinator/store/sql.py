@@ -143,7 +143,7 @@ def statements(change: Change) -> Iterator[tuple[str, Row]]:
     """A change as statements with their values."""
     match change:
         case PutBroker(broker):
-            x, y = broker.place or (None, None)
+            x, y = broker.location or (None, None)
             yield _PUT_BROKER, (broker.name, broker.url, broker.capacity, x, y, int(broker.draining))
         case DropBroker(name):
             yield _DROP_BROKER, (name,)
@@ -187,5 +187,5 @@ def _read_held(rows: Iterable[Row]) -> dict[str, dict[int, Held]]:
 
 
 def _broker(name: str, url: str, capacity: float, x: float | None, y: float | None, draining: int) -> BrokerRecord:
-    place = None if x is None or y is None else (x, y)
-    return BrokerRecord(name, url, capacity, place, bool(draining))
+    location = None if x is None or y is None else (x, y)
+    return BrokerRecord(name, url, capacity, location, bool(draining))

@@ -8,11 +8,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -23,8 +21,8 @@ from tocsin.data.channels.execution import Execution, Executor
 from tocsin.data.channels.frames import ExecutionRound
 from tocsin.data.channels.matches import NodeMatch
 from tocsin.data.channels.noderesults import NodeResults
+from tocsin.data.channels.pool import ExecutionPool, RunningExecution
 from tocsin.data.channels.timetable import Timetable
-from tocsin.data.channels.turns import Turns
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.lake.table import Table
 from tocsin.data.results import ChannelResults
@@ -33,9 +31,6 @@ from tocsin.log import get_logger
 from tocsin.settings import ChannelsSettings
 
 log = get_logger(__name__)
-
-_MOST_THREADS: Final = 1024
-_APART: Final = 9
 
 
 @dataclass(frozen=True)
@@ -50,19 +45,8 @@ class Status:
     """Executions since the start that nodes have computed."""
 
 
-@dataclass
-class _Running:
-    """An execution at hand: since when, when it will be slow, and when it has taken too long."""
-
-    since: float
-    slow_at: float
-    ends_at: float
-    cancelled: bool = False
-    unwanted: bool = False
-
-
 class Runner:
-    """Owns the timetable and the threads. Its methods may be called from any thread.
+    """Owns the timetable, and has an :class:`ExecutionPool` run what is due. Its methods may be called from any thread.
 
     What can go wrong: an execution fails (that channel says so and is tried again, the others go on); it takes longer
     than its period (the next one is later, and the missed ones are counted) or longer than executions may (it is
@@ -87,40 +71,27 @@ class Runner:
         self._nodes: NodeResults | None = None
         self.started = False
         self._timetable = Timetable(settings.retry_seconds, settings.max_retry_seconds)
-        self._turns = Turns(settings.workers)
-        self._waiting: dict[str, Callable[[], None]] = {}
-        self._running: dict[str, _Running] = {}
         self._channels: dict[str, tuple[Compiled, ChannelResults]] = {}
         self._seconds: dict[str, float] = {}
         self._by_nodes: Counter[str] = Counter()
         self._changed = threading.Condition()
-        self._stopping = False
+        self._pool = ExecutionPool(settings, self._changed)
         # Turns are counted from the epoch, but a clock that is set must not keep anybody waiting.
         self._epoch = time.time() - time.monotonic()
-        # How many run at a time is for the turns to say.
-        self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="execution")
         self._thread = threading.Thread(target=self._loop, name="rounds", daemon=True)
 
     def start(self, spark: SparkSession, executor: Executor, nodes: NodeResults | None = None) -> None:
         """Begins to run channels, some of which ``nodes`` may have matched."""
         self._spark, self._executor, self._nodes, self.started = spark, executor, nodes, True
+        self._pool.start(executor)
         self._thread.start()
 
     def stop(self) -> None:
         """Runs no more; executions at hand are cancelled, and done again after the next start."""
-        with self._changed:
-            self._stopping = True
-            abandoned, self._waiting = list(self._waiting.values()), {}
-            running = list(self._running)
-            self._changed.notify_all()
-        for name in running:
-            self._cancel(name)
-        # They do nothing now but let go of what their rounds keep.
-        for execute in abandoned:
-            execute()
+        self._pool.abandon()
         if self._thread.is_alive():
             self._thread.join()
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.close()
 
     def add(self, compiled: Compiled, results: ChannelResults) -> None:
         """Takes a channel on, or its new definition."""
@@ -129,7 +100,7 @@ class Runner:
             self._wait_until_idle(name)
             self._channels[name] = (compiled, results)
             self._timetable.add(name, compiled.channel.period, self._now())
-            self._turns.forget(name)
+            self._pool.forget(name)
             self._changed.notify_all()
 
     def remove(self, name: str) -> None:
@@ -138,7 +109,7 @@ class Runner:
         with self._changed:
             self._wait_until_idle(name)
             self._timetable.remove(name)
-            self._turns.forget(name)
+            self._pool.forget(name)
             self._channels.pop(name, None)
             self._seconds.pop(name, None)
             self._by_nodes.pop(name, None)
@@ -147,12 +118,7 @@ class Runner:
 
     def cancel(self, name: str) -> None:
         """Ends a channel's execution at hand, if there is one, as nobody wants what it finds any more."""
-        with self._changed:
-            running = self._running.get(name)
-            if running is not None:
-                running.unwanted = True
-        if running is not None:
-            self._cancel(name)
+        self._pool.cancel(name)
 
     def matched(self, table: Table, version: int, batches: Sequence[Mapping[str, NodeMatch]]) -> None:
         """A version is stored, in whose batches nodes have found something of some channels."""
@@ -180,7 +146,7 @@ class Runner:
         arrival = Arrival(dataset, table.version + 1, rows)
         with self._changed:
             is_little = 0 < rows.nbytes <= self._settings.arriving_bytes
-            if is_little and self.started and not self._stopping:
+            if is_little and self.started and not self._pool.stopping:
                 # Whatever it has to look up, records are not kept from being stored.
                 self._pool.submit(self._match, arrival)
         stored = False
@@ -230,8 +196,8 @@ class Runner:
             entry = self._timetable.find(name)
             return entry is None or entry.ready
 
-        self._changed.wait_for(lambda: self._stopping or idle())
-        if self._stopping:
+        self._changed.wait_for(lambda: self._pool.stopping or idle())
+        if self._pool.stopping:
             raise UnavailableError("the data cluster is stopping; try again when it has started")
 
     def _loop(self) -> None:
@@ -245,45 +211,14 @@ class Runner:
     def _wait_for_due(self) -> dict[str, tuple[Compiled, ChannelResults]]:
         """The channels to run now, when there are some; none means to stop."""
         with self._changed:
-            while not self._stopping:
-                self._look_after(time.monotonic())
+            while not self._pool.stopping:
+                self._pool.look_after(time.monotonic())
                 due = self._timetable.due(self._now())
                 if due:
                     return {name: self._channels[name] for name in due}
-                wait = min(self._timetable.next() - self._now(), self._next_look() - time.monotonic())
+                wait = min(self._timetable.next() - self._now(), self._pool.next_look() - time.monotonic())
                 self._changed.wait(None if math.isinf(wait) else max(wait, 0.001))
         return {}
-
-    def _look_after(self, now: float) -> None:
-        """Takes note of executions that have become slow, and cancels those that take too long."""
-        for name, running in self._running.items():
-            if now >= running.slow_at:
-                running.slow_at = math.inf
-                self._turns.slowed(name)
-        overdue = [name for name, running in self._running.items() if now >= running.ends_at + self._extra(name)]
-        for name in overdue:
-            self._running[name].ends_at = math.inf
-            self._running[name].cancelled = True
-            self._pool.submit(self._cancel, name)
-        if overdue:
-            # The others may have waited for the cores that these held, through no fault of theirs.
-            for running in self._running.values():
-                running.ends_at = max(running.ends_at, now + self._settings.execution_seconds)
-        self._begin_next()
-
-    def _next_look(self) -> float:
-        looks = [min(r.slow_at, r.ends_at + self._extra(name)) for name, r in self._running.items()]
-        return min(looks, default=math.inf)
-
-    def _extra(self, name: str) -> float:
-        """Finding out what an execution fails with takes many queries."""
-        return _APART * self._settings.execution_seconds if self._executor.is_apart(name) else 0.0
-
-    def _cancel(self, name: str) -> None:
-        try:
-            self._executor.cancel(name)
-        except Exception as error:
-            log.warning("an execution could not be cancelled", channel=name, reason=trouble.sentence(error))
 
     def _round(self, channels: Mapping[str, tuple[Compiled, ChannelResults]]) -> None:
         """Begins the executions that are due, on the datasets as they are now."""
@@ -306,9 +241,8 @@ class Runner:
     def _matchable(self, dataset: str) -> list[str]:
         """The channels that could be executed at once on new records; to be called with the lock held."""
         names = [name for name, (compiled, _) in self._channels.items() if compiled.is_matched_with(dataset)]
-        quick = [name for name in names if not self._turns.is_slow(name)]
-        room = 0 if self._stopping else self._turns.room
-        return list(itertools.islice(filter(self._timetable.begin_idle, quick), room))
+        quick = [name for name in names if not self._pool.is_slow(name)]
+        return list(itertools.islice(filter(self._timetable.begin_idle, quick), self._pool.room))
 
     def _can_match(self, name: str, compiled: Compiled, results: ChannelResults, arrival: Arrival) -> bool:
         try:
@@ -331,29 +265,7 @@ class Runner:
                 if next(left) == len(working):
                     moment.close()
 
-        with self._changed:
-            for name in working:
-                self._waiting[name] = partial(execute, name)
-                self._turns.enter(name)
-            self._begin_next()
-
-    def _begin_next(self) -> None:
-        """Begins whatever has its turn; to be called with the lock held."""
-        while not self._stopping and (name := self._turns.next()) is not None:
-            now = time.monotonic()
-            settings = self._settings
-            self._running[name] = _Running(now, now + settings.slow_seconds, now + settings.execution_seconds)
-            self._pool.submit(self._waiting.pop(name))
-            self._changed.notify_all()
-
-    def _end_turn(self, name: str) -> _Running | None:
-        """An execution is over, for better or worse: the next one's turn has come."""
-        with self._changed:
-            running = self._running.pop(name, None)
-            quick = running is not None and time.monotonic() - running.since < self._settings.slow_seconds
-            self._turns.left(name, quick)
-            self._begin_next()
-        return running
+        self._pool.enter({name: partial(execute, name) for name in working})
 
     def _has_work(self, name: str, compiled: Compiled, results: ChannelResults) -> bool:
         try:
@@ -367,14 +279,14 @@ class Runner:
 
     def _execute(self, compiled: Compiled, results: ChannelResults, moment: ExecutionRound) -> None:
         name = compiled.channel.name
-        if self._stopping:
+        if self._pool.stopping:
             return
         try:
             execution = self._executor.run(compiled, results, moment)
         except Exception as error:
-            self._gave_up(name, self._end_turn(name), error, moment.arrival is not None)
+            self._gave_up(name, self._pool.end(name), error, moment.arrival is not None)
             return
-        self._end_turn(name)
+        self._pool.end(name)
         self._seconds[name] = execution.seconds
         self._by_nodes[name] += execution.by_nodes
         try:
@@ -384,9 +296,9 @@ class Runner:
             log.exception("an execution could not be told of", channel=name, execution=execution.number)
         self._finished(name)
 
-    def _gave_up(self, name: str, running: _Running | None, error: Exception, matched: bool) -> None:
+    def _gave_up(self, name: str, running: RunningExecution | None, error: Exception, matched: bool) -> None:
         """An execution failed, or was made to; if it was ``matched`` with what arrived, another one follows."""
-        if self._stopping:
+        if self._pool.stopping:
             return
         if running is not None and running.unwanted:
             self._finished(name)

@@ -45,7 +45,7 @@ _KEPT: Final = 3
 _EFFORT: Final = 0.1
 
 
-class NodeLine(Protocol):
+class NodeAnnouncer(Protocol):
     """What tells all nodes; from any thread, and without waiting."""
 
     def datasets(self) -> Collection[str]:
@@ -104,7 +104,7 @@ class SharedChannels:
         datasets: Mapping[str, Dataset],
         subscriptions: SubscriptionRegistry,
         set_aside: SetAside,
-        nodes: NodeLine,
+        nodes: NodeAnnouncer,
     ) -> None:
         self._folder, self._term = lake.below(TOLD_NODES), term
         self._tables, self._datasets, self._nodes = tables, datasets, nodes

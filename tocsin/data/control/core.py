@@ -95,7 +95,7 @@ class ControlCore:
             case events.Outcome():
                 assert self._turn, "nothing is carried out unasked"
                 self._turn.outcome = event
-            case events.Taken():
+            case events.Writable():
                 self._taken()
         self._send()
         actions, self._actions = self._actions, []

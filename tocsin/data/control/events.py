@@ -30,7 +30,7 @@ class Noticed(Event, frozen=True):
     notice: Notice
 
 
-class Taken(Event, frozen=True):
+class Writable(Event, frozen=True):
     """The connection has taken the last message, and can take another."""
 
 

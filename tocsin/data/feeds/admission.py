@@ -11,13 +11,13 @@ from typing import TypeVar
 
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.shares import DecodedShares, decode_shares
-from tocsin.errors import BusyError, InvalidError, StorageError, TocsinError, UnavailableError
-from tocsin.functions import require_allowed
-from tocsin.model.messages import Published, PublishedShares
+from tocsin.data.processing.slicing import FunctionSlicing
+from tocsin.errors import BusyError, StorageError, TocsinError, UnavailableError
+from tocsin.model.messages import LISTED, Published, PublishedShares
 from tocsin.schema.definitions import Dataset, Feed
 from tocsin.schema.records import Batch, RecordDecoder
 from tocsin.settings import FeedsSettings
-from tocsin.slices.assignment import FunctionAssignment, SliceAssignment, assignment, is_function
+from tocsin.slices.assignment import assignment, is_function
 
 # A smaller body is decoded in a fraction of a millisecond, and a thread would cost more than it frees. With bad records
 # it takes some milliseconds at most.
@@ -52,7 +52,8 @@ class Admission:
         self._feed, self._log, self._settings, self._backlog = feed, feed_log, settings, backlog
         most = feed_log.largest_record
         self._decoder = RecordDecoder(dataset, feed.sliced_by, bound=feed.terms.bound, max_record_bytes=most)
-        self._assign, self._obstacle = _assignment(feed, settings)
+        self._function = FunctionSlicing(feed, dataset, settings) if is_function(feed.using) else None
+        self._assign = None if self._function else assignment(feed.using, max(len(feed.slicing), 1))
         self._records = [0] * feed.slices
         self._group: _Group | None = None
         self._writing = asyncio.Lock()
@@ -66,13 +67,18 @@ class Admission:
     @property
     def refusal(self) -> str:
         """Why publications are not taken; the disk's reason is told until it would take one again."""
-        if self._obstacle:
-            return self._obstacle
+        if self._function is not None and self._function.problem:
+            return self._function.problem
         if self._refusal and time.monotonic() >= self._look_again:
             self._look_again = time.monotonic() + self._settings.retry_after_seconds
             if self._log.has_room():
                 self._refusal = ""
         return self._refusal
+
+    @property
+    def closed(self) -> bool:
+        """Whether it lets nobody in any more."""
+        return self._closed
 
     @property
     def slice_records(self) -> list[int]:
@@ -82,7 +88,7 @@ class Admission:
     @property
     def assignment_failures(self) -> int:
         """How many records a function of one's own had no slice for."""
-        return self._assign.failures if isinstance(self._assign, FunctionAssignment) else 0
+        return self._function.failures if self._function is not None else 0
 
     async def publish(self, body: bytes, content_type: str, publisher: str | None = None) -> Published:
         """Accepts what can be accepted of a request; that is on disk when this returns.
@@ -99,19 +105,24 @@ class Admission:
             shares = decode_shares(self._decoder, self._feed, body)
             return shares.batch, shares
 
-        batch, shares = await self._take_in(body, decode)
+        # How many of a share's are not listed is told by the share, so all are that are found later.
+        batch, shares = await self._take_in(body, decode, listed=len(body))
         return PublishedShares(len(batch.lines), batch.refusals, shares.denied, shares.unlisted)
 
-    async def _take_in(self, body: bytes, decode: Callable[[], tuple[Batch, T]]) -> tuple[Batch, T]:
+    async def _take_in(
+        self, body: bytes, decode: Callable[[], tuple[Batch, T]], listed: int = LISTED
+    ) -> tuple[Batch, T]:
         if self._closed:
             raise self._closing()
-        if self._obstacle:
-            raise UnavailableError(self._obstacle)
+        if self._function is not None:
+            self._function.require()
         self._refuse_when_full()
         if len(body) > _LARGE:
             (batch, more), slices = await asyncio.to_thread(self._decode, decode)
         else:
             (batch, more), slices = self._decode(decode)
+        if self._function is not None:
+            batch, slices = await _choose_slices(self._function, batch, listed)
         if batch.lines:
             await self._written(batch, slices)
         return batch, more
@@ -134,6 +145,11 @@ class Admission:
             await asyncio.wait(self._writers)
         self.seal()
 
+    def release(self) -> None:
+        """Lets go of what it has; nothing is taken any more."""
+        if self._function is not None:
+            self._function.close()
+
     def _closing(self) -> UnavailableError:
         return UnavailableError(f"feed {self._feed.name} is being closed; publish again in a moment")
 
@@ -147,8 +163,8 @@ class Admission:
             )
 
     def _decode(self, decode: Callable[[], tuple[Batch, T]]) -> tuple[tuple[Batch, T], list[int]]:
-        decoded = decode()
-        return decoded, [self._assign(value, self._feed.slices) for value in decoded[0].slicing]
+        decoded, assign, slices = decode(), self._assign, self._feed.slices
+        return decoded, [assign(value, slices) for value in decoded[0].slicing] if assign is not None else []
 
     async def _written(self, batch: Batch, slices: list[int]) -> None:
         group = self._group
@@ -195,11 +211,8 @@ class Admission:
             self._records[index] += len(records)
 
 
-def _assignment(feed: Feed, settings: FeedsSettings) -> tuple[SliceAssignment, str]:
-    """The feed's assignment, and why it cannot be had, if it cannot: another one would change the slices of values."""
-    try:
-        if is_function(feed.using):
-            require_allowed(feed.using, settings.functions)
-        return assignment(feed.using, max(len(feed.slicing), 1)), ""
-    except InvalidError as error:
-        return assignment(), f"feed {feed.name} cannot tell the slices of its records: {error}"
+async def _choose_slices(function: FunctionSlicing, batch: Batch, listed: int) -> tuple[Batch, list[int]]:
+    """The records that a function has slices for, with these; the others are refused."""
+    chosen = await function.choose(batch.slicing)
+    faults = [each if isinstance(each, str) else None for each in chosen]
+    return batch.without(faults, listed), [each for each in chosen if isinstance(each, int)]

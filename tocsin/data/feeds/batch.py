@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tocsin.data.feeds.frame import next_frame
+from tocsin.data.feeds.frame import MAGIC, next_frame
 from tocsin.data.feeds.layout import segments_between
-from tocsin.data.feeds.reader import read_segment
+from tocsin.data.feeds.reader import Chunk, read, read_segment
 
 _WINDOW = 256 * 1024
 
@@ -27,6 +27,21 @@ def bounded_ends(path: Path, starts: Sequence[int], ends: Sequence[int], max_byt
             zip(starts, lengths, fair_shares(lengths, max_bytes), strict=True)
         )
     ]
+
+
+def may_end_at(path: Path, index: int, begin: int, position: int, end: int) -> bool:
+    """Whether a batch that begins at a boundary of frames may end at a position, the log being durable up to ``end``.
+
+    All but always a frame begins there, or nothing does yet. Where the log is damaged, the frames before are read.
+    """
+    if position == end:
+        return True
+    for segment in segments_between(path, index, position, end):
+        begins = read_segment(segment, position, min(position + len(MAGIC), segment.limit))
+        if position == segment.base or begins == MAGIC:
+            return True
+    *_, last = read(path, index, begin, position)
+    return isinstance(last, Chunk)
 
 
 def fair_shares(lengths: Sequence[int], total: int) -> list[int]:

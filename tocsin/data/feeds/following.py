@@ -12,11 +12,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.logs import PublicationLog
+from tocsin.data.reasons import reason_of
+from tocsin.slices.failures import FailingSlices
+
+# How long a slice that is left out for a while keeps what comes for others waiting, at most.
+_LOOK_SECONDS: Final = 0.1
 
 Take = Callable[[DataFrame], None]
 
@@ -40,6 +45,7 @@ class LogFollowing:
     Args:
         name: of what it follows, for whoever looks at threads and at Spark's jobs.
         positions: where to begin.
+        failing: which slices have made batches fail, whoever followed the log then.
         max_bytes: about the most that a batch has.
         pause: seconds from the beginning of a batch to that of the next, at least.
         take: called with each batch.
@@ -51,11 +57,13 @@ class LogFollowing:
         name: str,
         log: PublicationLog,
         positions: Sequence[int],
+        failing: FailingSlices,
         max_bytes: int,
         pause: float,
         take: Take,
     ) -> None:
-        self._spark, self._log, self._positions = spark, log, list(positions)
+        self._spark, self._log, self._positions, self._failing = spark, log, list(positions), failing
+        self._taking: list[int] = []
         self._max_bytes, self._pause, self._take = max_bytes, pause, take
         self._stopping = threading.Event()
         self._error: Exception | None = None
@@ -87,17 +95,26 @@ class LogFollowing:
                 self._step()
         except Exception as error:
             self._log.failed()
+            self._failing.fail(time.monotonic(), self._taking, reason_of(error))
             self._error = error
 
     def _step(self) -> None:
         began = time.monotonic()
-        ends = self._log.batch_ends(self._positions, self._max_bytes)
-        if ends == self._positions:
+        ends = self._log.ends()
+        waiting = [index for index, position in enumerate(self._positions) if ends[index] > position]
+        self._taking = self._failing.choose(began, waiting)
+        if not waiting:
             self._log.wait_for_more(self._positions, self._stopping.is_set)
-            return
+        elif not self._taking:
+            self._stopping.wait(_LOOK_SECONDS)
+        else:
+            self._read(self._log.batch_ends(self._positions, self._max_bytes, self._taking))
+            self._stopping.wait(max(began + self._pause - time.monotonic(), 0.0))
+
+    def _read(self, ends: list[int]) -> None:
         self._take(self._log.batch(self._spark, self._positions, ends))
         self._positions = ends
-        self._stopping.wait(max(began + self._pause - time.monotonic(), 0.0))
+        self._failing.succeed(self._taking, found=True)
 
 
 class QueryFollowing:

@@ -35,6 +35,8 @@ from tocsin.functions import require_allowed
 from tocsin.log import get_logger
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import FeedsSettings
+from tocsin.slices.failures import FailingSlices
+from tocsin.slices.limits import SliceLimits
 
 __all__ = ["DEAD_LETTERS", "Ingestion", "marker", "positions"]
 
@@ -61,8 +63,9 @@ class Ingestion:
     What can go wrong: the disk is full (the batch is tried again after a pause, and the log keeps what is accepted);
     a line does not fit the columns, as after a change of the dataset, or part of the log cannot be read (it goes to the
     dead letters, and the rest goes on); Spark fails, or ends the query (it is begun again from the markers); the
-    function of the feed fails on records (these go to the dead letters), or cannot be had (it is waited for). While it
-    cannot go on, ``problem`` says why.
+    function of the feed fails on records (these go to the dead letters), or cannot be had (it is waited for); a slice
+    makes batches fail (it is left out for longer and longer, and the others go on). While it cannot go on, ``problem``
+    says why.
 
     Args:
         committed: called after each commit, from the thread that brings batches.
@@ -85,7 +88,7 @@ class Ingestion:
         arriving: Callable[[pa.Table], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.feed, self.dataset, self.table = feed, dataset, table
-        self.problem = ""
+        self._problem, self._failing = "", FailingSlices(SliceLimits())
         self._spark, self._dead_letters = spark, dead_letters
         self._log, self._scratch, self._seen = feed_log, scratch / f"checkpoint-{feed.name}", seen
         self._settings, self._committed, self._arriving = settings, committed, arriving
@@ -99,6 +102,13 @@ class Ingestion:
         self._committing = threading.Lock()
         self._starting = threading.Lock()
         self._watcher = threading.Thread(target=self._watch, name=f"ingest-{feed.name}", daemon=True)
+
+    @property
+    def problem(self) -> str:
+        """Why it does not get on, with all slices or with some; empty if it does."""
+        left_out = list(self._failing.left_out.items())[:3]
+        some = (f"feed {self.feed.name}: slice {index} is left out for now: {reason}" for index, reason in left_out)
+        return "; ".join(filter(None, (self._problem, *some)))
 
     def start(self) -> None:
         """Begins to follow the log, from the positions that the dataset is known to have."""
@@ -128,8 +138,8 @@ class Ingestion:
             keyed = self.dataset.kind is DatasetKind.KEYED
             pause = (settings.keyed_commit_ms if keyed else settings.append_commit_ms) / 1000
             if not settings.streaming:
-                name, most = self.feed.name, settings.max_batch_bytes
-                self._following = LogFollowing(self._spark, name, self._log, begin, most, pause, self._ingest)
+                name, most, failing = self.feed.name, settings.max_batch_bytes, self._failing
+                self._following = LogFollowing(self._spark, name, self._log, begin, failing, most, pause, self._ingest)
             else:
                 stream = self._log.stream(self._spark, begin, settings.max_batch_bytes)
                 self._following = QueryFollowing(stream, f"feed-{self.feed.name}", self._scratch, pause, self._ingest)
@@ -161,7 +171,7 @@ class Ingestion:
             rows = self._patiently(lambda: self._try_to_parse(batch))
             if rows is None or not self._patiently(lambda: self._try_to_commit(rows) or None):
                 return
-            self.problem = ""
+            self._problem = ""
             self._committed()
             self._log.took()
 
@@ -264,7 +274,7 @@ class Ingestion:
         return count_beyond(self._dead_letters.read(columns=COLUMNS), floor)
 
     def _report(self, sentence: str) -> None:
-        self.problem = sentence
+        self._problem = sentence
         log.error(sentence, feed=self.feed.name)
 
 

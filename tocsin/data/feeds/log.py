@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -151,9 +151,11 @@ class FeedLog:
         with self._appended:
             self._appended.notify_all()
 
-    def batch_ends(self, starts: Sequence[int], max_bytes: int) -> list[int]:
-        """How far a batch of about so many bytes goes from these positions."""
-        return bounded_ends(self.path, starts, self.ends(), max_bytes)
+    def batch_ends(self, starts: Sequence[int], max_bytes: int, slices: Collection[int]) -> list[int]:
+        """How far a batch of about so many bytes of some slices goes from these positions."""
+        pairs = enumerate(zip(starts, self.ends(), strict=True))
+        ends = [end if index in slices else start for index, (start, end) in pairs]
+        return bounded_ends(self.path, starts, ends, max_bytes)
 
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
         """What lies between these positions: columns slice, position (after the record), line, damage."""

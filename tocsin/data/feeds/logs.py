@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -53,8 +53,8 @@ class PublicationLog(Protocol):
     def wake(self) -> None:
         """Has those who wait for more look again."""
 
-    def batch_ends(self, starts: Sequence[int], max_bytes: int) -> list[int]:
-        """How far a batch of about so many bytes goes from these positions."""
+    def batch_ends(self, starts: Sequence[int], max_bytes: int, slices: Collection[int]) -> list[int]:
+        """How far a batch of about so many bytes of some slices goes from these positions."""
 
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
         """What lies between these positions: columns slice, position (after the record), line, damage."""
@@ -84,7 +84,14 @@ class PublicationLog(Protocol):
         """The feed is no more: what is left of the log outside of the data directory can go."""
 
 
-def open_log(
+class OpenableLog(Protocol):
+    """A log as it is before it is open. Where it could not be opened, that may be tried again."""
+
+    def open(self) -> PublicationLog:
+        """The log, open. Raises TocsinError if it cannot be."""
+
+
+def find_log(
     feed: Feed,
     dataset: Dataset,
     path: Path,
@@ -92,8 +99,10 @@ def open_log(
     topics: Topics,
     read: Sequence[int],
     fence: Fence | None = None,
-) -> PublicationLog:
+) -> OpenableLog:
     """The log that ``feeds.log`` names; ``read`` is how far the dataset has come.
+
+    Raises SettingsError or ConflictError where the settings are not those that the feed was last used with.
 
     Args:
         path: for an embedded one, with the ``fence`` around it.
@@ -107,7 +116,7 @@ def open_log(
             raise ConflictError(
                 f"the log of feed {feed.name} is in Kafka: set feeds.log as it was, or drop the feed then"
             )
-        return FeedLog(path, feed.slices, settings.segment_bytes, read, fence).open()
+        return FeedLog(path, feed.slices, settings.segment_bytes, read, fence)
     try:
         from tocsin.data.feeds.kafka import ForeignLog, KafkaLog
         from tocsin.data.feeds.sliced_topic import read_address
@@ -121,5 +130,23 @@ def open_log(
     servers, prefix = read_address(settings.log)
     access = KafkaAccess.of(settings)
     if feed.topic:
-        return ForeignLog(servers, feed, dataset, topics, read, access).open()
-    return KafkaLog(servers, prefix, feed, topics, read, access).open()
+        return ForeignLog(servers, feed, dataset, topics, read, access)
+    return KafkaLog(servers, prefix, feed, topics, read, access)
+
+
+def require_partitions(feed: Feed, settings: FeedsSettings) -> None:
+    """Refuses a feed that would not have a slice for each partition of the topic that it is filled from.
+
+    Raises ConflictError, or UnavailableError if the topic cannot be seen. Without a topic there is nothing to ask.
+    """
+    if not feed.topic or settings.log == EMBEDDED:
+        return
+    from tocsin.data.feeds.sliced_topic import SlicedTopic, read_address
+
+    topic = SlicedTopic(read_address(settings.log).servers, feed.topic, KafkaAccess.of(settings))
+    found = topic.describe().partitions
+    if found != feed.slices:
+        raise ConflictError(
+            f"the topic {feed.topic} has {found} partitions, and feed {feed.name} has {feed.slices} slices: "
+            f"say INTO {found} SLICES"
+        )

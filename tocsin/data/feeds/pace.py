@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-# A quarter of a gigabyte, if each is as large as a record may be.
-_FEWEST: Final = 256
+# A quarter of a gigabyte, if each is as large as is taken.
+_FEWEST: Final = 64
 _WEIGHT: Final = 0.1
+_CUT: Final = 16
 
 
 class RecordPace:
     """Bounds batches in bytes by what those before have had.
 
-    Records to come may be far larger: a batch has at most twice as many as one that was read before. After one that
-    failed it begins with a few again, and so does a new process, so that nobody dies of the same batch twice.
+    Records to come may be far larger: a batch has at most twice as many as one that was read before. A new process
+    begins with a few again, so that nobody dies of the same batch twice. What failed is read by fewer and fewer from
+    each slice that it was of, down to one, and by twice as many each time that this succeeds.
     """
 
     def __init__(self, record_bytes: float) -> None:
         self._record_bytes, self._most = record_bytes, _FEWEST
+        # Of the slices that a batch was of which failed.
+        self._careful: dict[int, int] = {}
 
     def most(self, max_bytes: int) -> int:
         """The most records of a batch of about so many bytes."""
         return min(self._most, max(int(max_bytes / self._record_bytes), 1))
 
-    def took(self, records: int, size: int) -> None:
-        """A batch of so many records and bytes was read, whatever became of them."""
+    def bound(self, slice_: int, records: int) -> int:
+        """How many of these a batch may have of a slice."""
+        return min(records, self._careful.get(slice_, records))
+
+    def took(self, shares: Mapping[int, int], size: int) -> None:
+        """A batch of so many records of each slice, and so many bytes, was read, whatever became of them."""
+        records = sum(shares.values())
         if not records:
             return
         mean = size / records
         # Sooner believed to be large than small.
         self._record_bytes = max(mean, self._record_bytes + _WEIGHT * (mean - self._record_bytes))
         self._most = max(self._most, 2 * records)
+        for slice_ in shares.keys() & self._careful.keys():
+            self._careful[slice_] = max(self._careful[slice_], 2 * shares[slice_])
+            if self._careful[slice_] > _FEWEST:
+                del self._careful[slice_]
 
-    def failed(self) -> None:
-        """A batch could not be read."""
+    def failed(self, shares: Mapping[int, int]) -> None:
+        """A batch of so many records of each slice could not be read, or not be processed."""
         self._most = _FEWEST
+        for slice_, records in shares.items():
+            self._careful[slice_] = max(min(records, _FEWEST) // _CUT, 1)

@@ -33,21 +33,31 @@ def decode_shares(decoder: RecordDecoder, feed: Feed, body: bytes) -> DecodedSha
     admitted = [share for number, share in enumerate(shares) if number not in denied and share.records]
     records = [record for share in admitted for record in share.records]
     flawless = decoder.decode_flawless(records, [share.subscriber for share in admitted for _ in share.records])
-    return DecodedShares(flawless, denied, {}) if flawless else _one_by_one(decoder, shares, denied)
+    if flawless is None:
+        return _one_by_one(decoder, shares, denied)
+    return DecodedShares(replace(flawless, indexes=_places(shares, denied)), denied, {})
 
 
 def _one_by_one(decoder: RecordDecoder, shares: list[Share], denied: dict[int, str]) -> DecodedShares:
     """Each share by itself, so that what is wrong with one is no other's business."""
     whole, unlisted, first = Batch([], [], [], []), dict[int, int](), 0
+    indexes = list[int]()
     for number, share in enumerate(shares):
         if number not in denied and share.records:
             batch = _decode(decoder, share)
             for mine, all_ in zip(_columns(batch), _columns(whole), strict=True):
                 all_ += mine
+            indexes += (first + index for index in batch.indexes)
             whole.refusals.extend(replace(refusal, index=first + refusal.index) for refusal in batch.refusals)
             unlisted |= {number: batch.unlisted} if batch.unlisted else {}
         first += len(share.records)
-    return DecodedShares(whole, denied, unlisted)
+    return DecodedShares(replace(whole, indexes=indexes), denied, unlisted)
+
+
+def _places(shares: list[Share], denied: dict[int, str]) -> list[int]:
+    """Which records are of shares that are not denied, counted through all shares."""
+    owners = (number for number, share in enumerate(shares) for _ in share.records)
+    return [index for index, number in enumerate(owners) if number not in denied]
 
 
 def _decode(decoder: RecordDecoder, share: Share) -> Batch:

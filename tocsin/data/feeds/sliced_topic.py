@@ -15,13 +15,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.batch import fair_shares
+from tocsin.data.feeds.checking import LETTER_BYTES, MESSAGE_BYTES, SEVERAL
 from tocsin.data.feeds.metering import MeasuredRead
 from tocsin.data.feeds.pace import RecordPace
 from tocsin.data.feeds.source import ARROW, LogRange
@@ -67,6 +68,13 @@ class KafkaAddress(NamedTuple):
     prefix: str
 
 
+class DescribedTopic(NamedTuple):
+    """A topic by the id that Kafka gave it when it was made, and how many partitions it has by now."""
+
+    id: str
+    partitions: int
+
+
 def read_address(url: str) -> KafkaAddress:
     """``kafka://host:9092,host:9092/prefix``; without a prefix it is ``tocsin``."""
     servers, _, prefix = url.removeprefix(SCHEME).partition("/")
@@ -92,6 +100,21 @@ class SlicedTopic:
         self.pace = RecordPace(_RECORD_BYTES)
         self.bases: list[int] = []
         self._reading: MeasuredRead | None = None
+        # What is read just now, with what was deleted and without, and offsets of messages that have failed alone.
+        self._asked: list[LogRange] = []
+        self._there: list[LogRange] = []
+        self._stuck: dict[int, int] = {}
+
+    @property
+    def stuck(self) -> str:
+        """Which messages could not be processed though they were read alone; empty if there are none."""
+        places = ", ".join(f"offset {offset} of partition {index}" for index, offset in sorted(self._stuck.items()))
+        if not places:
+            return ""
+        return (
+            f"the topic {self.topic} has messages that could not be processed though each was read alone: {places}; "
+            "they are tried again, and passed by when they are deleted there (kafka-delete-records)"
+        )
 
     @property
     def _group(self) -> str:
@@ -108,6 +131,7 @@ class SlicedTopic:
         there = [(index, max(begin, first[index]), end) for index, begin, end in ranges if end > first[index]]
         rows = [self._gap(index, begin, min(first[index], end)) for index, begin, end in ranges if begin < first[index]]
         rows += [(index, end, None, None) for index, _, end in ranges if ends]
+        self._asked, self._there = list(ranges), there
         self._reading = MeasuredRead(sum(end - begin for _, begin, end in there)) if there else None
         frames = [self.lines_of(self._reading.watch(self._load(spark, there)))] if self._reading else []
         if rows or not frames:
@@ -138,24 +162,35 @@ class SlicedTopic:
 
     def batch_ranges(self, starts: Mapping[int, int], ends: Mapping[int, int], max_bytes: int) -> list[LogRange]:
         """What a batch of about so many bytes has, in fair shares; what was deleted meanwhile counts for nothing."""
+        self._asked, self._there = [], []
         waiting = {index: start for index, start in starts.items() if ends[index] > start}
         first = self._positions(EARLIEST, waiting) if waiting else {}
         begins = {index: min(max(start, first[index]), ends[index]) for index, start in waiting.items()}
         lengths = [ends[index] - begin for index, begin in begins.items()]
         shares = fair_shares(lengths, max(self.pace.most(max_bytes), len(lengths)))
         pairs = zip(begins.items(), shares, strict=True)
-        return [(index, waiting[index], begin + share) for (index, begin), share in pairs]
+        bound = self.pace.bound
+        return [(index, waiting[index], begin + bound(index, share)) for (index, begin), share in pairs]
 
     def took(self) -> None:
         """What was read last is stored: its messages tell what may be read next, whatever became of them."""
         if self._reading is not None:
             records, size = self._reading.offsets, self._reading.size(self.record_bytes)
-            self.pace.took(records, size)
+            self.pace.took(_lengths(self._there), size)
             self.learn_size(records, size)
+        for index, _, end in self._asked:
+            if self._stuck.get(index, end) < end - self.bases[index]:
+                del self._stuck[index]
+        self._asked, self._there = [], []
 
     def failed(self) -> None:
-        """A batch could not be read, or not be stored."""
-        self.pace.failed()
+        """A batch could not be read, or not be processed: what it had is read by fewer messages at a time."""
+        lengths = _lengths(self._there)
+        self.pace.failed(lengths)
+        if sum(lengths.values()) == 1:
+            [(index, begin, _)] = self._there
+            self._stuck[index] = begin - self.bases[index]
+        self._asked, self._there = [], []
 
     def learn_size(self, records: int, size: int) -> None:
         """So many records have so many bytes."""
@@ -163,16 +198,26 @@ class SlicedTopic:
             self.record_bytes += _WEIGHT * (size / records - self.record_bytes)
 
     def lines_of(self, frame: DataFrame) -> DataFrame:
-        """What Spark has read, as rows of a log."""
-        text = F.col("value").cast("string")
-        valid = F.is_valid_utf8(text)
+        """What Spark has read, as rows of a log; of what is too large, only the beginning goes on from there."""
+        text, size = F.col("value").cast("string"), F.octet_length("value")
+        valid, large = F.is_valid_utf8(text), size > MESSAGE_BYTES
+        begin = F.make_valid_utf8(F.substring("value", 1, LETTER_BYTES).cast("string"))
+        refused = F.format_string(f"has %,d bytes, and {MESSAGE_BYTES:,} are taken: {SEVERAL}", size)
         base = F.element_at(F.array(*map(F.lit, self.bases)), F.col("partition") + 1)
         return frame.select(
             F.col("partition").alias("slice"),
             (base + F.col("offset") + 1).alias("position"),
-            F.when(valid, text).alias("line"),
-            F.when(text.isNull(), "has no value").when(~valid, "is not UTF-8 text").alias("damage"),
+            F.when(large, begin).when(valid, text).alias("line"),
+            F.when(text.isNull(), "has no value")
+            .when(large, refused)
+            .when(~valid, "is not UTF-8 text")
+            .alias("damage"),
         )
+
+    def describe(self) -> DescribedTopic:
+        """What Kafka says of the topic; raises UnavailableError if that is nothing."""
+        found = self.ask(lambda: self.answer(self.admin.describe_topics(TopicCollection([self.topic]))[self.topic]))
+        return DescribedTopic(str(found.topic_id), len(found.partitions))
 
     def offsets(self, which: int, partitions: Iterable[int]) -> dict[int, int]:
         """The first or the last offsets of some partitions."""
@@ -233,6 +278,11 @@ class SlicedTopic:
 
     def _note_trouble(self, error: KafkaError) -> None:
         self._trouble = error.str()
+
+
+def _lengths(ranges: Sequence[LogRange]) -> dict[int, int]:
+    """How much of each slice these have."""
+    return {index: end - begin for index, begin, end in ranges}
 
 
 class ExistsError(Exception):

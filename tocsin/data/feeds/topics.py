@@ -6,16 +6,25 @@ How far the dataset has come is told by its markers alone, as with any log; noth
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.addresses import TopicLog
-from tocsin.data.feeds.sliced_topic import CALL_SECONDS, EARLIEST, ISOLATION, LATEST, SlicedTopic, as_options, to_json
+from tocsin.data.feeds.sliced_topic import (
+    CALL_SECONDS,
+    EARLIEST,
+    ISOLATION,
+    LATEST,
+    DescribedTopic,
+    SlicedTopic,
+    as_options,
+    to_json,
+)
 from tocsin.data.feeds.source import ranges_between
 from tocsin.data.store import KnownTopic, Topics
 from tocsin.errors import ConflictError, UnavailableError
@@ -24,12 +33,16 @@ from tocsin.schema.definitions import Feed
 
 log = get_logger(__name__)
 
+# Partitions are added seldom, and what they have stays there for a while.
+_COMPARE_SECONDS: Final = 10.0
+
 
 class FeedTopic(SlicedTopic):
     """The topic of one feed, as far as it is read.
 
     What can go wrong: Kafka cannot be reached (:class:`UnavailableError`). The topic is another than before (it begins
-    after what the dataset has, and ``damage`` says so), or has another number of partitions (:class:`ConflictError`).
+    after what the dataset has), or has fewer partitions than the feed has slices (:class:`ConflictError`). It is not to
+    be seen any more, is made anew, or is given more partitions while it is read: ``damage`` says so.
 
     Args:
         read: positions up to which it is known to have been read.
@@ -44,16 +57,26 @@ class FeedTopic(SlicedTopic):
         self._ends: list[int] = []
         # Whoever asks Kafka meanwhile must not undo what was noted.
         self._noting = threading.Condition()
-        self._damage = ""
+        self._id = self._damage = ""
+        # What is wrong as long as it lasts.
+        self._unreachable = self._changed = ""
         self._closed = threading.Event()
 
     def find(self, begin: int) -> None:
         """Finds out how far it goes; one that was not known before is taken from ``begin`` on."""
-        known, found = self._topics.find(self.feed.name), self._id()
-        if known is None or known.id != found:
-            known = self._adopt(found, known, begin)
-        self.bases = known.bases
+        known, found = self._topics.find(self.feed.name), self.describe()
+        if found.partitions < self.feed.slices:
+            raise ConflictError(
+                f"the topic {self.topic} has {found.partitions} partitions, and feed {self.feed.name} has "
+                f"{self.feed.slices} slices: {self._mend(found.partitions)}"
+            )
+        if known is None or known.id != found.id:
+            known = self._adopt(found.id, known, begin)
+        elif len(known.bases) < self.feed.slices:
+            known = self._grow(known)
+        self._id, self.bases = found.id, known.bases[: self.feed.slices]
         self.look()
+        self._compare(found)
 
     def look(self) -> None:
         """Finds out how far it goes by now."""
@@ -68,9 +91,39 @@ class FeedTopic(SlicedTopic):
         threading.Thread(target=self._look_again, args=(pause,), name=f"topic-{self.topic}", daemon=True).start()
 
     def _look_again(self, pause: float) -> None:
+        compared = time.monotonic()
         while not self._closed.wait(pause):
-            with suppress(UnavailableError):
+            try:
                 self.look()
+                if time.monotonic() - compared > _COMPARE_SECONDS:
+                    compared = time.monotonic()
+                    self._compare(self.describe())
+            except UnavailableError as error:
+                self._note_unreachable(str(error))
+            else:
+                self._unreachable = ""
+
+    def _note_unreachable(self, reason: str) -> None:
+        if not self._unreachable:
+            log.warning("a topic cannot be seen", feed=self.feed.name, topic=self.topic, reason=reason)
+        self._unreachable = f"feed {self.feed.name}: {reason}; what is there by now is not known until it can be seen"
+
+    def _compare(self, found: DescribedTopic) -> None:
+        """Notes how the topic differs from the one that is read."""
+        before, self._changed = self._changed, ""
+        if found.id != self._id:
+            self._changed = (
+                f"feed {self.feed.name}: the topic {self.topic} was made anew while it was read; what is sent to it is "
+                "read when the data cluster has started again"
+            )
+        elif self.feed.topic and found.partitions > self.feed.slices:
+            self._changed = (
+                f"feed {self.feed.name}: the topic {self.topic} has {found.partitions} partitions by now, and what is "
+                f"in the last {found.partitions - self.feed.slices} is not read: say CREATE OR REPLACE FEED … INTO "
+                f"{found.partitions} SLICES, and these are read from their beginning"
+            )
+        if self._changed and self._changed != before:
+            log.error(self._changed)
 
     def close(self) -> None:
         """Looks no more."""
@@ -104,10 +157,10 @@ class FeedTopic(SlicedTopic):
         with self._noting:
             self._noting.notify_all()
 
-    def batch_ends(self, starts: Sequence[int], max_bytes: int) -> list[int]:
-        """How far a batch of about so many bytes goes from these positions."""
-        ends = list(starts)
-        for index, _, end in self.batch_ranges(dict(enumerate(starts)), dict(enumerate(self.ends())), max_bytes):
+    def batch_ends(self, starts: Sequence[int], max_bytes: int, slices: Collection[int]) -> list[int]:
+        """How far a batch of about so many bytes of some slices goes from these positions."""
+        ends, chosen = list(starts), {index: starts[index] for index in slices}
+        for index, _, end in self.batch_ranges(chosen, dict(enumerate(self.ends())), max_bytes):
             ends[index] = end
         return ends
 
@@ -130,8 +183,9 @@ class FeedTopic(SlicedTopic):
         return self.ends()
 
     def damage(self) -> str:
-        """What has been lost from under the feed, if anything."""
-        return self._damage
+        """What has been lost from under the feed, or keeps it from being read, if anything."""
+        stuck = f"feed {self.feed.name}: {self.stuck}" if self.stuck else ""
+        return "; ".join(filter(None, (self._damage, self._unreachable, self._changed, stuck)))
 
     def stream(self, spark: SparkSession, positions: Sequence[int], max_bytes: int) -> DataFrame:
         """The log from these positions on, in micro-batches of about so many bytes."""
@@ -148,17 +202,17 @@ class FeedTopic(SlicedTopic):
         )
         return self.lines_of(frame)
 
-    def _describe(self) -> Any:
-        return self.answer(self.admin.describe_topics(TopicCollection([self.topic]))[self.topic])
+    def _mend(self, partitions: int) -> str:
+        """What to do about too few partitions."""
+        if self.feed.topic:
+            return f"say CREATE OR REPLACE FEED … INTO {partitions} SLICES, or have partitions added"
+        return "add partitions to it, or delete it if nothing in it is needed; then it is made anew"
 
-    def _id(self) -> str:
-        described = self.ask(self._describe)
-        if len(described.partitions) != self.feed.slices:
-            raise ConflictError(
-                f"the topic {self.topic} has {len(described.partitions)} partitions, and feed {self.feed.name} has "
-                f"{self.feed.slices} slices: say INTO {len(described.partitions)} SLICES, or use another topic"
-            )
-        return str(described.topic_id)
+    def _grow(self, known: KnownTopic) -> KnownTopic:
+        """Of partitions that were added since, everything is taken."""
+        topic = KnownTopic(known.id, [*known.bases, *self._read[len(known.bases) :]])
+        self._topics.put(self.feed.name, topic)
+        return topic
 
     def _adopt(self, id: str, known: KnownTopic | None, begin: int) -> KnownTopic:
         """A topic from ``begin`` on comes after what the dataset has.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -72,14 +72,18 @@ class BucketAddress:
 
 
 class Bucket:
-    """A bucket, with connections that each process makes for itself. ``ending`` is set when this one is to end."""
+    """A bucket, with connections that each process makes for itself. ``ending`` is set when this one is to end.
+
+    Whoever it is sent to, such as Spark's executors, asks with the keys of an environment of its own: no secret goes
+    along.
+    """
 
     def __init__(self, address: BucketAddress) -> None:
         self.address = address
         self.ending = threading.Event()
 
-    def __reduce__(self) -> tuple[type[Bucket], tuple[BucketAddress]]:
-        return Bucket, (self.address,)
+    def __reduce__(self) -> tuple[Callable[[str, str, str], Bucket], tuple[str, str, str]]:
+        return _open, (self.address.name, self.address.endpoint, self.address.region)
 
     @property
     def name(self) -> str:
@@ -156,6 +160,11 @@ class Bucket:
             client_options={"allow_http": address.plain, "timeout": _REQUEST, "connect_timeout": _CONNECT},
             retry_config={"max_retries": retries, "retry_timeout": _RETRY},
         )
+
+
+def _open(name: str, endpoint: str, region: str) -> Bucket:
+    """The same bucket in another process."""
+    return Bucket(BucketAddress.read(name, LakeSettings(endpoint=endpoint, region=region)))
 
 
 def _hadoop_version() -> str:

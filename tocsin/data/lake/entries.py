@@ -11,6 +11,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ TERM_MARKER: Final = "head-term"
 LOG: Final = "_delta_log"
 FENCE: Final = "FENCE"
 """The operation of a commit that does nothing but keep earlier writers from committing."""
+_WRITER: Final = "tocsin.node"
 _NAME: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
@@ -48,13 +50,17 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class TableChange:
-    """What a commit does: which files come and which go, and how far it got. ``news`` unless the rows stay the same."""
+    """What a commit does: which files come and which go, and how far it got. ``news`` unless the rows stay the same.
+
+    ``writers`` are the nodes that wrote files, by the files' names.
+    """
 
     operation: str
     added: tuple[File, ...] = ()
     removed: tuple[File, ...] = ()
     markers: Mapping[str, int] = field(default_factory=dict)
     news: bool = True
+    writers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ def encode_entry(change: TableChange, synced: bool, term: int = 0) -> bytes:
     It says how many actions it has, so that one cut short is known as such.
     """
     now = int(time.time() * 1000)
-    actions = [{"add": _add(file, now, change.news)} for file in change.added]
+    actions = [{"add": _add(file, now, change.news, change.writers.get(file.name))} for file in change.added]
     actions += [{"remove": _remove(file, now, change.news)} for file in change.removed]
     actions += [{"txn": {"appId": name, "version": value}} for name, value in change.markers.items()]
     if term:
@@ -149,6 +155,16 @@ def read_news(log: Folder, name: str) -> CommitNews:
     )
 
 
+def find_writer(log: Folder, entries: Iterable[str], file: str) -> str:
+    """The node that wrote a file, if one of these entries says so; else empty. Raises OSError if it cannot be read."""
+    for name in entries:
+        with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            for line in log.read(name).splitlines():
+                if file.encode() in line and (add := json.loads(line).get("add")) and add["path"] == file:
+                    return str(add["tags"][_WRITER])
+    return ""
+
+
 def _added_file(add: dict[str, Any]) -> File:
     stats = json.loads(add["stats"])
     oldest, newest, empty = (int(stats[name][VERSION]) for name in ("minValues", "maxValues", "nullCount"))
@@ -159,7 +175,7 @@ def _matching(log: Iterable[str], pattern: re.Pattern[str]) -> dict[int, str]:
     return {int(match[1]): match[0] for name in sorted(log) if (match := pattern.fullmatch(name))}
 
 
-def _add(file: File, now: int, news: bool) -> dict[str, object]:
+def _add(file: File, now: int, news: bool, writer: str | None) -> dict[str, object]:
     empty = 0 if file.stamped else file.rows
     bounds = {"minValues": {VERSION: file.oldest}, "maxValues": {VERSION: file.newest}, "nullCount": {VERSION: empty}}
     return {
@@ -169,6 +185,7 @@ def _add(file: File, now: int, news: bool) -> dict[str, object]:
         "modificationTime": now,
         "dataChange": news,
         "stats": json.dumps({"numRecords": file.rows, **bounds}),
+        **({"tags": {_WRITER: writer}} if writer else {}),
     }
 
 

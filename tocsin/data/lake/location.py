@@ -53,14 +53,9 @@ def open_lake(settings: Settings, identity: str, has_datasets: bool, fence: Fenc
     return lake
 
 
-def is_bucket(settings: LakeSettings) -> bool:
-    """Whether the lake is in an object store."""
-    return settings.location.startswith(S3)
-
-
 def spark_options(settings: LakeSettings) -> Mapping[str, str]:
     """What Spark has to be told to read the lake; for whoever may not open it yet."""
-    if not is_bucket(settings):
+    if not settings.location.startswith(S3):
         return {}
     lake = LakeAddress(settings.location).seen_with(settings).open()
     try:

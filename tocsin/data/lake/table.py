@@ -17,8 +17,9 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,13 +28,14 @@ from deltalake import DeltaTable
 from tocsin.data.disk import Disk
 from tocsin.data.lake.checkpoints import entries_since_checkpoint, write_checkpoint
 from tocsin.data.lake.commits import CommitLog
+from tocsin.data.lake.damage import damage_named
 from tocsin.data.lake.directory import DirectoryFolder, as_folder
 from tocsin.data.lake.entries import FENCE, LOG, VERSION, VERSION_MARKER, File, TableChange, find_entries, read_entry
 from tocsin.data.lake.folder import Folder, OutcomeUnknownError
 from tocsin.data.lake.opening import QUARANTINE, check_schema, set_aside
 from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
-from tocsin.data.lake.unclaimed import find_unclaimed, is_name, is_too_old
+from tocsin.data.lake.unclaimed import OutdatedError, StoreClock, find_unclaimed, is_name, is_too_old
 from tocsin.data.lake.writer import FILE_BYTES, RowWriter, count_matching, parts, source
 from tocsin.errors import StorageError
 
@@ -84,6 +86,7 @@ class Table:
         self._doomed: frozenset[str] = frozenset()
         self._held: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         self._recent = Recent(recent_bytes)
+        self._clock = StoreClock(self.folder)
         with storage_errors(self.folder):
             self._log = CommitLog(self.folder)
             delta = self._log.open(self.schema)
@@ -189,21 +192,45 @@ class Table:
                 raise
         return self._snapshot
 
-    def adopt_unstamped(self, files: Iterable[File], markers: Mapping[str, int]) -> Snapshot:
+    def adopt_unstamped(
+        self, files: Iterable[File], markers: Mapping[str, int], writers: Mapping[str, str] = MappingProxyType({})
+    ) -> Snapshot:
         """Commits files that others wrote and synced in the table's folder, without versions in their rows.
 
         They are of several writers and of any number, also none. They stay where they are when this fails: nobody here
         can know whether they are offered again. Those that are offered too late are refused, as they may be removed.
+
+        Args:
+            writers: whose files they are, by their names; kept in the log.
         """
         with self._lock, storage_errors(self.folder):
             version = self.version + 1
             taken = [file._replace(oldest=version, newest=version, stamped=False) for file in files]
-            self._check_offered(taken)
-            self._commit(self._next("WRITE", markers, taken))
+            try:
+                self.check_offered(taken)
+            except OutdatedError as error:
+                raise StorageError(str(error)) from error
+            self._commit(replace(self._next("WRITE", markers, taken), writers=writers))
             paths = {file.path for file in taken}
             self._retired = [(since, path) for since, path in self._retired if path not in paths]
             # Of this commit, also where another follows at once.
             return self._snapshot
+
+    def check_offered(self, files: Iterable[File]) -> None:
+        """Raises OutdatedError, and why, if :meth:`adopt_unstamped` would refuse one of these files by now.
+
+        Raises OSError if the storage does not answer.
+        """
+        known = {file.path for file in self._snapshot.files}
+        for file in files:
+            if file.path in known:
+                raise OutdatedError(f"{self.folder.name}: {file.name} is part of it already")
+            known.add(file.path)
+            found = self.folder.find(file.name)
+            if file.path in self._doomed or found is None or found.size != file.size:
+                raise OutdatedError(f"{self.folder.name}: {file.name} is not there as it was written")
+            if is_too_old(found, self._clock):
+                raise OutdatedError(f"{self.folder.name}: {file.name} was written too long ago, and may be removed")
 
     def delete(self, predicate: pc.Expression) -> int:
         """Removes the rows that match; how many."""
@@ -221,7 +248,7 @@ class Table:
             small = sorted((file for file in self._snapshot.files if file.size < FILE_BYTES), key=_age)
             if len(small) < 2:
                 return
-            with self._writing() as writer:
+            with self._writing() as writer, damage_named(self.folder, small):
                 for part in parts(self.folder, small, self.schema):
                     writer.write(part)
                 writer.end()
@@ -282,8 +309,9 @@ class Table:
     ) -> Iterator[pa.RecordBatch]:
         """As :meth:`read`, a piece at a time."""
         snapshot = of or self._snapshot
-        rows = source(self.folder, snapshot.after(since), self.schema)
-        with storage_errors(self.folder, "read"):
+        files = snapshot.after(since)
+        rows = source(self.folder, files, self.schema)
+        with storage_errors(self.folder, "read"), damage_named(self.folder, files):
             yield from rows.to_batches(filter=where, columns=columns)
 
     def _select_schema(self, columns: list[str] | None) -> pa.Schema:
@@ -296,31 +324,18 @@ class Table:
 
     def _rewrite(self, writer: RowWriter, doomed: pc.Expression) -> dict[File, int]:
         """Writes the rows that stay of all files that have others; these files, with how many rows go."""
-        counts = {file: count_matching(self.folder, file, self.schema, doomed) for file in self._snapshot.files}
-        removed = {file: count for file, count in counts.items() if count}
-        # What is neither true nor false is not meant.
-        for part in parts(self.folder, removed, self.schema, ~doomed | doomed.is_null()) if removed else ():
-            writer.write(part)
+        files = self._snapshot.files
+        with damage_named(self.folder, files):
+            counts = {file: count_matching(self.folder, file, self.schema, doomed) for file in files}
+            removed = {file: count for file, count in counts.items() if count}
+            # What is neither true nor false is not meant.
+            for part in parts(self.folder, removed, self.schema, ~doomed | doomed.is_null()) if removed else ():
+                writer.write(part)
         return removed
 
     def _check_next(self, version: int) -> None:
         if version != self.version + 1:
             raise StorageError(f"{self.folder.name}: written for version {version}, but {self.version + 1} is next")
-
-    def _check_offered(self, files: list[File]) -> None:
-        known = {file.path for file in self._snapshot.files}
-        for file in files:
-            if file.path in known:
-                raise StorageError(f"{self.folder.name}: {file.name} is part of it already")
-            known.add(file.path)
-            found = self.folder.find(file.name)
-            if file.path in self._doomed or found is None or found.size != file.size:
-                raise StorageError(f"{self.folder.name}: {file.name} is not there as it was written")
-            if is_too_old(found):
-                raise StorageError(
-                    f"{self.folder.name}: {file.name} was written too long ago, and may be removed; if it was written "
-                    "just now, the clock of this machine is ahead of the one that stores it: see that both are right"
-                )
 
     def _check_fence(self) -> None:
         if self.folder.fence is not None:

@@ -21,8 +21,6 @@ from tocsin.data.feeds.ingest import marker
 from tocsin.data.feeds.parsing import expressions
 from tocsin.data.feeds.source import ARROW, SCHEMA, LogRange
 from tocsin.data.lake import frames
-from tocsin.data.lake.entries import LOG
-from tocsin.data.lake.unclaimed import new_name
 from tocsin.data.lake.view import TableView
 from tocsin.data.nodes import files
 from tocsin.data.nodes.channels import NodeChannel
@@ -30,6 +28,7 @@ from tocsin.data.nodes.files import NodeFile
 from tocsin.data.nodes.functions import NodeFunction
 from tocsin.data.nodes.ids import KnownIds
 from tocsin.data.nodes.matching import NodeMatching
+from tocsin.data.nodes.reaching import require_executors, require_lake
 from tocsin.data.nodes.reading import open_slices
 from tocsin.data.nodes.sharing import SharedFeed, require_shareable
 from tocsin.data.nodes.writing import REPORT, RowDropper, RowSorter, WrittenRows, first_of, read_report
@@ -199,24 +198,12 @@ class SliceProcessing:
                     self._lake.below(folder).delete(files.name_in(folder, file))
 
     def _require_lake(self) -> None:
-        """Raises StorageError unless the dataset is there, and may be written into: who cannot says so at once."""
-        if self._lake_seen:
-            return
-        place, name = self._table.url, new_name()
-        try:
-            if not self._table.below(LOG).files():
-                raise StorageError(
-                    f"the dataset {self.shared.dataset.name} is not at {place} as seen from here: see that this "
-                    "machine has the same directory, or reaches the same bucket"
-                )
-            self._table.write(name, b"")
-            self._table.delete(name)
-        except OSError as error:
-            raise StorageError(
-                f"nothing can be written at {place} from here ({error}): see that this machine may, by the same user "
-                "or by credentials of its own"
-            ) from error
-        self._lake_seen = True
+        """Raises StorageError unless whoever writes for this node may do so: who cannot says so at once."""
+        if not self._lake_seen:
+            require_lake(self._table, self.shared.dataset.name)
+            if self._by_executors:
+                require_executors(self._spark, self._table)
+            self._lake_seen = True
 
     def _warm_up(self) -> None:
         """Has Spark do with a line that is no record what it does with a batch. Its first takes it seconds, for which

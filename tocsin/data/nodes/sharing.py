@@ -14,7 +14,7 @@ from tocsin.data.nodes.files import FileKind, NodeFile
 from tocsin.errors import InvalidError
 from tocsin.schema.definitions import Dataset, DatasetKind, Feed
 from tocsin.settings import FeedsSettings, LakeSettings
-from tocsin.slices.assignment import assignment, require_of_key
+from tocsin.slices.assignment import require_of_key
 
 
 class FunctionLimits(msgspec.Struct, frozen=True):
@@ -95,4 +95,4 @@ def require_shareable(feed: Feed, dataset: Dataset) -> None:
             f"the slices of feed {feed.name} stay with the data cluster: whoever fills the topic {feed.topic} chooses "
             f"the partition, so records with the same {dataset.primary_key} may be in two slices"
         )
-    require_of_key(assignment(feed.using), feed.slicing, dataset.primary_key)
+    require_of_key(feed.using, feed.slicing, dataset.primary_key)

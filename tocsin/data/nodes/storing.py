@@ -7,18 +7,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tocsin.data.channels.matches import NodeMatch
+from tocsin.data.feeds.addresses import DirectoryLog
+from tocsin.data.feeds.batch import may_end_at
 from tocsin.data.feeds.deadletters import COLUMNS, count_beyond, without
 from tocsin.data.feeds.ingest import marker, positions
 from tocsin.data.feeds.logs import PublicationLog
 from tocsin.data.feeds.parsing import DEAD_LETTERS
-from tocsin.data.lake.folder import Folder, FoundFile
 from tocsin.data.lake.table import File, Table
+from tocsin.data.lake.unclaimed import OutdatedError
 from tocsin.data.nodes import files
 from tocsin.data.nodes.files import FileKind, NodeFile
 from tocsin.data.nodes.sharing import SharedFeed
@@ -32,6 +35,8 @@ log = get_logger(__name__)
 
 Matched = Callable[[Table, int, Sequence[Mapping[str, NodeMatch]]], None]
 _CHANNEL: Final = re.compile(r"\w{1,255}")
+# What the footer of a file may have, in bytes and in things: a node's file has one row group for some thousand rows.
+_FOOTER: Final = {"thrift_string_size_limit": 1 << 24, "thrift_container_size_limit": 100_000}
 
 
 class CommitStore:
@@ -74,9 +79,12 @@ class CommitStore:
         out of bounds or end beyond what the log has, files that are not where a node's files are, are not there, or are
         not what they are said to be. That the parts begin at the markers is for the core to see.
 
-        Raises UnavailableError if the storage does not answer: the same may be offered again.
+        Raises OutdatedError for what could have been stored some time ago, and cannot be any more, with files that are
+        part of the dataset already, too old, or gone; and UnavailableError if the storage does not answer: the same may
+        be offered again.
         """
         self._check_parts(commit.parts)
+        self._check_ends(commit.parts)
         offered = [files.decode(text) for text in commit.files]
         paths = [file.path for file in offered if file.path]
         if len(set(paths)) < len(paths):
@@ -87,8 +95,8 @@ class CommitStore:
         for file in offered:
             if file.kind is FileKind.RESULTS or file.match is not None:
                 self._check_results(file)
-            else:
-                self._check_file(file)
+        for kind, table in self._tables.items():
+            self._check_files(table, [file for file in offered if file.kind is kind and file.match is None])
 
     def store(self, wanted: StoreCommits) -> None:
         """Makes one commit of the dataset, with all files and the markers that they reach; dead letters go first.
@@ -104,7 +112,7 @@ class CommitStore:
             raise StorageError(f"feed {self._shared.feed.name}: {error}") from error
         self._bury(wanted.commits)
         records = [file for kind, file in entries if kind is FileKind.RECORDS]
-        version = table.adopt_unstamped(records, _markers(wanted.markers)).version
+        version = table.adopt_unstamped(records, _markers(wanted.markers), _writers(batches, wanted.nodes)).version
         with_records = [batch for batch in batches if any(file.kind is FileKind.RECORDS for file in batch)]
         self._matched(table, version, [_matches(batch, now) for batch in with_records])
 
@@ -124,27 +132,44 @@ class CommitStore:
                     f"slice {part.slice} is offered up to {part.end}, and its log goes up to {ends[part.slice]} only"
                 )
 
-    def _check_file(self, file: NodeFile) -> None:
-        name, folder = self._name(file), self._tables[file.kind].folder
-        filesystem, place = folder.arrow
-        status = self._look(folder, name)
-        if status is None or status.size != file.size:
-            raise InvalidError(f"{file.path} is no file of {file.size} bytes")
+    def _check_ends(self, parts: Sequence[SlicePart]) -> None:
+        """An end inside of a frame would have that slice's next reader take the rest of the frame for damage."""
+        if not isinstance(place := self._log.address(), DirectoryLog):
+            return
+        ends = self._log.ends()
+        for part in parts:
+            try:
+                fits = may_end_at(Path(place.path), part.slice, part.begin, part.end, ends[part.slice])
+            except StorageError as error:
+                raise UnavailableError(str(error)) from error
+            if not fits:
+                raise InvalidError(f"slice {part.slice} is offered up to {part.end}, where no record of its log ends")
+
+    def _check_files(self, table: Table, offered: Sequence[NodeFile]) -> None:
         try:
-            with pq.ParquetFile(f"{place}/{name}", filesystem=filesystem) as found:
+            entries = [self._file_entry(file) for file in offered]
+            if table is self._tables[FileKind.DEAD_LETTERS]:
+                # They are committed first: an earlier attempt may have got as far as that.
+                known = set(table.snapshot.paths())
+                entries = [entry for entry in entries if entry.path not in known]
+            table.check_offered(entries)
+            for file in offered:
+                self._check_content(table, file)
+        except OSError as error:
+            raise UnavailableError(f"{table.folder.url} cannot be looked into ({error}); it is tried again") from error
+
+    def _check_content(self, table: Table, file: NodeFile) -> None:
+        name, (filesystem, place) = self._name(file), table.folder.arrow
+        try:
+            with pq.ParquetFile(f"{place}/{name}", filesystem=filesystem, **_FOOTER) as found:
                 rows, schema = found.metadata.num_rows, found.schema_arrow
         except (OSError, pa.ArrowException) as error:
             # It is the file's fault unless the storage is away, which is nobody's.
-            self._look(folder, name)
+            if table.folder.find(name) is None:
+                raise OutdatedError(f"{file.path} is not there any more") from error
             raise InvalidError(f"{file.path} cannot be read: {error}") from error
         if rows != file.rows or not schema.equals(self._schemas[file.kind], check_metadata=False):
             raise InvalidError(f"{file.path} has not the {file.rows} rows and the columns that it should have")
-
-    def _look(self, folder: Folder, name: str) -> FoundFile | None:
-        try:
-            return folder.find(name)
-        except OSError as error:
-            raise UnavailableError(f"{folder.url} cannot be looked into ({error}); it is tried again") from error
 
     def _check_results(self, file: NodeFile) -> None:
         """Only the form: a channel may be dropped at any time, and whoever reads its files sees what is in them."""
@@ -218,6 +243,12 @@ def _matches(batch: Sequence[NodeFile], now: float) -> dict[str, NodeMatch]:
         names = (file.path.rpartition("/")[2],) if file.path else ()
         found[match.channel] = replace(known, files=known.files + names)
     return found
+
+
+def _writers(batches: Sequence[Sequence[NodeFile]], nodes: Sequence[str]) -> dict[str, str]:
+    """Whose files they are, by their names."""
+    named = zip(batches, nodes, strict=False)
+    return {file.path.rpartition("/")[2]: node for batch, node in named for file in batch if file.match is None}
 
 
 def _markers(positions_: dict[int, int]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The process in which a function runs: batches come, and what the function makes of them goes back.
+"""The process in which a function runs: what it is asked comes, and what the function makes of it goes back.
 
 Whatever the function does to its process, it does to nobody else: it may end it, fill its memory, or never return.
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import resource
 import signal
 import socket
 import sys
+from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,13 +24,16 @@ from tocsin.data.processing import wire
 from tocsin.data.processing.contract import FunctionFaultError, check_given
 from tocsin.errors import InvalidError
 from tocsin.functions import describe_error, import_function
+from tocsin.slices.assignment import choose_slice
 
+NO_SLICE: Final = -1
 _DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
 
 
 def main() -> None:
     """Serves the function that the command line names to whoever started this process, until they are gone."""
-    *numbers, name = sys.argv[1:]
+    *numbers, kind, name = sys.argv[1:]
+    answer = ANSWERS[kind]
     descriptor, parent, memory = map(int, numbers)
     _settle(parent, memory)
     with socket.socket(fileno=descriptor) as connection, suppress(EOFError, OSError):
@@ -40,8 +45,7 @@ def main() -> None:
         wire.send(connection, wire.Message(wire.READY, 0, b""))
         while True:
             _, number, content = wire.receive(connection, memory)
-            kind, answer = _answer(function, content)
-            wire.send(connection, wire.Message(kind, number, answer))
+            wire.send(connection, wire.Message(*_try(answer, function, content, number)))
 
 
 def _settle(parent: int, memory: int) -> None:
@@ -58,15 +62,32 @@ def _settle(parent: int, memory: int) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def _answer(function: Callable[..., Any], content: bytes) -> tuple[bytes, bytes]:
-    key, _, packed = content.partition(b"\0")
+def _try(
+    answer: Callable[[Callable[..., Any], bytes], bytes], function: Callable[..., Any], content: bytes, number: int
+) -> tuple[bytes, int, bytes]:
     try:
-        batch = unpack(packed)
-        return wire.BATCH, pack(check_given(function(batch), batch, key.decode() or None))
+        return wire.GIVEN, number, answer(function, content)
     except FunctionFaultError as fault:
-        return wire.REFUSED, str(fault).encode()
+        return wire.REFUSED, number, str(fault).encode()
     except BaseException as error:
-        return wire.REFUSED, f"it raised {describe_error(error)}".encode(errors="replace")
+        return wire.REFUSED, number, f"it raised {describe_error(error)}".encode(errors="replace")
+
+
+def _process(function: Callable[..., Any], content: bytes) -> bytes:
+    """Records in a batch, whose key comes first, and those that the function makes of them."""
+    key, _, packed = content.partition(b"\0")
+    batch = unpack(packed)
+    return pack(check_given(function(batch), batch, key.decode() or None))
+
+
+def _assign(function: Callable[..., Any], content: bytes) -> bytes:
+    """Values, after the number of slices, and the slice of each; :data:`NO_SLICE` where the function has none."""
+    slices, values = pickle.loads(content)  # of the process that this one belongs to
+    chosen = (choose_slice(function, value, slices) for value in values)
+    return array("i", (NO_SLICE if slice_ is None else slice_ for slice_ in chosen)).tobytes()
+
+
+ANSWERS: Final[dict[str, Callable[[Callable[..., Any], bytes], bytes]]] = {"batches": _process, "slices": _assign}
 
 
 def pack(batch: pa.RecordBatch) -> bytes:

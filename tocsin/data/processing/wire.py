@@ -11,7 +11,8 @@ import time
 from typing import Final, NamedTuple
 
 READY: Final = b"R"
-BATCH: Final = b"B"
+ASKED: Final = b"A"
+GIVEN: Final = b"G"
 REFUSED: Final = b"F"
 _HEAD: Final = struct.Struct("<cQQ")
 _PIECE: Final = 1 << 20

@@ -21,7 +21,8 @@ from tocsin.data.control.core import ControlCore
 from tocsin.data.control.pending import MOST_IDS
 from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster, Notices
-from tocsin.errors import BusyError, InvalidError, StorageError, UnauthorizedError, UnavailableError
+from tocsin.data.server.sockets import UNSUPPORTED, TokenCheck, next_text
+from tocsin.errors import InvalidError, UnauthorizedError, UnavailableError
 from tocsin.http import failures
 from tocsin.http.body import decode
 from tocsin.log import get_logger
@@ -34,8 +35,6 @@ log = get_logger(__name__)
 
 TOKEN_SECONDS: Final = 10.0
 MOST_UNNAMED: Final = 16
-WATCH_SECONDS: Final = 1.0
-UNSUPPORTED: Final = 1003
 # What is encoded in a thread, so that others are answered meanwhile.
 _LARGE: Final = 64 << 10
 
@@ -51,9 +50,10 @@ class ControlSocket:
         """One connection, from its handshake to its end."""
         try:
             broker = _broker(websocket)
+            allowed = TokenCheck(self._gate, Access.BROKER, broker)
             token = self._gate.token(websocket.headers.get("authorization"))
             if token is not None:
-                self._check(token, broker)
+                allowed.require(token)
             elif self._unnamed >= MOST_UNNAMED:
                 raise UnavailableError("too many connections have not sent their token yet; send it with the handshake")
         except Exception as error:
@@ -64,27 +64,13 @@ class ControlSocket:
             try:
                 if token is None:
                     token = await self._token(websocket)
-                    self._check(token, broker)
+                    allowed.require(token)
                 driver = ControlDriver(websocket, self._cluster, broker)
-                await until_one_ends(driver.hold(), self._watch(token, broker))
+                await until_one_ends(driver.hold(), allowed.watch(token))
             except WebSocketDisconnect:
                 raise
             except Exception as error:
                 await _refuse(websocket, error)
-
-    def _check(self, token: str, broker: str) -> None:
-        """Refuses a token that is not the broker's, nor an admin's."""
-        caller = self._gate.holder(token)
-        caller.require(Access.BROKER)
-        caller.require_name(broker)
-
-    async def _watch(self, token: str, broker: str) -> None:
-        """Ends when the token is revoked, with the reason."""
-        while True:
-            await asyncio.sleep(WATCH_SECONDS)
-            # While the store cannot be read, what it said last counts.
-            with suppress(StorageError, BusyError):
-                await asyncio.to_thread(self._check, token, broker)
 
     async def _token(self, websocket: WebSocket) -> str:
         """The token in the first message. Only so many may be waited for, for anybody can connect without."""
@@ -143,12 +129,12 @@ class ControlDriver:
     async def _write(self) -> None:
         while True:
             await self._send(await self._outgoing.get())
-            self._tell(events.Taken())
+            self._tell(events.Writable())
 
     async def _read(self) -> None:
         while True:
             await self._idle.wait()
-            text = await _text(self._websocket)
+            text = await next_text(self._websocket)
             if text is None:
                 return
             self._tell(events.Received(text))
@@ -218,7 +204,7 @@ async def _token(websocket: WebSocket) -> str:
     """The token in the first message, which must come soon."""
     try:
         async with asyncio.timeout(TOKEN_SECONDS):
-            text = await _text(websocket)
+            text = await next_text(websocket)
     except TimeoutError:
         raise UnauthorizedError(f"no token came within {TOKEN_SECONDS:g} seconds") from None
     if text is None:
@@ -227,14 +213,3 @@ async def _token(websocket: WebSocket) -> str:
         return decode(text, control.Token).token
     except InvalidError:
         raise UnauthorizedError('send {"type": "token", "token": ...} first, or an Authorization header') from None
-
-
-async def _text(websocket: WebSocket) -> str | None:
-    """The next message; None when it is binary, and the connection therefore closed."""
-    message = await websocket.receive()
-    if message["type"] == "websocket.disconnect":
-        raise WebSocketDisconnect(message.get("code", 1005))
-    text: str | None = message.get("text")
-    if text is None:
-        await websocket.close(UNSUPPORTED, "messages are JSON text")
-    return text

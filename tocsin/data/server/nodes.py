@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tocsin.data.server.access import Access, Gate
 from tocsin.data.server.cluster import DataCluster
-from tocsin.data.server.control import UNSUPPORTED, WATCH_SECONDS
+from tocsin.data.server.sockets import TokenCheck, next_text
 from tocsin.data.sharing import LOCAL, UNSHARED
 from tocsin.data.sharing.incoming import IncomingMessages
 from tocsin.data.sharing.outgoing import OutgoingMessages
@@ -28,7 +28,6 @@ from tocsin.errors import (
     ConflictError,
     ForbiddenError,
     InvalidError,
-    StorageError,
     TooLargeError,
     UnauthorizedError,
 )
@@ -68,14 +67,15 @@ class NodeSocket:
             token = self._gate.token(websocket.headers.get("authorization"))
             if token is None:
                 raise UnauthorizedError("no token: send the header 'Authorization: Bearer TOKEN'")
-            self._check(token, node)
+            allowed = TokenCheck(self._gate, Access.NODE, node)
+            allowed.require(token)
         except Exception as error:
             await websocket.send_denial_response(failures.failure(error))
             return
         with suppress(WebSocketDisconnect):
             await websocket.accept()
             try:
-                await until_one_ends(SocketOfNode(websocket, heads, node).hold(), self._watch(token, node))
+                await until_one_ends(SocketOfNode(websocket, heads, node).hold(), allowed.watch(token))
             except WebSocketDisconnect:
                 raise
             except Exception as error:
@@ -86,20 +86,6 @@ class NodeSocket:
         if heads is None:
             raise ConflictError(UNSHARED)
         return heads
-
-    def _check(self, token: str, node: str) -> None:
-        """Refuses a token that is not the node's, nor an admin's."""
-        caller = self._gate.holder(token)
-        caller.require(Access.NODE)
-        caller.require_name(node)
-
-    async def _watch(self, token: str, node: str) -> None:
-        """Ends when the token is revoked, with the reason."""
-        while True:
-            await asyncio.sleep(WATCH_SECONDS)
-            # While the store cannot be read, what it said last counts.
-            with suppress(StorageError, BusyError):
-                await asyncio.to_thread(self._check, token, node)
 
 
 class SocketOfNode:
@@ -147,7 +133,7 @@ class SocketOfNode:
     async def _read(self, incoming: IncomingMessages) -> None:
         rate = SpeakingRate(asyncio.get_running_loop().time())
         while True:
-            text = await _text(self._websocket)
+            text = await next_text(self._websocket)
             if text is None:
                 return
             await incoming.put(_decode(text))
@@ -200,14 +186,3 @@ async def _refuse(websocket: WebSocket, node: str, error: Exception) -> None:
         async with asyncio.timeout(_LAST_WORD_SECONDS):
             await websocket.send_text(msgspec.json.encode(told).decode())
             await websocket.close(code, problem.code)
-
-
-async def _text(websocket: WebSocket) -> str | None:
-    """The next message; None when it is binary, and the connection therefore closed."""
-    message = await websocket.receive()
-    if message["type"] == "websocket.disconnect":
-        raise WebSocketDisconnect(message.get("code", 1005))
-    text: str | None = message.get("text")
-    if text is None:
-        await websocket.close(UNSUPPORTED, "messages are JSON text")
-    return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from tocsin.alarm import Alarm
 from tocsin.balance.control.controller import Decision
 from tocsin.balance.control.triggers import Stage
+from tocsin.data.lake.unclaimed import OutdatedError
 from tocsin.data.nodes.sharing import SharedFeed
 from tocsin.errors import StorageError, UnavailableError
 from tocsin.log import get_logger
@@ -23,6 +24,7 @@ from tocsin.slices.messages import Commit, CommitRefused, Declined, FromHead, Fr
 log = get_logger(__name__)
 
 LOOK_SECONDS: Final = 1.0
+_CHECKS: Final = 32
 
 
 class CommitStorage(Protocol):
@@ -35,9 +37,9 @@ class CommitStorage(Protocol):
         """Up to where the log has each slice by now. Raises TocsinError if nobody can tell."""
 
     def check(self, commit: Commit, /) -> None:
-        """Raises InvalidError for what cannot be: files that are not there, records that were never published.
+        """Raises InvalidError for what cannot be: files of another kind, records that were never published.
 
-        Raises UnavailableError if nobody can tell.
+        Raises OutdatedError for what can be no more, and UnavailableError if nobody can tell.
         """
 
     def store(self, commits: actions.StoreCommits, /) -> None:
@@ -73,7 +75,8 @@ class HeadDriver:
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(lambda: self.tell(events.Tick()))
         self._storing = ThreadPoolExecutor(1, thread_name_prefix=f"head-{self.name}")
-        self._checking = ThreadPoolExecutor(4, thread_name_prefix=f"head-checks-{self.name}")
+        self._checking = ThreadPoolExecutor(_CHECKS, thread_name_prefix=f"head-checks-{self.name}")
+        self._turns: dict[str, asyncio.Lock] = {}
         self._looking = ThreadPoolExecutor(1, thread_name_prefix=f"head-log-{self.name}")
         self._under_check: Counter[int] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -99,8 +102,9 @@ class HeadDriver:
     async def hear(self, connection: int, node: str, message: FromNode) -> None:
         """A node says something. Raises InvalidError or ForbiddenError if it makes no sense; then nobody has heard it.
 
-        Whether a commit's files are there is looked up before the core hears of it: it must not count and then fail, as
-        those of other nodes are stored together with it.
+        Whether a commit's files are there is looked up before the core hears of it: one that is taken and then fails
+        makes others be tried again. Of a node one commit at a time is looked into, however often it comes anew, so that
+        only that node waits however much there is to be looked up.
         """
         judge(node, message, self.shared.feed.slices)
         if self._ending:
@@ -110,16 +114,34 @@ class HeadDriver:
         if isinstance(message, Commit):
             try:
                 with self._mark_under_check(message):
-                    await self._loop.run_in_executor(self._checking, self._store.check, message)
-            except UnavailableError as error:
-                # Nobody's fault: it is offered again, when the storage may answer.
-                self._note(error)
+                    await self._check(node, message)
+            except (OutdatedError, UnavailableError) as error:
+                # Done again, it may be welcome: when the storage answers, or with files that are new.
+                if isinstance(error, UnavailableError):
+                    self._note(error)
+                else:
+                    log.warning("a commit cannot count any more", node=node, feed=self.name, reason=str(error))
                 self._send(connection, CommitRefused(message.batch, self.core.commits.positions(message)))
                 return
         elif isinstance(message, Declined):
             reason = message.reason or "no reason was given"
             log.warning("a node cannot process slices", node=node, feed=self.name, reason=reason)
         self.tell(events.NodeSaid(connection, message))
+
+    async def _check(self, node: str, commit: Commit) -> None:
+        turn = self._turns.setdefault(node, asyncio.Lock())
+
+        def end(done: asyncio.Future[None]) -> None:
+            turn.release()
+            if not done.cancelled():
+                # Whoever waited for it may be gone.
+                done.exception()
+
+        await turn.acquire()
+        checking = self._loop.run_in_executor(self._checking, self._store.check, commit)
+        checking.add_done_callback(end)
+        # A thread goes on when the connection is over, and has the turn until it is done.
+        await asyncio.shield(checking)
 
     def decline(self, node: str, reason: str) -> None:
         """A node cannot process the feed, until it says hello."""
@@ -201,7 +223,7 @@ class HeadDriver:
         try:
             await self._loop.run_in_executor(self._storing, self._store_surely, commits)
         except Exception as error:
-            self._note(error)
+            self._note(error, commits.nodes)
             self.tell(events.StoreFailed(commits.number, self.problem))
             return
         self.problem = ""
@@ -235,8 +257,9 @@ class HeadDriver:
         log.info("slices balanced", feed=self.name, stage=str(decision.stage), reason=decision.reason)
         self.tell(events.Decided(question.round, decision))
 
-    def _note(self, error: Exception) -> None:
-        reason = f"feed {self.name}: {_first_line(error)}"
+    def _note(self, error: Exception, nodes: Sequence[str] = ()) -> None:
+        offered = f" (offered by {', '.join(dict.fromkeys(nodes))})" if nodes else ""
+        reason = f"feed {self.name}: {_first_line(error)}{offered}"
         if reason != self.problem:
             log.error("nodes' files cannot be stored", feed=self.name, reason=reason)
         self.problem = reason

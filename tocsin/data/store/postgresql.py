@@ -47,7 +47,7 @@ class PostgresqlDatabase:
         """A transaction: all of it is on disk at the end of the block, or nothing of it when the block raises."""
         number: int | None = None
         try:
-            with self._writer.connected() as connection:
+            with self._writer.connection() as connection:
                 connection.execute("BEGIN")
                 try:
                     yield _SharedSqlConnection(connection)
@@ -64,13 +64,13 @@ class PostgresqlDatabase:
     @contextmanager
     def aside(self) -> Iterator[Connection]:
         """A connection for one short statement, which is kept by itself, however long a change under way takes."""
-        with self._aside.connected() as connection:
+        with self._aside.connection() as connection:
             yield _SharedSqlConnection(connection)
 
     @contextmanager
     def looking(self) -> Iterator[Connection]:
         """A connection for reading what has been committed; fetch within the block."""
-        with self._reader.connected() as connection:
+        with self._reader.connection() as connection:
             yield _SharedSqlConnection(connection)
 
     def fill(self, connection: Connection, table: str, rows: Sequence[Row]) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from tocsin.apps.stocks.quotes import Quote, make_quotes
 from tocsin.content.filter import conjunction
 from tocsin.crowd.delays import Stopwatch
-from tocsin.demo.stocks.ledger import AlertVerdict, Ledger
+from tocsin.demo.stocks.check import AlertCheck, AlertVerdict
 from tocsin.demo.stocks.market import Market
 from tocsin.demo.stocks.people import People, draw_alerts, hang_boards
 from tocsin.demo.stocks.screen import StockScreen, highest_output
@@ -69,7 +69,7 @@ class StockPlay:
         alerts = draw_alerts(plan.seed, plan.people, self._quotes)
         edges = [overlay.url(name) for name in overlay.edge_names]
         self._people = People(alerts, hang_boards(overlay.edges), edges, overlay.head_names, self._told)
-        self._ledger = Ledger(self._people.wanted)
+        self._check = AlertCheck(self._people.wanted)
         self._filters = {person: str(conjunction(wanted)) for person, wanted in alerts.items()}
         self._stopwatch, self._published = Stopwatch(), dict[tuple[str, int], float]()
         self._counts: Counter[str] = Counter()
@@ -117,7 +117,7 @@ class StockPlay:
                 pause = began + self._second - asyncio.get_running_loop().time()
                 await asyncio.wait_for(self._ended.wait(), max(pause, 0))
             await self._look()
-            self._screen.look(self._second, self._edges, self._ledger.delivered)
+            self._screen.look(self._second, self._edges, self._check.delivered)
 
     async def _look(self) -> None:
         with suppress(TocsinError):
@@ -135,7 +135,7 @@ class StockPlay:
     async def _settle(self) -> AlertVerdict:
         deadline = asyncio.get_running_loop().time() + SETTLE_SECONDS
         while True:
-            verdict = self._ledger.judge()
+            verdict = self._check.judge()
             if not verdict.lost or asyncio.get_running_loop().time() > deadline:
                 return verdict
             await asyncio.sleep(_AGAIN_SECONDS)
@@ -145,18 +145,18 @@ class StockPlay:
         if self._edges:
             self._screen.conclude(self._worst, self._edges)
         waits = self._stopwatch.delays()
-        self._screen.judge(self._second, self._ledger.published, verdict, self._moved, waits)
+        self._screen.judge(self._second, self._check.published, verdict, self._moved, waits)
         if not verdict.clean:
             raise WrongError
 
     def _publish(self, publisher: str, quote: Quote) -> None:
-        self._ledger.publish(publisher, quote)
+        self._check.publish(publisher, quote)
         self._counts[publisher] += 1
         self._published[publisher, self._counts[publisher]] = asyncio.get_running_loop().time()
 
     def _told(self, person: str, note: Note) -> None:
         now = asyncio.get_running_loop().time()
-        self._ledger.tell(person, note)
+        self._check.tell(person, note)
         if (at := self._published.get((note.publisher, note.sequence))) is not None:
             self._stopwatch.add(now - at)
         if now - self._shown_at >= _SAMPLE_SECONDS and person in self._filters and person not in self._shown:

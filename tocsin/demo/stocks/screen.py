@@ -14,7 +14,7 @@ from rich.text import Text
 from tocsin.crowd.delays import Delays, within
 from tocsin.demo.board import bar
 from tocsin.demo.stage import StageScreen, count
-from tocsin.demo.stocks.ledger import AlertVerdict
+from tocsin.demo.stocks.check import AlertVerdict
 from tocsin.demo.stocks.people import clock, describe
 from tocsin.overlay.client import Note
 from tocsin.overlay.server.status import OverlayFigures

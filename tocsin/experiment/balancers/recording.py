@@ -10,7 +10,7 @@ from tocsin.balance.bounds import lower_bound
 from tocsin.balance.model.problem import Problem
 from tocsin.experiment.balancers.matches import MatchedPublications
 from tocsin.experiment.balancers.rows import BalancingRow, BoundRow, BrokerRow
-from tocsin.experiment.balancers.utilisation import NOWHERE, Places, Utilisation, utilise
+from tocsin.experiment.balancers.utilisation import NOWHERE, EdgeAssignment, Utilisation, utilise
 from tocsin.experiment.padres.run import EVERY, matching_seconds
 from tocsin.experiment.padres.scenario import QuoteScenario
 from tocsin.experiment.table import Row
@@ -27,7 +27,7 @@ class LoadRecorder:
         self._edges = scenario.edges
         names = [site.name for site in self._edges]
         self._homes = np.array([names.index(each.broker) for each in scenario.subscribers], np.int16)
-        self._before: Places = np.full(len(self._homes), NOWHERE, np.int16)
+        self._before: EdgeAssignment = np.full(len(self._homes), NOWHERE, np.int16)
         self._seconds = 0.0
 
     @property
@@ -35,12 +35,12 @@ class LoadRecorder:
         """How much of the run is behind."""
         return self._seconds / self._scenario.seconds
 
-    def broker_rows(self, places: Places) -> tuple[Utilisation, list[BrokerRow]]:
+    def broker_rows(self, assignment: EdgeAssignment) -> tuple[Utilisation, list[BrokerRow]]:
         """What the brokers had to do since the last time, if everybody was where they are now."""
         self._seconds += EVERY
         published = self._matched.between(self._seconds - EVERY, self._seconds)
         machines = [site.machine for site in self._edges]
-        done = utilise(published, EVERY, places, machines, matching_seconds(self._scenario))
+        done = utilise(published, EVERY, assignment, machines, matching_seconds(self._scenario))
         return done, [
             BrokerRow(
                 setup=self._setup,
@@ -56,27 +56,27 @@ class LoadRecorder:
             for at, site in enumerate(self._edges)
         ]
 
-    def balancing_row(self, places: Places, messages: float, own: float) -> BalancingRow:
+    def balancing_row(self, assignment: EdgeAssignment, messages: float, own: float) -> BalancingRow:
         """What the balancer did."""
         row = BalancingRow(
             setup=self._setup,
             balancer=self._balancer,
             seconds=self._seconds,
-            moves=self.count_moves(places),
+            moves=self.count_moves(assignment),
             messages=messages,
             own=own,
         )
-        self._before = places
+        self._before = assignment
         return row
 
-    def count_moves(self, places: Places) -> int:
+    def count_moves(self, assignment: EdgeAssignment) -> int:
         """How many are elsewhere than they were, or than they joined since."""
         before = np.where(self._before == NOWHERE, self._homes, self._before)
-        return int(np.count_nonzero((places != before) & (places != NOWHERE)))
+        return int(np.count_nonzero((assignment != before) & (assignment != NOWHERE)))
 
-    def count_joins(self, places: Places) -> int:
+    def count_joins(self, assignment: EdgeAssignment) -> int:
         """How many have joined."""
-        return int(np.count_nonzero((places != NOWHERE) & (self._before == NOWHERE)))
+        return int(np.count_nonzero((assignment != NOWHERE) & (self._before == NOWHERE)))
 
     def count_publications(self) -> int:
         """How many were published since the last time."""

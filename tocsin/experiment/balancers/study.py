@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tocsin.experiment.balancers.claims import verdicts
-from tocsin.experiment.balancers.coordinated import MESSAGES_OF_A_MOVE, CoordinatedSystem, report_messages
-from tocsin.experiment.balancers.decentral import DecentralSystem
 from tocsin.experiment.balancers.matches import MatchedPublications
 from tocsin.experiment.balancers.names import (
     BALANCERS,
@@ -24,6 +22,7 @@ from tocsin.experiment.balancers.names import (
 from tocsin.experiment.balancers.recording import LoadRecorder, bound_rows
 from tocsin.experiment.balancers.rows import BalancingRow, BoundRow, BrokerRow
 from tocsin.experiment.balancers.sections import sections
+from tocsin.experiment.balancers.systems import MESSAGES_OF_A_MOVE, CoordinatedSystem, DecentralSystem, report_messages
 from tocsin.experiment.padres.scenario import LOCAL, QuoteScenario, ScenarioSize, edges_scenario, local_scenario
 from tocsin.experiment.padres.settings import PadresSettings
 from tocsin.experiment.study import ReportSection, StudyData, Tell
@@ -112,18 +111,20 @@ class TwoBalancers(PadresSettings):
 
 
 def _decentral_rows(recorder: LoadRecorder, system: DecentralSystem, tell: Tell) -> Iterator[Row]:
-    for places, messages in system.run(tell):
-        _, rows = recorder.broker_rows(places)
+    for assignment, messages in system.run(tell):
+        _, rows = recorder.broker_rows(assignment)
         yield from rows
-        yield recorder.balancing_row(places, messages.messages, messages.balancing)
+        yield recorder.balancing_row(assignment, messages.messages, messages.balancing)
 
 
 def _coordinated_rows(recorder: LoadRecorder, system: CoordinatedSystem, reports: float, tell: Tell) -> Iterator[Row]:
     """Messages are counted: publications to the head, to brokers and to subscribers, joins, and the balancer's."""
-    for places in system.run():
-        done, rows = recorder.broker_rows(places)
+    for assignment in system.run():
+        done, rows = recorder.broker_rows(assignment)
         yield from rows
-        own = reports + MESSAGES_OF_A_MOVE * recorder.count_moves(places)
+        own = reports + MESSAGES_OF_A_MOVE * recorder.count_moves(assignment)
         published = recorder.count_publications() + int(done.received.sum() + done.delivered.sum())
-        yield recorder.balancing_row(places, published + _JOIN_MESSAGES * recorder.count_joins(places) + own, own)
+        yield recorder.balancing_row(
+            assignment, published + _JOIN_MESSAGES * recorder.count_joins(assignment) + own, own
+        )
         tell("", recorder.part)

@@ -12,7 +12,7 @@ from tocsin.balance.model.workload import Floats
 from tocsin.experiment.balancers.matches import MatchedPublications
 from tocsin.experiment.padres.scenario import BrokerMachine
 
-Places = npt.NDArray[np.int16]
+EdgeAssignment = npt.NDArray[np.int16]
 """The broker of each subscriber by its place among the edges, or NOWHERE."""
 NOWHERE: Final = -1
 
@@ -35,21 +35,25 @@ class Utilisation(NamedTuple):
 
 
 def utilise(
-    published: MatchedPublications, seconds: float, places: Places, machines: Sequence[BrokerMachine], matching: float
+    published: MatchedPublications,
+    seconds: float,
+    assignment: EdgeAssignment,
+    machines: Sequence[BrokerMachine],
+    matching: float,
 ) -> Utilisation:
     """What publications are to brokers with these subscribers, if they come within so many seconds.
 
     ``matching`` is what matching one against one subscription takes on a processor of 1 MHz.
     """
     brokers = len(machines)
-    place = places[published.who].astype(np.int64)
+    edge = assignment[published.who].astype(np.int64)
     publication = np.repeat(np.arange(len(published)), np.diff(published.indptr))
-    here = place != NOWHERE
-    counts = np.bincount(publication[here] * brokers + place[here], minlength=len(published) * brokers)
+    here = edge != NOWHERE
+    counts = np.bincount(publication[here] * brokers + edge[here], minlength=len(published) * brokers)
     counts = counts.reshape(len(published), brokers)
     comes = counts > 0
     load = published.sizes @ (counts + comes) / seconds
-    subscribers = np.bincount(places[places != NOWHERE], minlength=brokers)
+    subscribers = np.bincount(assignment[assignment != NOWHERE], minlength=brokers)
     each = np.array([matching / machine.megahertz for machine in machines])
     return Utilisation(
         subscribers,

@@ -69,7 +69,7 @@ def require() -> None:
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def use_style() -> Iterator[None]:
     """Everything drawn and saved within looks like ours."""
     import matplotlib as mpl
 

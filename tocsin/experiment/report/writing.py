@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tocsin.experiment.directory import Directory
-from tocsin.experiment.figures.style import save, styled
+from tocsin.experiment.figures.style import save, use_style
 from tocsin.experiment.report.page import page
 from tocsin.experiment.study import ReportSection, Study
 from tocsin.experiment.verdict import ClaimVerdict, at_this_size
@@ -35,7 +35,7 @@ def write(study: Study, directory: Directory) -> WrittenReport:
 def _draw_figures(sections: list[ReportSection], folder: Path) -> dict[str, str]:
     """The figures' SVG texts by their names."""
     folder.mkdir(exist_ok=True)
-    with styled():
+    with use_style():
         return {
             drawing.name: save(drawing.draw(), folder / drawing.name)
             for section in sections

@@ -55,3 +55,14 @@ class Growth(Row, frozen=True):
     busiest: Annotated[float, Meta(description="what comes for the busiest node, over what it can process")]
     behind: Annotated[float, Meta(description="what waits in the log, in seconds of what comes")]
     moves: Annotated[int, Meta(description="moves of slices so far")]
+
+
+class Throughput(Row, frozen=True):
+    """Real processes on one machine: how many records a second so many workers took."""
+
+    TABLE = "throughput"
+
+    workers: Annotated[int, Meta(description="how many shared the slices; 0: the data cluster by itself")]
+    cores: Annotated[int, Meta(description="of the machine, which the workers, the data cluster and publishers share")]
+    rate: Annotated[float, Meta(description="records of 500 bytes a second, from HTTP into the dataset")]
+    ratio: Annotated[float, Meta(description="the same over what the data cluster takes by itself")]

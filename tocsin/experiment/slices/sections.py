@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from tocsin.experiment.figures.bars import groups
 from tocsin.experiment.figures.lines import Axis, Points, level, lines
 from tocsin.experiment.figures.style import panels
-from tocsin.experiment.slices.rows import Evenness, Growth, Takeover
+from tocsin.experiment.slices.rows import Evenness, Growth, Takeover, Throughput
 from tocsin.experiment.study import Drawing, Grid, ReportSection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def sections(even: Sequence[Evenness], taken: Sequence[Takeover], grown: Sequence[Growth]) -> list[ReportSection]:
-    """How even, how long a pause, and how nodes come and go."""
+def sections(
+    even: Sequence[Evenness], taken: Sequence[Takeover], grown: Sequence[Growth], worked: Sequence[Throughput]
+) -> list[ReportSection]:
+    """How even, how long a pause, how nodes come and go, and what real ones take."""
     parts = []
     if even:
         parts.append(_evenness(even))
@@ -25,6 +27,8 @@ def sections(even: Sequence[Evenness], taken: Sequence[Takeover], grown: Sequenc
     if grown:
         what = "What comes, how many nodes there are, the busiest one over what it can process, and what waits."
         parts.append(ReportSection("Elasticity", "", [Drawing("slices-growth", what, lambda: _growth(grown))]))
+    if worked:
+        parts.append(_throughput(worked))
     return parts
 
 
@@ -54,6 +58,18 @@ def _takeovers(rows: Sequence[Takeover]) -> ReportSection:
     cells = [[f"{row.nodes:,}", f"{row.slices:,}", f"{row.first:.1f} s", f"{row.last:.1f} s"] for row in rows]
     grid = Grid("A node is killed", ["nodes", "its slices", "first read again", "last read again"], cells)
     return ReportSection("Takeover", "", grids=[grid])
+
+
+def _throughput(rows: Sequence[Throughput]) -> ReportSection:
+    cores = rows[0].cores
+    text = (
+        f"Processes of their own, each with its Spark, on the {cores} core{'s' if cores > 1 else ''} of this machine, "
+        "which they share with the data cluster and who publishes. More workers than cores cannot take more: these "
+        "figures show what sharing costs where there is nothing to be gained, and not what more machines take."
+    )
+    cells = [[f"{row.workers or 'none'}", f"{row.rate:,.0f}", f"{row.ratio:.2f}"] for row in rows]
+    header = ["workers", "records of 500 B a second", "to the data cluster by itself"]
+    return ReportSection("Real workers", text, grids=[Grid("From HTTP into the dataset", header, cells)])
 
 
 def _highest(rows: Sequence[Evenness]) -> Figure:

@@ -1,16 +1,23 @@
-"""The experiment ``slices``: processing nodes in the simulator, from ten to a thousand, with 100,000 publishers."""
+"""The experiment ``slices``: processing nodes in the simulator, from ten to a thousand, with 100,000 publishers.
+
+On request also one, two and three of them as they are, on this machine.
+"""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from tocsin.experiment.slices.claims import verdicts
-from tocsin.experiment.slices.rows import Evenness, Growth, Takeover
+from tocsin.experiment.slices.rows import Evenness, Growth, Takeover, Throughput
 from tocsin.experiment.slices.run import RunningNodes, SliceRun
 from tocsin.experiment.slices.sections import sections
 from tocsin.experiment.study import ReportSection, StudyData, Tell
@@ -33,19 +40,25 @@ _SMALL: Final = {
 }
 _KILLED: Final = SliceRun(10, 100)
 _GROWN: Final = SliceRun(4, 64, seconds=360.0, utilisation=0.55, phases=((3.2, 1.0), (60.0, 2.0), (210.0, 1.0)))
-_TAKEOVER, _GROWTH = "a node is killed", "the load doubles and halves"
+_TAKEOVER, _GROWTH, _REAL = "a node is killed", "the load doubles and halves", "real workers"
+_REAL_SECONDS, _REAL_STEPS = 20.0, 8
 
 
 @dataclass(frozen=True)
 class SharedSlices:
-    """Nodes that share slices."""
+    """Nodes that share slices.
+
+    Args:
+        real: also measures processes on this machine, which needs Spark.
+    """
 
     seed: int = 1
     quick: bool = False
+    real: bool = False
 
     name = "slices"
     title = "Processing nodes that share slices"
-    about = (
+    _simulated = (
         "The cores of head and processing nodes in the simulator: 100,000 publishers, whose rates follow a Zipf "
         "law, are assigned to slices by the hash of their names. Every quarter of a second a node reads what there "
         "is, takes 0.02 s and what the records take to process it, and has the head commit it; all nodes together "
@@ -54,9 +67,16 @@ class SharedSlices:
         "1,000 0.4, so that the busiest publisher has a quarter to a half of what a node has: what one slice has "
         "cannot be divided.\n\n"
         "The chapter on Data Processing Slice Load Balancing argues for fine slices by balls into bins, and for "
-        "elasticity; it has no figures. Nothing here is measured on real machines."
+        "elasticity; it has no figures. "
     )
-    tables = (Evenness, Takeover, Growth)
+    tables = (Evenness, Takeover, Growth, Throughput)
+
+    @property
+    def about(self) -> str:
+        """What is simulated, and what is not."""
+        if self.real:
+            return self._simulated + "Only what real workers take was measured on a machine, the one named below."
+        return self._simulated + "Nothing here is measured on real machines."
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -66,6 +86,7 @@ class SharedSlices:
             "quick": self.quick,
             "runs": list(self._runs),
             "publishers": 2_000 if self.quick else PUBLISHERS,
+            **({"real": True} if self.real else {}),
         }
 
     @property
@@ -75,12 +96,14 @@ class SharedSlices:
 
     def cells(self) -> list[str]:
         """Each run."""
-        return [*self._runs, _TAKEOVER, _GROWTH]
+        return [*self._runs, _TAKEOVER, _GROWTH, *([_REAL] if self.real else [])]
 
     def measure(self, cell: str, tell: Tell) -> Iterator[Row]:
         """One run."""
         if cell == _GROWTH:
             yield from self._grow(tell)
+        elif cell == _REAL:
+            yield from self._work(tell)
         elif cell == _TAKEOVER:
             yield self._kill(tell)
         else:
@@ -88,7 +111,7 @@ class SharedSlices:
 
     def sections(self, data: StudyData) -> list[ReportSection]:
         """The report's parts."""
-        return sections(data.of(Evenness), data.of(Takeover), data.of(Growth))
+        return sections(data.of(Evenness), data.of(Takeover), data.of(Growth), data.of(Throughput))
 
     def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         """The claims."""
@@ -157,6 +180,17 @@ class SharedSlices:
                 nodes.start_node()
                 started = nodes.second
             yield _growth_row(nodes)
+
+    def _work(self, tell: Tell) -> Iterator[Throughput]:
+        """A data cluster by itself, and one that leaves all to one, two and three workers."""
+        from tocsin.bench.data.workers import throughput
+
+        steps = count()
+        with tempfile.TemporaryDirectory(prefix="tocsin-experiment-") as place:
+            seconds = _REAL_SECONDS / 10 if self.quick else _REAL_SECONDS
+            rates = throughput(Path(place), seconds, lambda doing: tell(doing, next(steps) / _REAL_STEPS))
+        for workers, rate in sorted(rates.items()):
+            yield Throughput(workers=workers, cores=os.cpu_count() or 1, rate=rate, ratio=rate / rates[0])
 
 
 def _growth_row(nodes: RunningNodes) -> Growth:

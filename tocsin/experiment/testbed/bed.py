@@ -21,7 +21,7 @@ from tocsin.settings import Settings
 PLACEMENTS: Final = {"RND": "random", "RR": "round-robin", "NR": "nearest", "LL": "least-loaded"}
 
 # One broker in the middle of the city, four at its corners, then along its edges: the nearest is mostly the first.
-PLACES: Final = ((0.5, 0.5), (0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.0), (0.5, 1.0), (0.0, 0.5))
+LOCATIONS: Final = ((0.5, 0.5), (0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.0), (0.5, 1.0), (0.0, 0.5))
 _PERIOD: Final = re.compile(r"\bPERIOD (\d+) SECONDS\b")
 
 
@@ -86,9 +86,9 @@ class Bed:
 
     def _of_broker(self, number: int) -> Mapping[str, object]:
         limits = BrokerLimits()
-        place = PLACES[number % len(PLACES)]
+        location = LOCATIONS[number % len(LOCATIONS)]
         return {
-            "broker.place": [a + part * (b - a) for part, a, b in zip(place, self.low, self.high, strict=True)],
+            "broker.location": [a + part * (b - a) for part, a, b in zip(location, self.low, self.high, strict=True)],
             "broker.report_seconds": limits.report_seconds / self.speed,
             "broker.rate_seconds": limits.rate_seconds / self.speed,
             "broker.linger_seconds": limits.linger_seconds / self.speed,

@@ -18,7 +18,7 @@ from tocsin.experiment.series.course import courses
 from tocsin.experiment.series.rows import LoadRow, Moment
 from tocsin.experiment.study import ReportSection, StudyData, Tell
 from tocsin.experiment.table import Row
-from tocsin.experiment.testbed.bed import PLACEMENTS, PLACES, Bed
+from tocsin.experiment.testbed.bed import LOCATIONS, PLACEMENTS, Bed
 from tocsin.experiment.testbed.claims import verdicts
 from tocsin.experiment.testbed.rows import RunSummary, RunTrouble
 from tocsin.experiment.testbed.run import TestbedRun
@@ -66,9 +66,9 @@ class Prototype:
         "here one subscriber in four then logs out once and is back after one to three minutes, and one subscription "
         "in ten is given up.\n\n"
         "Loads are what the brokers measured, as moving averages. With a speed of s everything happens s times as "
-        "fast, channels and thresholds' times too; loads are then divided by s, and places are told once in a second "
-        "of the clock, so every s seconds of the paper's. The paper had nine machines; here all processes share one, "
-        "so that what is measured is how load is spread, not how much a broker can carry."
+        "fast, channels and thresholds' times too; loads are then divided by s, and locations are told once in a "
+        "second of the clock, so every s seconds of the paper's. The paper had nine machines; here all processes share "
+        "one, so that what is measured is how load is spread, not how much a broker can carry."
     )
     tables = (LoadRow, Moment, RunSummary, RunTrouble)
 
@@ -94,7 +94,7 @@ class Prototype:
             "subscribers": self._people,
             "minutes": self._seconds / 60,
             "β and θ of the paper's schemes": self._level,
-            "places of brokers, in parts of the city": [f"{x:g} {y:g}" for x, y in PLACES[: self._brokers]],
+            "locations of brokers, in parts of the city": [f"{x:g} {y:g}" for x, y in LOCATIONS[: self._brokers]],
             **{name: _fingerprint(file) for name, file in (("trace", self.trace), ("roads", self.roads)) if file},
         }
 

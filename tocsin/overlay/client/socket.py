@@ -12,8 +12,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus, WebSocketException
 from websockets.frames import CloseCode
 
+from tocsin.dialling import socket_url
 from tocsin.errors import ForbiddenError, TooLargeError, UnauthorizedError
-from tocsin.model.messages import Failure
+from tocsin.model.messages import read_problem
 from tocsin.trust import trust
 
 # It would tell every frame and header, with the token in them.
@@ -122,12 +123,9 @@ class OverlaySocket:
 
 
 def _reason(error: InvalidStatus) -> str:
-    try:
-        return msgspec.json.decode(error.response.body or b"", type=Failure).error.message
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return "give one of the overlay's clients"
+    problem = read_problem(error.response.body)
+    return problem.message if problem else "give one of the overlay's clients"
 
 
 def _client_url(url: str) -> str:
-    url = url.rstrip("/")
-    return f"{url.replace('http', 'ws', 1) if url.startswith('http') else url}/client"
+    return f"{socket_url(url)}/client"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -14,14 +12,12 @@ from starlette.routing import Route, WebSocketRoute
 from tocsin.errors import NotFoundError
 from tocsin.http.answers import answer
 from tocsin.http.envelope import Envelope
-from tocsin.http.failures import failure, no_such_call
+from tocsin.http.failures import endpoint, failure, no_such_call
 from tocsin.http.origins import Guard, Origins
 from tocsin.http.script import PATHS as SCRIPTS
 from tocsin.http.script import script
 from tocsin.overlay.server.server import OverlayServer
 from tocsin.overlay.server.websocket import CLIENT, LINK
-
-Call = Callable[[Request], Response]
 
 
 def create_app(server: OverlayServer, origins: Origins) -> Starlette:
@@ -36,25 +32,15 @@ def create_app(server: OverlayServer, origins: Origins) -> Starlette:
 
     return Starlette(
         routes=[
-            Route("/health", _guard(health)),
-            Route("/status", _guard(status)),
-            *(Route(path, _guard(script)) for path in SCRIPTS),
+            Route("/health", endpoint(health)),
+            Route("/status", endpoint(status)),
+            *(Route(path, endpoint(script)) for path in SCRIPTS),
             WebSocketRoute(LINK, server.links.endpoint),
             WebSocketRoute(CLIENT, server.clients.endpoint),
         ],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=origins)],
         exception_handlers={HTTPException: _no_such_call, Exception: lambda _, error: failure(error)},
     )
-
-
-def _guard(call: Call) -> Callable[[Request], Awaitable[Response]]:
-    async def called(request: Request) -> Response:
-        try:
-            return call(request)
-        except Exception as error:
-            return failure(error)
-
-    return called
 
 
 def _no_such_call(request: Request, error: Exception) -> Response:

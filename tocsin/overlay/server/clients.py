@@ -26,6 +26,7 @@ from tocsin.overlay.head import Head
 from tocsin.overlay.server.access import ClientIdentity, OverlayAccess
 from tocsin.overlay.server.driver import OverlayDriver
 from tocsin.overlay.server.outgoing import EXPIRED, UNREAD, UNREADABLE, Outgoing, encode
+from tocsin.overlay.server.rates import PublishingRates, TokenBucket
 from tocsin.overlay.server.sharing import Bearers, FairOutput, Send
 from tocsin.overlay.server.websocket import finish, receive
 from tocsin.overlay.server.writer import LogWriter
@@ -39,8 +40,6 @@ MOST_CURSORS: Final = 200
 LARGEST: Final = 2**62
 LONGEST_INCARNATION: Final = 64
 LONGEST_NAME: Final = 128
-MOST_PUBLISHERS: Final = 1000
-"""Names under which the bearer of a signed token may publish to a head, so that there are some for others."""
 # How often it is looked whether a token has expired.
 LOOK_SECONDS: Final = 60.0
 # Messages that a subscriber may send at once, and in a second for long; it has hardly anything to say.
@@ -56,6 +55,7 @@ class OverlayClients:
         self, driver: OverlayDriver, access: OverlayAccess, settings: OverlaySettings, writer: LogWriter | None
     ) -> None:
         self._driver, self._access, self._settings, self._writer = driver, access, settings, writer
+        self._rates = PublishingRates(settings.publish_rate, settings.publish_bytes)
         self._connections, self._bearers = 0, Bearers(settings)
         # A head sends its clients next to nothing.
         self._output = FairOutput(inf if writer else settings.bandwidth, self._bearers)
@@ -107,19 +107,23 @@ class OverlayClients:
             self._driver.lose_client(client)
 
     async def _read(self, socket: WebSocket, identity: ClientIdentity, client: int, outgoing: Outgoing) -> None:
-        left, at = BURST, self._driver.now
+        driver = self._driver
+        others, rate = TokenBucket(PER_SECOND, BURST, driver.now), self._rates.of(identity.name, driver.now)
         while True:
-            if self._writer:
-                await self._writer.room()
-            message = self._check(identity, _decode(await receive(socket)))
-            if not isinstance(message, Publish):
-                now = self._driver.now
-                left, at = min(BURST, left + (now - at) * PER_SECOND) - 1, now
-                if left < 0:
+            text = await receive(socket)
+            message = self._check(identity, _decode(text))
+            if isinstance(message, Publish):
+                # While it waits nothing more is read, so that the publisher waits, too.
+                if seconds := rate.take(len(text), driver.now):
+                    await asyncio.sleep(seconds)
+                if self._writer:
+                    await self._writer.room()
+            else:
+                if others.take(1, driver.now):
                     outgoing.end(UNREAD, "too many messages in too short a time")
                     return
-                await self._bearers.speak(identity.name, now)
-            self._driver.hear_client(client, message)
+                await self._bearers.speak(identity.name, driver.now)
+            driver.hear_client(client, message)
 
     def _check(self, identity: ClientIdentity, message: ToEdge | ToHead) -> ToEdge | ToHead:
         """The message, if it can be taken here."""
@@ -139,15 +143,18 @@ class OverlayClients:
         return message
 
     def _check_publisher(self, head: Head, identity: ClientIdentity, publisher: str) -> None:
-        most = self._settings.publishers
-        if head.log.stored_number(publisher):
+        limits, log = self._settings.limits, head.log
+        if log.knows(publisher):
             return
-        if head.log.publishers >= most:
-            raise InvalidError(f"{head.name} knows overlay.publishers = {most} publishers, and takes no more")
-        if identity.name and head.log.publishers_of(identity.name) >= MOST_PUBLISHERS:
+        after = f"after overlay.publisher_seconds = {limits.publisher_seconds:g} without one it is forgotten"
+        if log.publishers >= limits.publishers:
             raise InvalidError(
-                f"{identity.name} has published under {MOST_PUBLISHERS} names, and {head.name} takes no more of them: "
-                "publish under one of these again"
+                f"{head.name} knows overlay.publishers = {limits.publishers} publishers, and takes no more: {after}"
+            )
+        if identity.name and log.publishers_of(identity.name) >= limits.publishers_each:
+            raise InvalidError(
+                f"{identity.name} has published under {limits.publishers_each} names, and {head.name} takes no more of "
+                f"them: publish under one of these again, or wait; {after}"
             )
 
 

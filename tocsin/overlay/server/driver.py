@@ -17,8 +17,9 @@ from tocsin.overlay import actions, events
 from tocsin.overlay.dialogue import ToEdge, ToHead
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
-from tocsin.overlay.messages import FromLink, Routed
+from tocsin.overlay.messages import FromLink
 from tocsin.overlay.server.outgoing import CIRCLE, REPLACED, UNREADABLE, Outgoing, encode
+from tocsin.overlay.server.writer import LogWriter
 
 log = get_logger(__name__)
 
@@ -29,13 +30,13 @@ FLUSHED_BYTES: Final = 65_536
 class OverlayDriver:
     """Owns the core. All its methods belong to the event loop's thread.
 
-    ``append`` stores what a head wants stored. ``matched`` and ``matching_seconds`` count what it took an edge to match
+    ``writer`` stores what a head wants stored. ``matched`` and ``matching_seconds`` count what it took an edge to match
     publications, and nothing else that it does with them; ``sent_bytes`` what clients were sent. What can go wrong: the
     core itself fails. Then :attr:`failed` raises, for what is in memory can no longer be trusted: start again.
     """
 
-    def __init__(self, core: Head | Edge, append: Callable[[Routed], None] | None = None) -> None:
-        self.core, self._append = core, append
+    def __init__(self, core: Head | Edge, writer: LogWriter | None = None) -> None:
+        self.core, self._writer = core, writer
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(lambda: self.tell(events.Tick()))
         self._numbers = count(1)
@@ -146,30 +147,33 @@ class OverlayDriver:
             case actions.SendClient(client, reply, urgent):
                 self._send(client, encode(reply).decode(), urgent)
             case actions.AppendLog(publication):
-                assert self._append is not None
-                self._append(publication)
+                assert self._writer is not None
+                self._writer.add(publication)
+            case actions.ForgetPublishers(names, floor):
+                assert self._writer is not None
+                self._writer.forget(names, floor)
             case actions.AwaitFlush(client):
                 if outgoing := self._clients.get(client):
                     outgoing.when_flushed(FLUSHED_BYTES, lambda: self._flushed(client))
             case actions.CloseClient(client, reason):
                 if outgoing := self._clients.pop(client, None):
                     outgoing.end(UNREADABLE, reason)
-            case actions.CloseLink(broker, reason):
+            case actions.CloseLink(broker, reason, circle):
                 if outgoing := self._links.pop(broker, None):
-                    outgoing.end(CIRCLE, reason)
+                    outgoing.end(CIRCLE if circle else UNREADABLE, reason)
 
     def _flushed(self, client: int) -> None:
         """From the loop, as the core may be in the middle of something."""
         self._loop.call_soon(self.tell, events.Flushed(client))
 
     def _measure_matching(self, match: Callable[[Publication], list[Filter]]) -> Callable[[Publication], list[Filter]]:
-        def measured(content: Publication) -> list[Filter]:
+        def match_and_measure(content: Publication) -> list[Filter]:
             began = perf_counter()
             matched = match(content)
             self.matched, self.matching_seconds = self.matched + 1, self.matching_seconds + perf_counter() - began
             return matched
 
-        return measured
+        return match_and_measure
 
     def _send(self, client: int, text: str, urgent: bool = False) -> None:
         if outgoing := self._clients.get(client):

@@ -10,23 +10,22 @@ is sent is not read.
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from contextlib import suppress
 from random import SystemRandom
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from tocsin.broker.backoff import Backoff
+from tocsin.dialling import GOING_AWAY, check_trust, dial, socket_url, tell_why
 from tocsin.errors import ConflictError, InvalidError, TocsinError, UnavailableError
 from tocsin.http import failures
 from tocsin.log import get_logger
-from tocsin.model.messages import Failure
 from tocsin.overlay.detection import Availability
 from tocsin.overlay.head import Head
 from tocsin.overlay.messages import ClusterLoad, Control, FromLink, LocalLoad, SessionAccept
@@ -37,15 +36,10 @@ from tocsin.overlay.server.websocket import LINK, finish, receive
 from tocsin.schema.refusals import UNDECODABLE, undecodable
 from tocsin.settings.overlay import NAME
 from tocsin.tasks import until_one_ends
-from tocsin.trust import trust
 
 log = get_logger(__name__)
-# It would tell every frame and header, with the tokens in them.
-_quiet = logging.getLogger("tocsin.overlay.server.websockets")
-_quiet.setLevel(logging.ERROR)
 
 BROKER_HEADER: Final = "Tocsin-Broker"
-_GOING_AWAY: Final = 1001
 _PING_SECONDS: Final = 5.0
 _MESSAGE: Final[msgspec.json.Decoder[FromLink]] = msgspec.json.Decoder(FromLink)
 _STATES: Final = {state.value for state in Availability}
@@ -91,8 +85,15 @@ class OverlayLinks:
         self._driver.open_link(broker.name, broker.role == "head", outgoing)
 
     def said(self, broker: LinkedBroker, outgoing: Outgoing, text: str | bytes) -> None:
-        """The broker says something; raises InvalidError for what cannot be read."""
-        self._driver.hear_link(broker.name, outgoing, _decode(text))
+        """The broker says something; raises InvalidError for what cannot be read. What makes no sense and comes from
+        further away is left out: whoever passes it on has not said it."""
+        message = _decode(text)
+        if not (nonsense := _nonsense(message)):
+            self._driver.hear_link(broker.name, outgoing, message)
+        elif isinstance(message, Control) and message.sender != broker.name:
+            log.warning("a message is left out", broker=message.sender, over=broker.name, reason=nonsense)
+        else:
+            raise InvalidError(nonsense)
 
     def lost(self, broker: LinkedBroker, outgoing: Outgoing, reason: str) -> None:
         """The link is over."""
@@ -155,8 +156,8 @@ class HeadLink:
     ) -> None:
         self._links, self._own, self._head, self._most, self._expected = links, own, head, most, expected
         self._url = f"{socket_url(head)}{LINK}?{urlencode({'broker': own.name, 'role': own.role, 'url': own.url})}"
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._ssl = trust(ca) if self._url.startswith("wss:") else None
+        self._token, self._ca = token, ca
+        check_trust(self._url, ca)
         self._backoff, self._told = Backoff(SystemRandom()), ""
 
     async def keep(self) -> None:
@@ -168,14 +169,14 @@ class HeadLink:
                 await self._hold()
                 reason = self._links.circle or "it closed the connection"
             except (OSError, TimeoutError, WebSocketException, TocsinError) as error:
-                reason = _reason(error)
+                reason = tell_why(error)
             if reason != self._told:
                 log.warning("no link to the head", url=self._head, reason=reason)
             self._told = reason
             await asyncio.sleep(self._backoff.after(loop.time() - began))
 
     async def _hold(self) -> None:
-        async with connect(self._url, **self._options()) as socket:
+        async with dial(self._url, self._token, ca=self._ca, ping_seconds=_PING_SECONDS) as socket:
             broker = self._check(socket)
             outgoing = Outgoing(self._most)
             self._links.dialled, self._told = broker.name, ""
@@ -191,7 +192,7 @@ class HeadLink:
                     outgoing.end(CIRCLE, error.rcvd.reason)
                 raise
             except asyncio.CancelledError:
-                await socket.close(_GOING_AWAY, "the broker is going away")
+                await socket.close(GOING_AWAY, "the broker is going away")
                 raise
             finally:
                 self._links.lost(broker, outgoing, outgoing.ending.reason if outgoing.ending else "it ended")
@@ -210,50 +211,19 @@ class HeadLink:
         while True:
             self._links.said(broker, outgoing, await socket.recv(decode=False))
 
-    def _options(self) -> dict[str, Any]:
-        return {
-            "ssl": self._ssl,
-            "additional_headers": self._headers,
-            "compression": None,
-            "max_size": None,
-            "open_timeout": 10,
-            "ping_interval": _PING_SECONDS,
-            "ping_timeout": 3 * _PING_SECONDS,
-            "close_timeout": 1,
-            "proxy": None,
-            "logger": _quiet,
-        }
-
-
-def socket_url(url: str) -> str:
-    """A broker's URL, as WebSockets are dialled."""
-    return url.rstrip("/").replace("http", "ws", 1) if url.startswith("http") else url.rstrip("/")
-
 
 def _decode(text: str | bytes) -> FromLink:
     try:
-        message = _MESSAGE.decode(text)
+        return _MESSAGE.decode(text)
     except UNDECODABLE as error:
         raise undecodable(error, "message") from None
+
+
+def _nonsense(message: FromLink) -> str:
+    """Why a message makes no sense, empty if it does."""
     told = message.body if isinstance(message, Control) else message
     if isinstance(told, LocalLoad | ClusterLoad) and (told.state not in _STATES or not told.metrics.delay > 0):
-        raise InvalidError(f"a load message of {told.state!r} and a delay of {told.metrics.delay} makes no sense")
+        return f"a load message of {told.state!r} and a delay of {told.metrics.delay} makes no sense"
     if isinstance(told, SessionAccept) and not (told.load.bandwidth > 0 and told.load.memory_bytes > 0):
-        raise InvalidError("a load without bandwidth or memory makes no sense")
-    return message
-
-
-def _reason(error: Exception) -> str:
-    match error:
-        case InvalidStatus():
-            return f"refused with status {error.response.status_code}: {_explain(error.response.body)}"
-        case ConnectionClosed():
-            return f"closed: {error}"
-    return str(error) or type(error).__name__
-
-
-def _explain(body: bytes | bytearray | None) -> str:
-    try:
-        return msgspec.json.decode(body or b"", type=Failure).error.message
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return "no reason was given"
+        return "a load without bandwidth or memory makes no sense"
+    return ""

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import aclosing, closing
 from random import SystemRandom
 
-import httpx
 import msgspec
 
 from tocsin.broker.backoff import Backoff
 from tocsin.client.faults import refusal
-from tocsin.client.operator import http_url
-from tocsin.errors import SettingsError
+from tocsin.client.operator import HealthProbe
+from tocsin.errors import InvalidError, SettingsError, UnavailableError
 from tocsin.http import listening as sockets
 from tocsin.http.doorway import Doorways
 from tocsin.http.listening import HttpServer, address, allow_files, config
@@ -30,7 +29,6 @@ from tocsin.overlay.server.store import ReplayStore
 from tocsin.overlay.server.websocket import OverlayWebSocket
 from tocsin.settings.overlay import OverlaySettings
 from tocsin.tasks import until_one_ends
-from tocsin.trust import trust
 
 log = get_logger(__name__)
 
@@ -77,19 +75,18 @@ async def run_edge(section: OverlaySettings, *, ca: str = "", listening: Listeni
 async def find_head(section: OverlaySettings, ca: str = "") -> str:
     """The name of the head at ``overlay.head``, which is asked again and again; what is no head is a SettingsError."""
     backoff, told = Backoff(SystemRandom()), ""
-    url = http_url(section.head)
-    async with httpx.AsyncClient(verify=trust(ca) if url.startswith("https:") else False, trust_env=False) as client:
+    async with aclosing(HealthProbe(section.head, ca=ca)) as probe:
         while True:
             try:
-                answer = await client.get(f"{url}/health")
+                answer = await probe.ask()
+            except InvalidError as error:
+                raise SettingsError(f"overlay.head = {error}") from None
+            except UnavailableError as error:
+                if str(error) != told:
+                    log.warning("the head does not answer; it is waited for", reason=str(error))
+                told = str(error)
+            else:
                 return _head_name(section, answer.content)
-            except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-                raise SettingsError(f"overlay.head = {section.head} is not a URL: {error}") from None
-            except httpx.HTTPError as error:
-                reason = str(error) or type(error).__name__
-                if reason != told:
-                    log.warning("the head does not answer; it is waited for", url=section.head, reason=reason)
-                told = reason
             await asyncio.sleep(backoff.after(0.0))
 
 

@@ -42,9 +42,9 @@ class OverlayServer:
     ) -> None:
         self._source = source
         self._section, self.url, self.cluster = section, url, cluster or section.name
-        self._writer = LogWriter(store, section.unstored, self._stored) if store else None
+        self._writer = LogWriter(store, section.unstored, section.unstored_bytes, self._stored) if store else None
         core = _head(section, store) if store else _edge(section, cluster, url)
-        self.driver = OverlayDriver(core, self._writer.add if self._writer else None)
+        self.driver = OverlayDriver(core, self._writer)
         self.access = OverlayAccess(section)
         self.links = OverlayLinks(self.driver, self.access, section.link_bytes)
         self.clients = OverlayClients(self.driver, self.access, section, self._writer)

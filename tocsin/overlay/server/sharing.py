@@ -13,6 +13,7 @@ from math import inf
 from typing import Any, Final
 
 from tocsin.overlay.server.outgoing import PendingBytes
+from tocsin.overlay.server.rates import TokenBucket
 from tocsin.settings.overlay import OverlaySettings
 
 Send = Callable[[str], Coroutine[Any, Any, None]]
@@ -57,31 +58,13 @@ class OutputWindow:
         self._level = min(self._most, water_level(demands.values(), self._most))
 
 
-class MessageBudget:
-    """How much a bearer may say: so much at once, and so much in a second for long."""
-
-    def __init__(self, most: float, per_second: float, now: float) -> None:
-        self._most, self._per_second = most, per_second
-        self._left, self._at = most, now
-
-    def spend(self, now: float) -> float:
-        """One message more; after how many seconds it may be heard."""
-        self._left = min(self._most, self._left + (now - self._at) * self._per_second) - 1
-        self._at = now
-        return max(0.0, -self._left / self._per_second)
-
-    def is_full(self, now: float) -> bool:
-        """Whether it is as if nothing had been said."""
-        return self._left + (now - self._at) * self._per_second >= self._most
-
-
 class Bearers:
     """What each bearer of a signed token has here: its connections, what waits on them, and what it may say."""
 
     def __init__(self, settings: OverlaySettings) -> None:
         self._settings = settings
         self._pending: dict[str, PendingBytes] = {}
-        self._budgets: dict[str, MessageBudget] = {}
+        self._budgets: dict[str, TokenBucket] = {}
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -111,8 +94,8 @@ class Bearers:
             return
         if bearer not in self._budgets:
             self._budgets = {name: each for name, each in self._budgets.items() if not each.is_full(now)}
-            self._budgets[bearer] = MessageBudget(self._settings.connections_each, PER_SECOND_EACH, now)
-        if seconds := self._budgets[bearer].spend(now):
+            self._budgets[bearer] = TokenBucket(PER_SECOND_EACH, self._settings.connections_each, now)
+        if seconds := self._budgets[bearer].take(1, now):
             await asyncio.sleep(seconds)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
@@ -22,17 +23,27 @@ from tocsin.private import make_private
 from tocsin.sqlite import transaction
 
 FILE: Final = "replay.sqlite"
-_SCHEMA: Final = 2
+_SCHEMA: Final = 3
 _HISTORY: Final = "CREATE TABLE history (number INTEGER PRIMARY KEY, incarnation TEXT NOT NULL, began INTEGER NOT NULL)"
 _TABLES: Final = (
-    "CREATE TABLE head (name TEXT NOT NULL)",
+    "CREATE TABLE head (name TEXT NOT NULL, floor INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE publications (number INTEGER PRIMARY KEY, publication BLOB NOT NULL)",
-    "CREATE TABLE publishers (name TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE publishers (name TEXT PRIMARY KEY, sequence INTEGER NOT NULL, seen REAL NOT NULL DEFAULT 0) "
+    "WITHOUT ROWID",
     _HISTORY,
 )
 _PUT_PUBLISHER: Final = (
-    "INSERT INTO publishers VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence"
+    "INSERT INTO publishers VALUES (?, ?, ?) "
+    "ON CONFLICT (name) DO UPDATE SET sequence = excluded.sequence, seen = excluded.seen"
 )
+# From each schema to the next.
+_UPGRADES: Final = {
+    1: (_HISTORY,),
+    2: (
+        "ALTER TABLE publishers ADD COLUMN seen REAL NOT NULL DEFAULT 0",
+        "ALTER TABLE head ADD COLUMN floor INTEGER NOT NULL DEFAULT 0",
+    ),
+}
 
 
 class ReplayStore:
@@ -62,6 +73,9 @@ class ReplayStore:
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._found(head)
                 self._drop_old()
+                # For so long the head had been running when it stored something last; time goes on from there.
+                (self._age,) = self._connection.execute("SELECT coalesce(max(seen), 0.0) FROM publishers").fetchone()
+                self._opened = time.monotonic()
             except BaseException:
                 self.close()
                 raise
@@ -71,10 +85,12 @@ class ReplayStore:
         with self._turn, self._explain():
             rows = self._connection.execute("SELECT publication FROM publications ORDER BY number")
             publications = [msgspec.json.decode(text, type=Routed) for (text,) in rows]
-            sequences = dict(self._connection.execute("SELECT name, sequence FROM publishers"))
+            publishers = self._connection.execute("SELECT name, sequence, seen FROM publishers").fetchall()
+            (floor,) = self._connection.execute("SELECT floor FROM head").fetchone()
             eras = self._connection.execute("SELECT incarnation, began FROM history ORDER BY number").fetchall()
         last = publications[-1].offset if publications else 0
-        return KeptLog(publications, last, sequences, [Era(*era) for era in eras])
+        sequences, seen = {name: number for name, number, _ in publishers}, {name: at for name, _, at in publishers}
+        return KeptLog(publications, last, sequences, [Era(*era) for era in eras], seen, floor)
 
     def begin(self, incarnation: str) -> KeptLog:
         """All that is kept, with one more incarnation under which the head goes on from there."""
@@ -85,16 +101,23 @@ class ReplayStore:
             self._connection.executemany("INSERT INTO history VALUES (?, ?, ?)", _number_eras(kept.history))
         return kept
 
-    def append(self, publications: Sequence[Routed]) -> None:
-        """Keeps a batch: all of it, on disk, or nothing. What is too old is dropped."""
+    def append(self, publications: Sequence[Routed], forgotten: Sequence[str] = (), floor: int = 0) -> None:
+        """Keeps a batch: all of it, on disk, or nothing. What is too old is dropped, and before all that the publishers
+        that are forgotten, whose numbers were no higher than ``floor``."""
         rows = [(each.offset, msgspec.json.encode(each)) for each in publications]
-        sequences = {each.publisher: each.sequence for each in publications}
+        seen = self._age + time.monotonic() - self._opened
+        publishers = {each.publisher: (each.publisher, each.sequence, seen) for each in publications}
         sizes = self._sizes + [len(text) for _, text in rows]
         kept = sizes[excess(sizes, self._most, self._most_bytes) :]
         with self._changing():
-            self._connection.executemany("INSERT INTO publications VALUES (?, ?)", rows)
-            self._connection.executemany(_PUT_PUBLISHER, sequences.items())
-            self._connection.execute("DELETE FROM publications WHERE number <= ?", (rows[-1][0] - len(kept),))
+            if forgotten:
+                names = [(name,) for name in forgotten]
+                self._connection.executemany("DELETE FROM publishers WHERE name = ?", names)
+                self._connection.execute("UPDATE head SET floor = ?", (floor,))
+            if rows:
+                self._connection.executemany("INSERT INTO publications VALUES (?, ?)", rows)
+                self._connection.executemany(_PUT_PUBLISHER, publishers.values())
+                self._connection.execute("DELETE FROM publications WHERE number <= ?", (rows[-1][0] - len(kept),))
         self._sizes = kept
 
     def close(self) -> None:
@@ -110,10 +133,11 @@ class ReplayStore:
             raise StorageError(f"{self._file} has schema {schema}, which a newer version of Tocsin wrote: use that")
         if schema < _SCHEMA:
             with self._changing():
-                for table in _TABLES if schema == 0 else (_HISTORY,):
-                    self._connection.execute(table)
+                upgrades = [statement for at in range(schema, _SCHEMA) for statement in _UPGRADES.get(at, ())]
+                for statement in upgrades if schema else _TABLES:
+                    self._connection.execute(statement)
                 if schema == 0:
-                    self._connection.execute("INSERT INTO head VALUES (?)", (head,))
+                    self._connection.execute("INSERT INTO head (name) VALUES (?)", (head,))
                 self._connection.execute(f"PRAGMA user_version = {_SCHEMA}")
         (owner,) = self._connection.execute("SELECT name FROM head").fetchone()
         if owner != head:

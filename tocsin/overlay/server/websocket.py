@@ -21,7 +21,26 @@ FLUSH_SECONDS: Final = 30.0
 
 
 class OverlayWebSocket(ServerWebSocket):
-    """Bounds messages by the settings' ``ws_max_size``, but for links, whose brokers have shown their token."""
+    """Bounds messages by the settings' ``ws_max_size``, but for links, whose brokers have shown their token.
+
+    A publisher that is slowed down is read late, and so is its answer to a ping: as long as it has said something, or
+    is not read, it is there.
+    """
+
+    _heard_at = 0.0
+
+    def data_received(self, data: bytes) -> None:
+        """Something has come."""
+        self._heard_at = self.loop.time()
+        super().data_received(data)
+
+    def keepalive_timeout(self) -> None:
+        """A ping was not answered in time, as far as was read."""
+        if self.read_paused or self._unread or self._heard_at > self.ping_sent_at:
+            self.pong_timer = self.pending_ping_payload = None
+            self.schedule_ping()
+        else:
+            super().keepalive_timeout()
 
     def handle_connect(self, event: Request) -> None:
         """A handshake has come."""

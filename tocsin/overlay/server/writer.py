@@ -1,85 +1,93 @@
-"""Storing what a head wants stored: batch after batch, in a thread, and never giving up."""
+"""Storing what a head wants stored."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Final
+from typing import NamedTuple
 
-from tocsin.errors import StorageError
-from tocsin.log import get_logger
+import msgspec
+
 from tocsin.overlay.messages import Routed
 from tocsin.overlay.server.store import ReplayStore
+from tocsin.writer import StorageWriter
 
-log = get_logger(__name__)
-
-_FIRST_WAIT: Final = 0.1
-_LONGEST_WAIT: Final = 2.0
+_encode = msgspec.json.Encoder().encode
 
 
-class LogWriter:
+class _Batch(NamedTuple):
+    """What is written at once: first of all, which publishers are forgotten."""
+
+    publications: list[Routed]
+    size: int
+    forgotten: list[str]
+    floor: int
+
+
+class LogWriter(StorageWriter[_Batch]):
     """Writes publications in order; those that come while some are being written are written together.
 
-    ``most`` may wait: publishers are not read while more do. What can go wrong: the store refuses. It is told again,
-    for ever, since nothing may be said before it is stored; when the server stops, once more. ``refused`` is whether it
-    does now.
+    ``most`` may be unstored, and ``most_bytes`` of them, with those that are being written: publishers are not heard
+    while there are more.
     """
 
-    def __init__(self, store: ReplayStore, most: int, stored: Callable[[int], None]) -> None:
-        self._store, self._most, self._stored = store, most, stored
+    def __init__(self, store: ReplayStore, most: int, most_bytes: int, stored: Callable[[int], None]) -> None:
+        super().__init__()
+        self._store, self._most, self._most_bytes, self._stored = store, most, most_bytes, stored
         self._waiting: list[Routed] = []
-        self._something, self._ending, self._room = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._forgotten: list[str] = []
+        self._floor = 0
+        # Of those that wait, and of all that is not stored.
+        self._waiting_bytes = self._unstored_bytes = self._unstored = 0
+        self._room = asyncio.Event()
         self._room.set()
-        self.refused = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything is not being written yet."""
+        return bool(self._waiting or self._forgotten)
 
     def add(self, publication: Routed) -> None:
         """One more to be stored."""
+        size = len(_encode(publication))
         self._waiting.append(publication)
-        self._something.set()
-        if len(self._waiting) >= self._most:
-            self._room.clear()
+        self._waiting_bytes += size
+        self.wake()
+        self._count(1, size)
+
+    def forget(self, names: list[str], floor: int) -> None:
+        """These publishers are to be known no more."""
+        self._forgotten += names
+        self._floor = floor
+        self.wake()
 
     async def room(self) -> None:
-        """Returns when not too many wait."""
-        await self._room.wait()
+        """Returns when not too much is unstored; whoever adds something then does so at once."""
+        while not self._room.is_set():
+            await self._room.wait()
 
-    def end(self) -> None:
-        """Lets :meth:`run` return once nothing waits, or the store refuses."""
-        self._ending.set()
-        self._something.set()
+    def take(self, refused: _Batch | None) -> _Batch:
+        """All that wait; while some are refused just these, so that no more than so many can wait meanwhile."""
+        if refused:
+            return refused
+        batch = _Batch(self._waiting, self._waiting_bytes, self._forgotten, self._floor)
+        self._waiting, self._waiting_bytes, self._forgotten = [], 0, []
+        return batch
 
-    async def run(self) -> None:
-        """Writes until :meth:`end`."""
-        while True:
-            await self._something.wait()
-            self._something.clear()
-            if self._waiting and not await self._write():
-                return
-            if self._ending.is_set() and not self._waiting:
-                return
+    def write(self, batch: _Batch) -> None:
+        """Into the log."""
+        self._store.append(batch.publications, batch.forgotten, batch.floor)
 
-    async def _write(self) -> bool:
-        """Writes all that waits; False when the store refuses and the server stops."""
-        wait, batch = _FIRST_WAIT, self._waiting
-        self._waiting = []
-        self._room.set()
-        while not await self._try(batch):
-            if self._ending.is_set():
-                return False
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._ending.wait()
-            wait = min(wait * 2, _LONGEST_WAIT)
-        self._stored(batch[-1].offset)
-        return True
+    def written(self, batch: _Batch) -> None:
+        """The core is told up to where."""
+        if batch.publications:
+            self._count(-len(batch.publications), -batch.size)
+            self._stored(batch.publications[-1].offset)
 
-    async def _try(self, batch: list[Routed]) -> bool:
-        try:
-            await asyncio.to_thread(self._store.append, batch)
-        except StorageError as error:
-            log.warning("the disk refuses, nothing is said until it does not", error=str(error))
-            self.refused = True
-            return False
-        self.refused = False
-        return True
+    def _count(self, publications: int, size: int) -> None:
+        self._unstored += publications
+        self._unstored_bytes += size
+        if self._unstored >= self._most or self._unstored_bytes >= self._most_bytes:
+            self._room.clear()
+        else:
+            self._room.set()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tocsin.client.core import events as wishes
+from tocsin.client.core import events as client_events
 from tocsin.client.core.actions import ConnectionState
 from tocsin.coordinator.events import ApplyPlan, Balance, Drain, RemoveBroker
 from tocsin.model import control
@@ -212,7 +212,7 @@ class FaultInjector:
     def _stop_person(self) -> None:
         person = self._person()
         self._system.remark(f"{person.host} logs out")
-        person.tell(wishes.Stop())
+        person.tell(client_events.Stop())
 
     def _start_person(self) -> None:
         person = self._system.join(self._person().host)
@@ -257,7 +257,7 @@ class FaultInjector:
 
     def _unsubscribe(self) -> None:
         person = self._person()
-        wanted = list(self._system.wishes[person.host])
+        wanted = list(self._system.desired[person.host])
         if person.alive and wanted:
             self._system.unsubscribe(person.host, self._random.choice(wanted))
 

@@ -35,6 +35,15 @@ class ScheduleOutcome:
     wrong: list[str] = field(default_factory=list)
 
 
+def make_trouble(random: Random, happen: Callable[[], None], advance: Callable[[float], None]) -> int:
+    """Has trouble after trouble ``happen``, at once or after some time; how many there were."""
+    faults = random.choice([10, 20, 40])
+    for _ in range(faults):
+        happen()
+        advance(random.choice([0.0, 0.01, 0.1, 0.5, 2.0]))
+    return faults
+
+
 class Schedule:
     """A system, and what happens to it: all of it follows from the seed."""
 
@@ -53,7 +62,7 @@ class Schedule:
     def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
         self._begin()
-        self._suffer()
+        make_trouble(self._random, self._injector.happen, self.system.advance)
         self._heal()
         self._move()
         system, injector = self.system, self._injector
@@ -91,11 +100,6 @@ class Schedule:
         if self._finding:
             self.system.execute(channel, lambda be: self._random.random() < self._finding)  # noqa: ARG005
         self.system.clock.after(self._random.uniform(0.2, self._pause), self._execute, channel)
-
-    def _suffer(self) -> None:
-        for _ in range(self._random.choice([10, 20, 40])):
-            self._injector.happen()
-            self.system.advance(self._random.choice([0.0, 0.01, 0.1, 0.5, 2.0]))
 
     def _heal(self) -> None:
         """Everything is repaired, the operator has things rest, and there is time for all that was put off."""

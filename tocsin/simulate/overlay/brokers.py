@@ -16,7 +16,7 @@ from tocsin.overlay.dialogue import Note, Publish
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.messages import ClusterLoad, Control, Mark, Routed, SessionMigrating
+from tocsin.overlay.messages import ClusterLoad, Control, FromLink, Mark, Routed, SessionMigrating
 from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.overlay.disks import HeadDisk
@@ -214,6 +214,9 @@ class OverlayHost(CoreProcess):
                 self._send(client, message)
             case actions.AwaitFlush(client):
                 self.awaited.add(client)
+                if (link := self.clients.get(client)) and link.is_idle(1):
+                    self.awaited.discard(client)
+                    self.world.clock.after(0.0, self.tell, events.Flushed(client))
             case actions.CloseClient(client):
                 if link := self.clients.pop(client, None):
                     link.close(1)
@@ -237,6 +240,11 @@ class OverlayHost(CoreProcess):
         # Only when the connection has been taken.
         self.world.clock.after(0.0, neighbour.opened)
         return neighbour
+
+    def lie(self, message: FromLink) -> None:
+        """Says something on all links, whatever the core thinks of it."""
+        for neighbour in list(self.neighbours.values()):
+            neighbour.send(message, True)
 
 
 class HeadHost(OverlayHost):
@@ -266,6 +274,8 @@ class HeadHost(OverlayHost):
         """Does what the core wants done."""
         if isinstance(action, actions.AppendLog):
             self.world.clock.after(self.store_seconds, self._store, action.publication)
+        elif isinstance(action, actions.ForgetPublishers):
+            self.world.clock.after(self.store_seconds, self._forget, action.names, action.floor)
         else:
             super().carry_out(action)
 
@@ -277,8 +287,12 @@ class HeadHost(OverlayHost):
     def _store(self, publication: Routed) -> None:
         if not self.alive:
             return
-        self.disk.store(publication, self._most)
+        self.disk.store(publication, self._most, self.world.clock.now)
         self.tell(events.LogStored(publication.offset))
+
+    def _forget(self, names: list[str], floor: int) -> None:
+        if self.alive:
+            self.disk.forget(names, floor)
 
 
 @dataclass(frozen=True)

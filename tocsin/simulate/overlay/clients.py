@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from tocsin.overlay import events, publisher, subscriber
-from tocsin.overlay.dialogue import Gap, HeadCursor, Move, Note
+from tocsin.overlay.dialogue import Gap, HeadCursor, Move, Note, Subscribe
 from tocsin.overlay.publisher import OverlayPublisher
 from tocsin.overlay.subscriber import OverlaySubscriber
 from tocsin.simulate.network import SimulatedConnection
@@ -111,6 +111,12 @@ class SubscriberHost(CoreProcess):
     def start(self) -> None:
         """Goes online."""
         self.tell(subscriber.Start())
+
+    def insist(self, times: int) -> None:
+        """Subscribes again and again on all connections, which it need not."""
+        for link in list(self.links.values()):
+            for _ in range(times):
+                link.send(0, Subscribe(self.album.name, self.album.where, dict(self.core.cursors)))
 
     def tell(self, event: Any, data: bytes | str = b"") -> None:
         """Has the core handle an event. The application keeps the cursors with what it was given."""

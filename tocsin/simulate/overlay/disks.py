@@ -49,15 +49,22 @@ class HeadDisk:
         self.kept.begin(incarnation)
         self.begun[incarnation] = self.life, KeptLog(history=self.kept.history)
 
-    def store(self, publication: Routed, most: int) -> None:
+    def store(self, publication: Routed, most: int, now: float) -> None:
         """One more publication, of which only the latest are kept."""
         kept = self.kept
         kept.publications.append(publication)
         del kept.publications[:-most]
         kept.last = publication.offset
         kept.sequences[publication.publisher] = publication.sequence
+        kept.seen[publication.publisher] = now
         self.lives[-1].log.append(publication)
         self.stored.append((self.life, publication))
+
+    def forget(self, names: list[str], floor: int) -> None:
+        """These publishers are known no more."""
+        for name in names:
+            del self.kept.sequences[name], self.kept.seen[name]
+        self.kept.floor = floor
 
     def lose(self, confirmed: dict[str, int]) -> None:
         """Everything is gone."""

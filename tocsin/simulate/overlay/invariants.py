@@ -15,14 +15,15 @@ from tocsin.simulate.overlay.system import OverlaySystem
 
 def violations(system: OverlaySystem) -> list[str]:
     """What does not hold, as sentences; everybody must have had the time to catch up."""
-    wrong = [text for name in system.publishers for text in _published(system, name)]
+    wrong = [text for name in system.publishers for text in _publications(system, name)]
     wrong += [text for album in system.albums.values() for text in _notes(system, album)]
+    wrong += [text for name in system.disks for text in _remembered(system, name)]
     wrong += _seats(system) + [text for watch in system.watches for text in watch.wrong]
     wrong += [text for album in system.albums.values() for text in _refusals(album)]
     return wrong + _interests(system) + _sessions(system)
 
 
-def _published(system: OverlaySystem, name: str) -> list[str]:
+def _publications(system: OverlaySystem, name: str) -> list[str]:
     """Everything that a publisher published was stored once, in its order. What it did not know to be stored when its
     head lost its log may be stored again."""
     published, place, life = system.publishers[name].published, 0, 0
@@ -39,6 +40,22 @@ def _published(system: OverlaySystem, name: str) -> list[str]:
                 return [f"{name}: {publication} is stored, where number {place} of {len(published)} should be"]
             place += 1
     return [] if place == len(published) else [f"{name} published {len(published)}, and {place} are stored"]
+
+
+def _remembered(system: OverlaySystem, head: str) -> list[str]:
+    """A head gives no number twice, and remembers nobody for ever."""
+    disk, wrong = system.disks[head], list[str]()
+    last: dict[tuple[int, str], int] = {}
+    for life, each in disk.stored:
+        if each.sequence <= last.get((life, each.publisher), 0):
+            wrong.append(f"{head} has given the number of {each} before")
+        last[life, each.publisher] = each.sequence
+    kept, latest = disk.kept, {each.publisher for each in disk.kept.publications}
+    since = system.clock.now - 4 * system.limits.publisher_seconds
+    for name, seen in kept.seen.items():
+        if seen < since and name not in latest and not system.publishers[name].alive:
+            wrong.append(f"{head} remembers {name} for ever")
+    return wrong
 
 
 def _notes(system: OverlaySystem, album: Album) -> list[str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from tocsin.overlay.limits import OverlayLimits
+from tocsin.overlay.messages import Control, Found, FromLink, Interrupted, Mark, Restored, Routed
 from tocsin.overlay.tuning import Tuning
-from tocsin.simulate.faults.schedule import ScheduleOutcome
+from tocsin.simulate.faults.schedule import ScheduleOutcome, make_trouble
 from tocsin.simulate.faults.weather import CALM
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.overlay.brokers import Power
@@ -38,6 +40,8 @@ FILTERS = (
 SUBSCRIBERS = 7
 HEALING, ENDING, ARRIVING = 30.0, 30.0, 10.0
 LATE = 3.0
+PASSERS_BY: Final = 6
+SOON: Final = 0.05
 
 
 class OverlaySchedule:
@@ -51,7 +55,10 @@ class OverlaySchedule:
             parents,
             edges,
             random.getrandbits(32),
-            replace(_limits(random), linger_seconds=Random(f"{seed} lingering").choice([0.0, 0.3, 3.0])),
+            replace(
+                _more_limits(_limits(random), Random(f"{seed} limits")),
+                linger_seconds=Random(f"{seed} lingering").choice([0.0, 0.3, 3.0]),
+            ),
             _conditions(random),
             random.choice([0.0, 0.05, 0.5]),
             random.choice([0.01, 0.5, 2.0]),
@@ -61,9 +68,10 @@ class OverlaySchedule:
         )
         self.system.on_subscriber = lambda host: setattr(host, "moving", self._on_the_way)
         self.moves, self._nasty = 0, random.random()
-        self._faults, self._pause = 0, random.choice([0.05, 0.3])
+        self._pause = random.choice([0.05, 0.3])
         self._publishing, self._healed = True, False
         self._published, self._loses = count(1), random.random() < 0.3
+        self._passed = count(1)
         self._brokers = [*parents, *edges]
         # A sequence of its own, so that what is doubled leaves the rest of a schedule as it is.
         self._doubling = Random(f"{seed} doubled")
@@ -71,20 +79,20 @@ class OverlaySchedule:
         self.system.doubled = self._draw_repeat_delay
         refusing = Random(f"{seed} refusing")
         self._refusing = set(refusing.sample(range(SUBSCRIBERS), refusing.choice([0, 0, 2, 4])))
+        # And one for those who misbehave, or only pass by.
+        self._others = Random(f"{seed} others")
+        self._nuisance = self._others.choice([0.0, 0.5, 3.0])
 
     def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
         self._begin()
-        for _ in range(self._random.choice([10, 20, 40])):
-            self._faults += 1
-            self._happen()
-            self.system.advance(self._random.choice([0.0, 0.01, 0.1, 0.5, 2.0]))
+        faults = make_trouble(self._random, self._happen, self.system.advance)
         self._heal()
         system = self.system
         notes = sum(len(album.notes) for album in system.albums.values())
         trace = system.trace
         return ScheduleOutcome(
-            self._seed, trace.fingerprint, trace.events, notes, self.moves, self._faults, violations(system)
+            self._seed, trace.fingerprint, trace.events, notes, self.moves, faults, violations(system)
         )
 
     def _draw_repeat_delay(self) -> float | None:
@@ -100,7 +108,55 @@ class OverlaySchedule:
         self.system.advance(self._random.choice([0.0, 1.0]))
         for number in range(SUBSCRIBERS):
             self._subscribe(number)
+        if self._nuisance:
+            self._disturb()
         self.system.advance(self._random.choice([0.0, 2.0]))
+
+    def _disturb(self) -> None:
+        """Somebody does something strange, again and again, which must not concern anybody else; who only passes by
+        does so for longer, so that it is forgotten and comes again."""
+        if self._publishing:
+            strange = [self._pass_by] if self._healed else [self._insist, self._pass_by, self._pass_by, self._lie]
+            self._others.choice(strange)()
+            self.system.clock.after(self._others.expovariate(1 / self._nuisance), self._disturb)
+
+    def _insist(self) -> None:
+        host = self._others.choice(list(self.system.subscribers.values()))
+        if host.alive:
+            self.system.remark(f"{host.host} insists")
+            host.insist(self._others.randrange(1, 6))
+
+    def _pass_by(self) -> None:
+        """A publisher comes, publishes a little and is gone once that is stored; it may come again."""
+        number, heads = self._others.randrange(PASSERS_BY), list(self.system.parents)
+        name = f"v{number}"
+        self.system.start_publisher(name, heads[number % len(heads)])
+        for _ in range(self._others.randrange(1, 4)):
+            kind, size = self._others.choice("xyz"), self._others.randrange(8)
+            self.system.publish(name, kind=kind, size=size, n=-next(self._passed))
+        self.system.clock.after(self._others.uniform(0.5, 5.0), self._go_away, name)
+
+    def _go_away(self, name: str) -> None:
+        host = self.system.publishers[name]
+        if host.alive and host.core.waiting:
+            self.system.clock.after(1.0, self._go_away, name)
+        elif host.alive:
+            self.system.remark(f"{name} is gone")
+            host.crash()
+
+    def _lie(self) -> None:
+        """An edge says what only a head may say."""
+        edge = self._others.choice(list(self.system.edges.values()))
+        head = self._others.choice(list(self.system.parents))
+        lies: list[FromLink] = [
+            Mark(head, 2**40),
+            Routed(head, 2**40, f"p-{head}", 2**40, {"kind": "x", "size": 9, "n": 0}),
+            Interrupted([head]),
+            Restored([edge.host]),
+            Control({"to": edge.host}, head, Found("1", head, "made up", {}, 2**40, 2**40, 2**40, [])),
+        ]
+        self.system.remark(f"{edge.host} lies")
+        edge.lie(self._others.choice(lies))
 
     def _publish(self, name: str) -> None:
         """Publishes again and again."""
@@ -224,8 +280,12 @@ class OverlaySchedule:
         system.remark("everything heals")
         system.network.conditions = CALM
         system.network.mend_all()
+        # Small pieces take many turns, in which publications must not be faster.
+        system.pace = min(system.pace, SOON)
         for name in self._brokers:
             self._start(name)
+        for broker in self._hosts():
+            broker.pace = system.pace
         for host in [*self._hosts(), *system.subscribers.values()]:
             host.fuse = None
         for name in system.albums:
@@ -261,6 +321,17 @@ def _limits(random: Random) -> OverlayLimits:
         stayed_seconds=1000.0,
         grace_seconds=1.0,
         global_seconds=random.choice([4.0, 15.0]),
+    )
+
+
+def _more_limits(limits: OverlayLimits, random: Random) -> OverlayLimits:
+    return msgspec.structs.replace(
+        limits,
+        fetches=random.choice([1, 2, 8]),
+        answer_seconds=random.choice([1.0, 5.0]),
+        publishers=random.choice([8, 100_000]),
+        # Longer than any publisher is away that has something to send.
+        publisher_seconds=15.0,
     )
 
 

@@ -137,10 +137,15 @@ class OverlaySystem:
         return self.subscribers[name]
 
     def start_publisher(self, name: str, head: str) -> PublisherHost:
-        """A publisher's program starts."""
-        self.publishers[name] = PublisherHost(self.world, name, head)
-        self.publishers[name].start()
-        return self.publishers[name]
+        """A publisher's program starts, perhaps in the place of one that has ended."""
+        before = self.publishers.get(name)
+        if before and before.alive:
+            return before
+        host = self.publishers[name] = PublisherHost(self.world, name, head)
+        if before:
+            host.published = before.published
+        host.start()
+        return host
 
     def publish(self, name: str, **content: Any) -> None:
         """A publisher publishes something."""

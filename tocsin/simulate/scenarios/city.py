@@ -34,12 +34,12 @@ class CityScenario:
         subscribers: how many; None for 400, or for all people of the trace.
         seconds: how long it takes, unless the trace ends before.
         roads: a road map, a file of LINESTRINGs in metres; else the seeded city.
-        trace: recorded places (Parquet with t, node, x, y); else people go about the roads.
+        trace: recorded locations (Parquet with t, node, x, y); else people go about the roads.
         arriving: all log in for the first time within this.
         deciding: each subscribes within so long of that.
         online: how long visits take, at least and at most; a first one also takes ``deciding``.
         offline: how long they are away between visits.
-        telling: places are in the file for every so many seconds, a multiple of 10.
+        telling: locations are in the file for every so many seconds, a multiple of 10.
         reports_per_second: emergencies; 5.6 is the paper's 10,000 in 30 minutes.
         capacity: what each broker can send, bytes per second.
     """
@@ -80,7 +80,7 @@ def city(options: CityScenario | None = None, seed: int = 0) -> Scenario:
         float(tracks.seconds),
         [
             ScenarioBroker(f"broker{n}", x, y, o.capacity)
-            for n, (x, y) in enumerate(sites(tracks.places, o.brokers).tolist())
+            for n, (x, y) in enumerate(sites(tracks.locations, o.brokers).tolist())
         ],
         channels,
         BackendSubscriptions([numbers[backend.channel] for backend in backends], [0.0] * len(backends)),

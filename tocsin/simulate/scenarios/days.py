@@ -21,7 +21,7 @@ _OF_THE_PLACE: Final = "EmergenciesAtLocation"
 
 class Habits(NamedTuple):
     """Seconds: all come within ``arriving``; each subscribes within ``deciding`` of that; then stays online for a time
-    drawn from ``online``, is away for one drawn from ``offline``, and so on. Places are told every ``telling``."""
+    drawn from ``online``, is away for one drawn from ``offline``, and so on. Locations are told every ``telling``."""
 
     arriving: float
     deciding: float
@@ -47,7 +47,7 @@ class Days:
         """One person's time from the first login to the end. People come in the order of their numbers."""
         visits = self._visits()
         begin = visits[0][0]
-        self.first.append(self._tracks.place(person, begin))
+        self.first.append(self._tracks.location(person, begin))
         self._logins += [(login, person) for login, _ in visits]
         self._logouts += [(logout, person) for _, logout in visits if logout <= self._tracks.seconds]
         wanted = list(dict.fromkeys(_backend(interest, person) for interest in interests))
@@ -103,22 +103,22 @@ class Days:
         return True
 
     def _follow(self, person: int, logins: Iterable[float], held: list[CitySubscription]) -> None:
-        """At each login, the district of the place instead of the one followed for longest."""
+        """At each login, the district of the location instead of the one followed for longest."""
         followed = [backend for backend in held if backend.channel == _OF_THE_PLACE]
         for login in logins:
-            here = CitySubscription(_OF_THE_PLACE, location=district(*self._tracks.place(person, login)))
+            here = CitySubscription(_OF_THE_PLACE, location=district(*self._tracks.location(person, login)))
             if followed and here not in followed:
                 self._unsubscribes.append((login, person, self._numbers[followed.pop(0)]))
                 self._want(login, person, here)
                 followed.append(here)
 
     def _walk(self, person: int, begin: float) -> None:
-        """Places after the first login, where they differ from the one told before."""
-        places = self._tracks.places[:: self._habits.telling // STEP, person]
-        changed = np.flatnonzero((np.diff(places, axis=0) != 0).any(axis=1)) + 1
+        """Locations after the first login, where they differ from the one told before."""
+        locations = self._tracks.locations[:: self._habits.telling // STEP, person]
+        changed = np.flatnonzero((np.diff(locations, axis=0) != 0).any(axis=1)) + 1
         for number in changed.tolist():
             if (at := number * self._habits.telling) > begin:
-                self._moves.append((float(at), person, *places[number].tolist()))
+                self._moves.append((float(at), person, *locations[number].tolist()))
 
 
 def _backend(interest: Interest, person: int) -> CitySubscription:

@@ -26,7 +26,7 @@ _WITH_SHELTERS: Final = "WithShelter"
 
 @dataclass(frozen=True)
 class CitySubscription:
-    """A BE subscription. ``person`` is the number of the subscriber whose place it goes by, if it goes by one."""
+    """A BE subscription. ``person`` is the number of the subscriber whose location it goes by, if it goes by one."""
 
     channel: str
     event: str | None = None
@@ -80,7 +80,7 @@ class Findings:
         sizes: Floats,
     ) -> Floats:
         people = np.array([backend.person for backend in backends], np.int64)
-        here = self._tracks.places[min(int(at) // STEP, len(self._tracks.places) - 1)][people]
+        here = self._tracks.locations[min(int(at) // STEP, len(self._tracks.locations) - 1)][people]
         far = _distances(here, np.array([(report.x, report.y) for report in reports]).reshape(-1, 2))
         events = np.array([report.event for report in reports], str)
         wanted = np.array([backend.event for backend in backends], str)[:, None] == events[None, :]
@@ -103,8 +103,8 @@ def _sizes_with_shelters(reports: Sequence[Report], shelters: Sequence[dict[str,
 def _add_extras(reports: Sequence[Report], where: Floats, extra: Floats, sizes: Floats) -> Iterator[Floats]:
     for begin in range(0, len(reports), 1000):
         part = slice(begin, begin + 1000)
-        places = np.array([(report.x, report.y) for report in reports[part]])
-        yield sizes[part] + (_distances(places, where) <= NEAR) @ extra
+        locations = np.array([(report.x, report.y) for report in reports[part]])
+        yield sizes[part] + (_distances(locations, where) <= NEAR) @ extra
 
 
 def _distances(from_: Floats, to: Floats) -> Floats:

@@ -54,8 +54,8 @@ def _rows(scenario: Scenario) -> Iterator[Row]:
     s = scenario
     tables = [
         _visits(0, "logins", s.logins),
-        _wishes(1, "subscribes", s.subscribes),
-        _wishes(2, "unsubscribes", s.unsubscribes),
+        _changes(1, "subscribes", s.subscribes),
+        _changes(2, "unsubscribes", s.unsubscribes),
         _visits(3, "logouts", s.logouts),
     ]
     return merge(*tables)
@@ -66,6 +66,6 @@ def _visits(rank: int, name: str, table: Visits) -> list[Row]:
     return sorted((at, rank, number, name, subscriber, -1) for number, (at, subscriber) in rows)
 
 
-def _wishes(rank: int, name: str, table: SubscriptionChanges) -> list[Row]:
+def _changes(rank: int, name: str, table: SubscriptionChanges) -> list[Row]:
     rows = enumerate(zip(table.at, table.subscriber, table.line, strict=True))
     return sorted((at, rank, number, name, subscriber, line) for number, (at, subscriber, line) in rows)

@@ -71,21 +71,21 @@ def paper(options: Paper | None = None, seed: int = 0) -> Scenario:
     channel_of = np.repeat(np.arange(o.channels), o.backend_subscriptions)
     period_of = np.array([channel.period for channel in channels])[channel_of]
     first = np.maximum(rng.normal(*o.rate, count), o.rate[0] / 20) * period_of
-    sites, places = _places(o, rng)
+    sites, locations = _locations(o, rng)
     return Scenario(
         "paper",
         o.seconds,
         [ScenarioBroker(f"broker{n}", x, y, o.capacity) for n, (x, y) in enumerate(sites.tolist())],
         channels,
         BackendSubscriptions(channel_of.tolist(), np.round(first).tolist()),
-        InitialLocations(places[:, 0].tolist(), places[:, 1].tolist()),
+        InitialLocations(locations[:, 0].tolist(), locations[:, 1].tolist()),
         logins=Visits(np.sort(rng.uniform(0, 10, o.subscribers)).round(3).tolist(), list(range(o.subscribers))),
-        subscribes=_wishes(o, rng, seed),
+        subscribes=_subscribes(o, rng, seed),
         rates=_fluctuation(o, rng, first),
     )
 
 
-def _places(o: Paper, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _locations(o: Paper, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Brokers on a grid of kilometres, and everybody within a few hundred metres of one."""
     columns = int(np.ceil(np.sqrt(o.brokers)))
     sites = np.array([(1000.0 * (n % columns), 1000.0 * (n // columns)) for n in range(o.brokers)])
@@ -94,7 +94,7 @@ def _places(o: Paper, rng: np.random.Generator) -> tuple[Floats, Floats]:
     return sites, (sites[home] + rng.normal(0, 120, (o.subscribers, 2))).round(1)
 
 
-def _wishes(o: Paper, rng: np.random.Generator, seed: int) -> SubscriptionChanges:
+def _subscribes(o: Paper, rng: np.random.Generator, seed: int) -> SubscriptionChanges:
     kind = InstanceKind(
         o.subscribers,
         o.brokers,

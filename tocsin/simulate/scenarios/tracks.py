@@ -19,7 +19,7 @@ from tocsin.balance.model.workload import Floats
 from tocsin.errors import InvalidError
 
 STEP: Final = 10
-"""Places are kept for every tenth second, the shortest period of the application's channels."""
+"""Locations are kept for every tenth second, the shortest period of the application's channels."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Report:
 
 @dataclass(frozen=True)
 class CityTracks:
-    """``places`` has for every ``STEP`` seconds and person a row (x, y). ``seconds`` is how long all of it took."""
+    """``locations`` has for every ``STEP`` seconds and person a row (x, y). ``seconds`` is how long all of it took."""
 
     seconds: int
-    places: Floats
+    locations: Floats
     reports: list[Report]
 
-    def place(self, person: int, at: float) -> tuple[float, float]:
+    def location(self, person: int, at: float) -> tuple[float, float]:
         """Where a person was."""
-        x, y = self.places[min(int(at / STEP), len(self.places) - 1), person].tolist()
+        x, y = self.locations[min(int(at / STEP), len(self.locations) - 1), person].tolist()
         return x, y
 
 
@@ -53,17 +53,17 @@ def follow(ground: Ground, seed: int, seconds: int, reports_per_second: float) -
     """Follows everybody for so long, or as long as the trace goes on."""
     names = [str(number) for number in ground.publishers]
     reporter = Reporter(generator(seed, Purpose.REPORTS), names, reports_per_second)
-    places, reports, passed = [], [], 0
+    locations, reports, passed = [], [], 0
     people, publishers = list(ground.people), list(ground.publishers)
     for positions in islice(ground.positions(), seconds):
         if passed % STEP == 0:
-            places.append(positions[people].round(1))
+            locations.append(positions[people].round(1))
         said = reporter.reports(START + timedelta(seconds=passed), positions[publishers])
         reports += [_report(passed, record) for record in said]
         passed += 1
     if passed < STEP:
         raise InvalidError(f"people are followed for {passed} s; a scenario of a city takes at least {STEP} s")
-    return CityTracks(passed, np.stack(places), reports)
+    return CityTracks(passed, np.stack(locations), reports)
 
 
 def _report(at: int, record: dict[str, Any]) -> Report:

@@ -10,7 +10,7 @@ from typing import Any
 from tocsin.broker.backoff import Backoff
 from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
-from tocsin.simulate.slices.lake import FencedError, SimulatedDataset, SlicedLog, WrittenFile
+from tocsin.simulate.slices.lake import FencedError, MissingFileError, SimulatedDataset, SlicedLog, WrittenFile
 from tocsin.slices import actions, events
 from tocsin.slices.head import HeadCore
 from tocsin.slices.limits import SliceLimits
@@ -32,6 +32,7 @@ class Circumstances:
         gauge_seconds: how often a node measures itself, and the head looks at the log.
         blind: nodes that cannot read the log.
         unreadable: slices that nobody can read.
+        losing: nodes whose files are gone by the time they are to be stored.
         doubled: the chance that a message comes a second time, up to ``late_seconds`` later.
     """
 
@@ -44,6 +45,7 @@ class Circumstances:
     gauge_seconds: float = 1.0
     blind: set[str] = field(default_factory=set)
     unreadable: set[int] = field(default_factory=set)
+    losing: set[str] = field(default_factory=set)
     doubled: float = 0.0
     late_seconds: float = 2.0
 
@@ -155,6 +157,9 @@ class SliceHeadHost(CoreProcess):
             # Whoever is told that its term is over ends.
             if self.alive:
                 self.crash()
+            return
+        except MissingFileError as error:
+            self.tell(events.StoreFailed(store.number, str(error)))
             return
         self.tell(events.Stored(store.number))
 
@@ -287,7 +292,8 @@ class NodeHost(CoreProcess):
             self.tell(events.ProcessingFailed(batch, "the function failed"))
             return
         name = f"{self.host}.{self.incarnation}-{batch}"
-        self._dataset.files[name] = WrittenFile(tuple(row for part in parts for row in self._log.new_records(part)))
+        if self.host not in self._circumstances.losing:
+            self._dataset.files[name] = WrittenFile(tuple(row for part in parts for row in self._log.new_records(part)))
         self.tell(events.Processed(batch, parts, [name]))
 
     def _gauge(self) -> None:

@@ -56,6 +56,10 @@ class FencedError(Exception):
     """A head of a later term has begun; this one can store nothing any more."""
 
 
+class MissingFileError(Exception):
+    """A file that was offered is not there; nothing was stored."""
+
+
 @dataclass(frozen=True)
 class WrittenFile:
     """What a node has written: per slice the positions it has read, and the records that it found worth keeping."""
@@ -87,6 +91,8 @@ class SimulatedDataset:
         """One commit, whole or not at all."""
         if term < self._term:
             raise FencedError
+        if missing := [name for commit in commits for name in commit.files if name not in self.files]:
+            raise MissingFileError(f"{missing[0]} is not there")
         self.versions += 1
         for commit in commits:
             for name in commit.files:

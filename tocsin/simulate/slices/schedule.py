@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from tocsin.balance.control.thresholds import Thresholds
-from tocsin.simulate.faults.schedule import ScheduleOutcome
+from tocsin.simulate.faults.schedule import ScheduleOutcome, make_trouble
 from tocsin.simulate.faults.weather import CALM
 from tocsin.simulate.network import Conditions
 from tocsin.simulate.slices.hosts import Circumstances, NodeHost, NodePower, SliceHeadHost
@@ -40,8 +40,9 @@ class SliceSchedule:
             show=show,
         )
         self.system.sent = self._on_the_way
-        self._faults = 0
         self._nasty, self._healed, self._publishing = random.random(), False, True
+        # What gets lost makes everything else wait, so that there is less of that.
+        self._lossy = seed % 3 == 0
         self._skew = random.choice([0.0, 1.0, 2.0])
         self._records = 0
         self._unused: list[str] = []
@@ -50,10 +51,7 @@ class SliceSchedule:
     def run(self) -> ScheduleOutcome:
         """From the beginning to the verdict."""
         self._begin()
-        for _ in range(self._random.choice([10, 20, 40])):
-            self._faults += 1
-            self._happen()
-            self.system.advance(self._random.choice([0.0, 0.01, 0.1, 0.5, 2.0]))
+        faults = make_trouble(self._random, self._happen, self.system.advance)
         self._heal()
         system = self.system
         return ScheduleOutcome(
@@ -62,7 +60,7 @@ class SliceSchedule:
             system.trace.events,
             len(system.dataset.rows),
             sum(host.core.sessions.moves for host in system.heads),
-            self._faults,
+            faults,
             violations(system) + self._unused + self._late,
         )
 
@@ -112,6 +110,7 @@ class SliceSchedule:
             (self._leave, 1),
             (self._blind, 2),
             (self._spoil, 2),
+            *([(self._lose_files, 2)] if self._lossy else []),
         ]
         chosen, _ = random.choices(troubles, [weight for _, weight in troubles])[0]
         chosen()
@@ -209,10 +208,20 @@ class SliceSchedule:
             unreadable.add(self._random.randrange(self.log.slices))
         self.system.remark(f"{sorted(unreadable) or 'no slice'} cannot be read")
 
+    def _lose_files(self) -> None:
+        """What a node has written is gone before it is stored from now on, or stays again."""
+        losing = self.system.circumstances.losing
+        if losing:
+            losing.clear()
+        else:
+            losing.add(self._random.choice(NODES))
+        self.system.remark(f"files of {sorted(losing) or 'nobody'} get lost")
+
     def _heal(self) -> None:
         """Everything is repaired, and there is time for all that was missed.
 
-        But that one node may go on without the log, and one slice cannot be read for a while: others get on.
+        But that one node may go on without the log, or what it writes may get lost for a while, and one slice cannot be
+        read: others get on.
         """
         system, self._healed = self.system, True
         system.remark("everything heals")
@@ -229,10 +238,16 @@ class SliceSchedule:
         missing = self._random.choice([None, *NODES])
         circumstances.blind.clear()
         circumstances.unreadable.clear()
+        circumstances.losing.clear()
         if self._random.random() < 0.3:
             self._blind()
         if self._random.random() < 0.3:
             self._spoil()
+        # Of four nodes one may be missing and one about to leave: two more that cannot do anything would be too many.
+        if self._lossy and not circumstances.blind and self._random.random() < 0.7:
+            self._lose_files()
+            # What others offer waits while something is stored that will fail.
+            circumstances.store_seconds = 0.2
         for name in NODES:
             if name == missing:
                 system.crash(name)
@@ -242,6 +257,8 @@ class SliceSchedule:
         self._undrain()
         self._unused, self._late = self._find_unused(), self._find_late()
         circumstances.unreadable.clear()
+        circumstances.losing.clear()
+        circumstances.store_seconds = 0.02
         for name in NODES:
             if name != missing:
                 self._start(name)

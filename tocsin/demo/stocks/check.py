@@ -31,7 +31,7 @@ class AlertVerdict:
         return not (self.lost or self.twice or self.disordered or self.strange)
 
 
-class Ledger:
+class AlertCheck:
     """What was published, by whom, and what everybody was told. ``alerts`` has what each wants.
 
     A publisher's publications are numbered 1, 2, 3 … and come to everybody in that order.

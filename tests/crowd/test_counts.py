@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from tocsin.client.note import Note
-from tocsin.crowd import tally as module
+from tocsin.crowd import counts as module
+from tocsin.crowd.counts import CrowdCounts, Waits
 from tocsin.crowd.delays import within
-from tocsin.crowd.tally import CrowdTally, Waits
 
 
 def note(execution: int, *reports: str, subscription: int = 1, recovered: bool = False) -> Note:
@@ -19,28 +19,28 @@ def note(execution: int, *reports: str, subscription: int = 1, recovered: bool =
 
 
 def test_notes_and_bytes_add_up() -> None:
-    tally = CrowdTally()
-    tally.receive("p1", note(1, "a", "b"))
-    tally.receive("p2", note(1, "a"))
-    figures = tally.figures()
+    counts = CrowdCounts()
+    counts.receive("p1", note(1, "a", "b"))
+    counts.receive("p2", note(1, "a"))
+    figures = counts.figures()
     assert figures.notifications == 2
     assert figures.bytes == len(note(1, "a", "b").payload) + len(note(1, "a").payload)
 
 
 def test_a_note_that_comes_twice_and_one_that_comes_late_are_told_apart() -> None:
-    tally = CrowdTally()
-    tally.hold("p1", 1, 0)
+    counts = CrowdCounts()
+    counts.hold("p1", 1, 0)
     for execution in (1, 4, 4, 2):
-        tally.receive("p1", note(execution))
-    assert (tally.figures().duplicates, tally.figures().disordered) == (1, 1)
+        counts.receive("p1", note(execution))
+    assert (counts.figures().duplicates, counts.figures().disordered) == (1, 1)
 
 
 def test_people_and_subscriptions_have_orders_of_their_own() -> None:
-    tally = CrowdTally()
-    tally.receive("p1", note(4))
-    tally.receive("p1", note(2, subscription=9))
-    tally.receive("p2", note(2))
-    assert (tally.figures().duplicates, tally.figures().disordered) == (0, 0)
+    counts = CrowdCounts()
+    counts.receive("p1", note(4))
+    counts.receive("p1", note(2, subscription=9))
+    counts.receive("p2", note(2))
+    assert (counts.figures().duplicates, counts.figures().disordered) == (0, 0)
 
 
 def test_people_wait_from_the_acknowledgement_and_not_from_when_a_report_was_drawn_up() -> None:
@@ -78,12 +78,12 @@ def test_what_is_remembered_of_reports_is_bounded(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_was_found_while_somebody_was_away_says_nothing_of_the_delay() -> None:
-    tally = CrowdTally()
-    tally.waits.acknowledge(["a"], time.monotonic())
-    tally.receive("p1", note(1, "a", recovered=True))
-    assert tally.figures().waits == {}
-    tally.receive("p2", note(1, "a"))
-    assert sum(tally.figures().waits.values()) == 1
+    counts = CrowdCounts()
+    counts.waits.acknowledge(["a"], time.monotonic())
+    counts.receive("p1", note(1, "a", recovered=True))
+    assert counts.figures().waits == {}
+    counts.receive("p2", note(1, "a"))
+    assert sum(counts.figures().waits.values()) == 1
 
 
 def test_delays_are_known_by_parts() -> None:

@@ -38,7 +38,7 @@ def held(subscription: int, cursor: int = 0) -> Held:
 
 
 @dataclass
-class Desk:
+class ManualCoordinator:
     """Time stands still until :meth:`wait`. Brokers that are connected stay within hearing, unless they are muted."""
 
     limits: CoordinatorLimits = field(default_factory=CoordinatorLimits)
@@ -115,15 +115,15 @@ class Desk:
         self.say(broker, Arrived(name, prepare.stay))
         for subscription in subscriptions:
             self.say(broker, Keep(0, name, prepare.stay, held(subscription)))
-        return self.place(name)
+        return self.assignment(name)
 
-    def place(self, name: str) -> Assignment:
+    def assignment(self, name: str) -> Assignment:
         """Where a subscriber is, as it is stored; when it was seen is left out."""
         return replace(self.record(name), seen=0.0)
 
     def record(self, name: str) -> Assignment:
         """All that is stored of a subscriber."""
-        return next(place for place in self.store.read().assignments if place.subscriber == name)
+        return next(each for each in self.store.read().assignments if each.subscriber == name)
 
     def sent(self, actions: list[Action], kind: type[T]) -> list[tuple[str, T]]:
         """The messages of one kind, with the broker each goes to."""

@@ -56,7 +56,7 @@ class Waits:
         _keep_newest(self._unknown, MOST_UNKNOWN)
 
 
-class CrowdTally:
+class CrowdCounts:
     """Counts from nothing."""
 
     def __init__(self) -> None:
