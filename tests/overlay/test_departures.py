@@ -6,7 +6,7 @@ import pytest
 
 from tests.overlay.test_sessions import FOUR, accepting, come, local, offloading, publish
 from tocsin.overlay import events
-from tocsin.overlay.departures import Departures, Migration
+from tocsin.overlay.departures import ArrivalCount, Departures
 from tocsin.overlay.detection import Availability
 from tocsin.overlay.dialogue import Move
 from tocsin.overlay.edge import Edge
@@ -60,7 +60,7 @@ def test_a_bearer_of_whom_most_do_not_go_has_no_other_name_to_be_sent_by() -> No
 @pytest.mark.parametrize(("missing", "told"), [(0, False), (1, False), (2, True), (4, True)])
 def test_an_acceptor_that_half_of_them_do_not_reach_is_named_until_others_do(missing: int, told: bool) -> None:
     some = departures(FOUR, FOUR[:missing])
-    assert some.in_vain(20.0) == ([Migration("f", 4, missing)] if told else [])
+    assert some.in_vain(20.0) == ([ArrivalCount("f", 4, missing)] if told else [])
     some.settle(100.0, "f", ["ann"], [], 110.0)
     assert some.in_vain(120.0) == []
 

@@ -13,7 +13,7 @@ from tocsin.overlay.replay import owner
 _Times = dict[str, dict[str, float]]
 
 
-class Migration(NamedTuple):
+class ArrivalCount(NamedTuple):
     """How many were sent to another edge in one session, and how many of them did not arrive."""
 
     acceptor: str
@@ -37,7 +37,7 @@ class Departures:
         # Until when whom is not sent where: of subscribers, and of the bearers of a name.
         self._sent: _Times = {}
         self._refused: _Times = {}
-        self._last: dict[str, tuple[float, Migration]] = {}
+        self._last: dict[str, tuple[float, ArrivalCount]] = {}
 
     def settle(
         self, now: float, acceptor: str, sent: Collection[str], missing: Collection[str] | None, left: float
@@ -50,7 +50,7 @@ class Departures:
             self._sent.setdefault(subscriber, {})[acceptor] = until
         if missing is None:
             return
-        self._last[acceptor] = until, Migration(acceptor, len(sent), len(missing))
+        self._last[acceptor] = until, ArrivalCount(acceptor, len(sent), len(missing))
         count, absent = Counter(map(owner, sent)), Counter(map(owner, missing))
         for bearer, stayed in absent.items():
             if 2 * stayed > count[bearer]:
@@ -71,7 +71,7 @@ class Departures:
             return set()
         return {each for each in subscribers if each in names or owner(each) in bearers}
 
-    def in_vain(self, now: float) -> list[Migration]:
+    def in_vain(self, now: float) -> list[ArrivalCount]:
         """The last sessions with others of which at least half of those who were sent did not arrive."""
         recent = (migration for until, migration in self._last.values() if until > now)
         return [each for each in recent if each.missing and 2 * each.missing >= each.sent]

@@ -10,7 +10,7 @@ from tocsin.content.filter import Filter
 from tocsin.content.values import Publication
 from tocsin.errors import FilterError
 from tocsin.overlay.catchup import HeldSubscription
-from tocsin.overlay.departures import Departures, Migration
+from tocsin.overlay.departures import ArrivalCount, Departures
 from tocsin.overlay.detection import Availability, OffloadAction
 from tocsin.overlay.dialogue import Move, Settle
 from tocsin.overlay.exchange import Exchange
@@ -150,7 +150,7 @@ class Mediation:
             self._ask(sorted(actions, key=lambda action: action.acceptor in unreached))
 
     @property
-    def in_vain(self) -> list[Migration]:
+    def in_vain(self) -> list[ArrivalCount]:
         """The last sessions with other edges that most did not reach whom this one sent there."""
         return self._departures.in_vain(self._post.now)
 
