@@ -12,7 +12,7 @@ from tocsin.overlay.actions import Action, AwaitFlush, SendClient, SendLink, Sen
 from tocsin.overlay.dialogue import Began, Gap, HeadCursor, Passed, Subscribe, Unsubscribe
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.messages import HEADS, Control, Fetch, Found, FromLink, Interrupted, Restored, Routed, Sync
+from tocsin.overlay.messages import HEADS, Control, Fetch, Found, FromLink, Interrupted, Mark, Restored, Routed, Sync
 
 LIMITS = OverlayLimits(fetch_publications=10, gather_seconds=0.5, refetch_seconds=20.0, ask_bytes=100_000)
 PRESENT = 2**63 - 1
@@ -243,6 +243,17 @@ def test_no_fetch_is_larger_than_it_may_be(bench: Bench) -> None:
     for fetch in fetches:
         bench.answer(fetch, 100, oldest=91)
     assert all(bench.told(client)[0] == Began("h", 80, "h.1", "h.1", PRESENT) for client in range(1, 201))
+
+
+def test_what_comes_late_of_a_log_that_is_lost_is_nothing_of_the_next_one(bench: Bench) -> None:
+    """Publications of before may wait on a link in the middle, where what is asked and answered overtakes them."""
+    bench.subscribe(1, 0)
+    bench.answer(only(bench.fetches()), upto=2, last=2)
+    bench.actions.clear()
+    bench.hear(Routed("h", 90, "p", 90, {"n": 90.0}, "h.0"))
+    bench.hear(Mark("h", 91, "h.0"))
+    bench.hear(Routed("h", 3, "p", 3, {"n": 3.0}, "h.1"))
+    assert [action.note.offset for action in bench.actions if isinstance(action, SendNote)] == [3]
 
 
 def test_who_subscribes_again_and_again_is_asked_for_once_it_has_read_what_came(bench: Bench) -> None:

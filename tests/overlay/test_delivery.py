@@ -49,7 +49,7 @@ def test_only_what_somebody_wants_leaves_a_cluster(system: OverlaySystem) -> Non
     system.advance(2.0)
     assert [str(each) for each in system.heads["h1"].core.links.publications.filters_of("h2")] == ["size > 5"]
     system.subscribe("farther", "size > 3", ["c"])
-    system.advance(2.0)
+    system.advance(2 * system.limits.linger_seconds)
     assert [str(each) for each in system.heads["h1"].core.links.publications.filters_of("h2")] == ["size > 3"]
     assert violations(system) == []
 

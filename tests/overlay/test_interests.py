@@ -68,6 +68,44 @@ def test_neighbours_are_asked_for_the_covering_set_of_the_others(
         assert set(plain.interests.route(publication, sender)) == matching - {sender}
 
 
+@settings(max_examples=examples(80), deadline=None)
+@given(st.lists(st.one_of(st.none(), st.tuples(LINKS, st.sampled_from(["want", "drop"]), st.lists(FILTERS)))))
+def test_what_lingers_is_no_less_than_is_needed_and_just_that_once_it_was_settled_twice(
+    steps: list[tuple[str, str, list[Filter]] | None],
+) -> None:
+    plain = Plain(Interests(linger=True))
+    for link in ("a", "b", "c"):
+        plain.open(link)
+    for step in [*steps, None, None]:
+        if step is None:
+            plain.apply(plain.interests.settle())
+        else:
+            link, what, filters = step
+            plain.apply(plain.interests.want(link, *((filters, []) if what == "want" else ([], filters))))
+            before = plain.wanted[link]
+            plain.wanted[link] = before | set(filters) if what == "want" else before - set(filters)
+        for neighbour, told in plain.told.items():
+            assert told == set(plain.interests.asked_filters(neighbour)) >= plain.needed(neighbour)
+            assert told <= {each for link, wanted in plain.wanted.items() if link != neighbour for each in wanted}
+    assert plain.interests.is_settled
+    assert all(told == plain.needed(neighbour) for neighbour, told in plain.told.items())
+
+
+def test_who_subscribes_to_everything_for_a_moment_has_nothing_else_asked_for_anew() -> None:
+    interests, everything = Interests(linger=True), parse("high exists")
+    interests.open("up")
+    filters = [parse(f"high > {number} and low > {-number}") for number in range(50)]
+    interests.want(OWN, filters, [])
+    for _ in range(5):
+        assert interests.want(OWN, [everything], []) == {"up": Difference([everything], [])}
+        interests.settle()
+        assert interests.want(OWN, [], [everything]) == {"up": Difference([], [everything])}
+        interests.settle()
+    interests.want(OWN, [everything], [])
+    assert interests.settle() == {}
+    assert interests.settle() == {"up": Difference([], filters)}
+
+
 def test_what_takes_the_place_of_a_dropped_filter_comes_with_the_drop() -> None:
     interests, wide, narrow = Interests(), parse("high > 3"), parse("high > 5")
     interests.open("up")

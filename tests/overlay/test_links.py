@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+from math import inf
 from weakref import ref
 
+from tocsin.content.language import parse
 from tocsin.overlay.actions import SendLink
 from tocsin.overlay.links import MOST_FILTERS, Links, read
 from tocsin.overlay.messages import Change, Sync
@@ -14,9 +16,14 @@ from tocsin.overlay.post import Post
 class Asking:
     """A broker's links, and what it says on them."""
 
-    def __init__(self) -> None:
+    def __init__(self, linger_seconds: float = 0.0) -> None:
         self._post = Post()
-        self.links = Links("b", self._post)
+        self.links = Links("b", self._post, linger_seconds)
+
+    def at(self, now: float) -> None:
+        """Time has passed."""
+        self._post.now = now
+        self.links.due(now)
 
     def said(self) -> list[tuple[str, Sync | Change]]:
         sent = [action for action in self._post.take() if isinstance(action, SendLink)]
@@ -55,6 +62,21 @@ def test_many_filters_are_asked_for_in_pieces_and_dropped_with_the_last() -> Non
     assert [len(change.add) for change in changes] == [MOST_FILTERS, 7, MOST_FILTERS]
     # Until all of it is asked for, what covers it still is.
     assert [change.drop for change in changes] == [[], [], ["high exists"]]
+
+
+def test_what_becomes_covered_lingers_at_neighbours_for_a_while() -> None:
+    asking = Asking(30.0)
+    asking.links.opened("up", is_head=True)
+    assert asking.links.wake() == inf
+    asking.links.want(parse("high > 5"))
+    asking.at(10.0)
+    asking.links.want(parse("high > 3"))
+    asking.said()
+    asking.at(asking.links.wake())
+    assert asking.said() == []
+    asking.at(asking.links.wake())
+    assert asking.said() == [("up", Change(False, [], ["high > 5"]))]
+    assert asking.links.wake() == inf
 
 
 def test_an_edge_is_asked_for_control_messages_only() -> None:

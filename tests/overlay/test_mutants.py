@@ -12,6 +12,9 @@ from tocsin.content.filter import Filter
 from tocsin.overlay import (
     alliance,
     catchup,
+    departures,
+    detection,
+    exchange,
     head,
     interests,
     links,
@@ -52,7 +55,7 @@ def believes_it_is_stored(self: replay.ReplayLog, publisher: str) -> int:
     return self._taken.get(publisher, 0)
 
 
-def marks_for_all(self: subscriptions.Subscriptions, head: str, offset: int) -> None:
+def marks_for_all(self: subscriptions.Subscriptions, head: str, offset: int, incarnation: str = "") -> None:
     for held in self._clients.values():
         held.incarnations.setdefault(head, "")
         held.sent[head] = held.told[head] = max(offset, held.sent.get(head, 0))
@@ -149,6 +152,11 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         goes_on_in_vain,
     ),
     "an edge believes marks of what was interrupted": (subscriptions.Subscriptions, "mark", marks_for_all),
+    "an edge takes what comes late of a log that is lost": (
+        catchup.HeldSubscription,
+        "follows",
+        lambda self, head, incarnation: head in self.live,
+    ),
     "an edge keeps who has gone": (subscriptions.Subscriptions, "remove", nothing),
     "a subscriber takes notes twice": (subscriber.OverlaySubscriber, "_goes_on", takes_anything),
     "a subscriber believes an edge that begins late": (
@@ -157,6 +165,18 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         believes_who_begins_late,
     ),
     "an edge waits for ever for an answer": (mediation.Mediation, "due", nothing),
+    "an edge sends away again and again who does not go": (
+        departures.Departures,
+        "staying",
+        lambda self, now, acceptor, subscribers: set(),
+    ),
+    "an edge takes load whatever it has": (
+        surroundings.Surroundings,
+        "state",
+        lambda self: detection.availability(False, self.busy, self._stabilisation.active),
+    ),
+    "an edge takes load before it has come to rest": (surroundings.Surroundings, "stabilise", nothing),
+    "an edge gives another one too much": (exchange.Exchange, "_is_too_much", lambda self, metric, own, other: False),
     "an edge has nobody settle": (mediation.Mediation, "_settle", settles_nobody),
     "an edge hears another cluster for ever": (surroundings.Surroundings, "_join", joins_for_ever),
     "an edge ends a session that is accepted twice, and goes on with it": (
@@ -171,6 +191,11 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     ),
     "a session between clusters has no end": (alliance.Alliance, "_is_over", lambda self, session, now: False),
     "a broker never asks for less": (interests._Ask, "change", keeps_asking),
+    "a broker goes on to ask for what is covered": (
+        interests._Ask,
+        "settle",
+        lambda self: interests.Difference([], []),
+    ),
     "a broker forgets what a lost neighbour wanted, but not to ask for it": (interests.Interests, "close", nothing),
     "a head tells nobody of a lost neighbour": (head.Head, "_lost", lambda self, link: self._links.lost(link)),
     "a head believes an edge that speaks as a head": (head, "_may_say", lambda edge, cluster, message: True),
@@ -193,6 +218,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 # Seeds that are tried before all others: these mistakes show in few schedules.
 RARE = {
     "a subscriber believes an edge that begins late": (1, 166, 220),
+    "an edge takes what comes late of a log that is lost": (99,),
     "a head believes an edge that speaks as a head": (25,),
 }
 

@@ -99,6 +99,30 @@ def test_the_estimates_are_those_from_scratch(case: Case, algorithm: Algorithm, 
 
 
 @SOME
+@given(cases(), ALGORITHMS, st.booleans(), st.lists(st.integers(0, 4), min_size=7, max_size=7))
+def test_what_those_want_who_stay_comes_as_before(
+    case: Case, algorithm: Algorithm, overloaded: bool, staying: list[int]
+) -> None:
+    stay = {filter: names[:count] for (filter, names), count in zip(case.held.items(), staying, strict=False)}
+    go = {filter: names[len(stay[filter]) :] for filter, names in case.held.items()}
+    exchange = Exchange(
+        {filter: names for filter, names in go.items() if names},
+        case.order,
+        case.profile,
+        case.own,
+        case.other,
+        case.tuning,
+        None,
+        [filter for filter, names in stay.items() if names],
+    )
+    offload.offload(algorithm, exchange, overloaded)
+    assert all(set(names) <= set(go[filter]) for filter, names in exchange.chosen)
+    own, other = Naive(case).loads(gone(exchange))
+    assert exchange.own.metrics == pytest.approx(own.metrics, rel=1e-6, abs=1e-6)
+    assert exchange.other.metrics == pytest.approx(other.metrics, rel=1e-6, abs=1e-6)
+
+
+@SOME
 @given(cases(), ALGORITHMS, st.booleans())
 def test_nobody_goes_twice_and_the_acceptor_is_never_overloaded(
     case: Case, algorithm: Algorithm, overloaded: bool
@@ -203,6 +227,40 @@ def test_of_what_cannot_go_as_a_whole_some_go_after_all_that_can() -> None:
     exchange = case.exchange
     offload.offload_output(exchange)
     assert texts(exchange) == [("volume < 2", 1), ("volume >= 2", 2)]
+
+
+def test_what_comes_for_several_comes_to_the_acceptor_once_and_goes_with_the_last() -> None:
+    own, other = BrokerLoad(10.0, 0.05, 0.0, 10_000.0, 2), BrokerLoad(0.0, 0.001, 0.0, 10_000.0, 0)
+    exchange = stock_case({"volume >= 2": 1, "volume <= 5": 1}, [], own, other).exchange
+    incoming: list[float] = []
+    for filter in exchange.left:
+        card = exchange.card(filter, Metric.DELAY, lambda own, other: True)
+        assert card
+        exchange.take(card)
+        incoming += [exchange.own.incoming, exchange.other.incoming]
+    assert incoming == pytest.approx([6.0, 8.0, 0.0, 10.0])
+
+
+def test_nobody_goes_whose_going_would_make_the_difference_larger() -> None:
+    own, slower = BrokerLoad(10.0, 0.01, 0.0, 10_000.0, 1), BrokerLoad(0.0, 0.03, 0.0, 10_000.0, 1)
+    exchange = stock_case({"volume >= 0": 1}, [], own, slower).exchange
+    offload.offload_input(exchange)
+    assert exchange.chosen == []
+
+
+def test_an_overload_is_relieved_as_far_as_the_lower_threshold() -> None:
+    own = BrokerLoad(10.0, 0.096, 0.0, 10_000.0, 12, cpu=0.96)
+    exchange = stock_case({"volume >= 0": 12}, [], own, BrokerLoad(0.0, 0.001, 0.0, 10_000.0, 1)).exchange
+    offload.offload_match(exchange, overloaded=True)
+    assert texts(exchange) == [("volume >= 0", 1)]
+    assert exchange.own.input_ratio == pytest.approx(0.88)
+
+
+def test_phase_two_sends_nobody_who_would_turn_the_input_ratios_round() -> None:
+    own, other = BrokerLoad(10.0, 0.05, 5000.0, 10_000.0, 2), BrokerLoad(45.0, 0.01, 0.0, 10_000.0, 100)
+    exchange = stock_case({"volume >= 0": 2}, [], own, other).exchange
+    offload.offload_output(exchange)
+    assert exchange.chosen == []
 
 
 def test_phase_two_ends_when_input_ratios_are_even() -> None:

@@ -312,7 +312,7 @@ def test_an_acceptor_says_done_when_the_time_is_up() -> None:
     bench.wait(0.9)
     assert not bench.bodies(SessionDone)
     bench.wait(0.2)
-    assert bench.bodies(SessionDone) == [SessionDone("x")]
+    assert bench.bodies(SessionDone) == [SessionDone("x", sorted(FOUR))]
 
 
 def come(bench: Bench, number: int) -> None:

@@ -63,6 +63,14 @@ class CoveringSet:
 
         What is both added and dropped is not there afterwards.
         """
+        entered, left = self.extend(add, drop)
+        # What comes together is looked at together, so that none of it covers another.
+        covered = self.cover(entered) if len(entered) < len(self._top) else []
+        return CoveringChange(entered, left + covered)
+
+    def extend(self, add: Iterable[Filter], drop: Iterable[Filter]) -> CoveringChange:
+        """The same, only that what those cover that have come in stays where it is until :meth:`cover` is called for
+        them: so whoever comes and goes again, and covers much, has not much looked at."""
         dropped = dict.fromkeys(drop)
         going = [filter for filter in dropped if filter in self._filters]
         left = [filter for filter in going if filter in self._top]
@@ -76,8 +84,15 @@ class CoveringSet:
             if filter not in self._filters and filter not in dropped:
                 self._filters[filter] = _Kept()
                 coming[filter] = None
-        entered, covered = self._place(coming)
-        return CoveringChange(entered, left + covered)
+        return CoveringChange(self._place(coming), left)
+
+    def cover(self, filters: Iterable[Filter]) -> list[Filter]:
+        """What these cover goes out of the CSS, and is returned. Those that are not in the CSS count for nothing."""
+        covering = {filter: None for filter in filters if filter in self._top}
+        covered = self._find_covered(covering)
+        for filter in covered:
+            self._leave(filter, self._filters[filter])
+        return covered
 
     def _remove(self, filter: Filter, orphans: dict[Filter, None]) -> None:
         """Its wards get its keeper; if it has none, they have to find another, or come into the CSS."""
@@ -94,16 +109,13 @@ class CoveringSet:
             else:
                 orphans[ward] = None
 
-    def _place(self, coming: Iterable[Filter]) -> tuple[list[Filter], list[Filter]]:
-        """Finds a keeper for each of these; those that have none come into the CSS, and what they cover goes out."""
-        before, entered = list(self._top), list[Filter]()
+    def _place(self, coming: Iterable[Filter]) -> list[Filter]:
+        """Finds a keeper for each of these; those that have none come into the CSS."""
+        entered: list[Filter] = []
         # What covers another asks for no more attributes: so what is covered finds its keeper, and need not come in.
         for _, group in groupby(sorted(coming, key=_attributes), key=_attributes):
             entered += self._place_together(group)
-        covered = self._cover(before, entered)
-        for filter in covered:
-            self._leave(filter, self._filters[filter])
-        return entered, covered
+        return entered
 
     def _place_together(self, coming: Iterable[Filter]) -> list[Filter]:
         """Those of them that are covered neither by what is there nor by each other."""
@@ -126,11 +138,11 @@ class CoveringSet:
         self._keep(filter, self._numbered[keeper])
         return True
 
-    def _cover(self, before: list[Filter], entered: list[Filter]) -> list[Filter]:
-        """Finds those that were in the CSS before and are covered now."""
-        compared = {filter: self._perhaps_covered(filter) for filter in entered} if before else {}
-        if sum(map(len, compared.values())) > _COMPARISONS * len(before):
-            return [each for each in before if self._is_kept(each, self._filters[each].number)]
+    def _find_covered(self, covering: dict[Filter, None]) -> list[Filter]:
+        """Finds those of the CSS that some of it cover."""
+        compared = {filter: self._perhaps_covered(filter) for filter in covering}
+        if sum(map(len, compared.values())) > _COMPARISONS * len(self._top):
+            return [each for each in self._top if self._is_kept_by(each, covering)]
         covered: list[Filter] = []
         for filter, others in compared.items():
             for other in others:
@@ -138,6 +150,14 @@ class CoveringSet:
                     self._keep(other, filter)
                     covered.append(other)
         return covered
+
+    def _is_kept_by(self, filter: Filter, covering: dict[Filter, None]) -> bool:
+        """Whether one of the CSS has found a keeper among some of it."""
+        found = (self._numbered[number] for number in self._engine.covering(filter).tolist())
+        keeper = next((each for each in found if each is not filter and each in covering), None)
+        if keeper is not None:
+            self._keep(filter, keeper)
+        return keeper is not None
 
     def _perhaps_covered(self, filter: Filter) -> dict[Filter, None]:
         """Those of the CSS that have what it is rarest for a filter to have: what it covers has all of that."""

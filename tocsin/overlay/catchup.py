@@ -65,6 +65,10 @@ class HeldSubscription:
             self.live.discard(head)
             self.behind.pop(head, None)
 
+    def follows(self, head: str, incarnation: str) -> bool:
+        """Whether it is sent what comes of a head's log as it is under an incarnation."""
+        return head in self.live and (not incarnation or incarnation == self.incarnations[head])
+
     def awaits(self, found: Found) -> bool:
         """Whether an answer is for it."""
         return found.head not in self.live and self.behind.get(found.head, self.fetch) == found.id

@@ -10,6 +10,7 @@ from tocsin.content.language import parse
 from tocsin.errors import FilterError
 from tocsin.overlay import events
 from tocsin.overlay.actions import Action, CloseClient
+from tocsin.overlay.catchup import note
 from tocsin.overlay.dialogue import Refused, Subscribe, Unsubscribe
 from tocsin.overlay.gauges import Gauges
 from tocsin.overlay.limits import OverlayLimits
@@ -62,7 +63,7 @@ class Edge:
     ) -> None:
         self.name, limits, tuning = name, limits or OverlayLimits(), tuning or Tuning()
         self._post = Post()
-        self._links = Links(name, self._post)
+        self._links = Links(name, self._post, limits.linger_seconds)
         self._subscriptions = Subscriptions(name, incarnation, self._post, self._links, limits)
         self._gauges = Gauges(limits.rate_seconds)
         self._surroundings = Surroundings(
@@ -105,6 +106,7 @@ class Edge:
         """What is to be done, in this order."""
         self._post.now = now
         self._dispatch(event)
+        self._links.due(now)
         self._subscriptions.catch_up.due(now)
         self._mediation.due(now)
         self._mediation.begin(self._surroundings.due(now))
@@ -112,7 +114,8 @@ class Edge:
 
     def wake(self) -> float | None:
         """When the core wants a Tick, at the latest."""
-        wake = min(self._subscriptions.catch_up.wake(), self._mediation.wake(), self._surroundings.wake())
+        parts = self._links, self._subscriptions.catch_up, self._mediation, self._surroundings
+        wake = min(part.wake() for part in parts)
         return wake if wake < inf else None
 
     def _dispatch(self, event: events.Event) -> None:
@@ -140,8 +143,8 @@ class Edge:
         match message:
             case Routed():
                 self._deliver(message)
-            case Mark(head, offset):
-                self._subscriptions.mark(head, offset)
+            case Mark(head, offset, incarnation):
+                self._subscriptions.mark(head, offset, incarnation)
             case Control(_, sender, body):
                 self._control(sender, body)
             case Change():
@@ -190,7 +193,7 @@ class Edge:
 
 def _size(publication: Routed) -> int:
     """What a subscriber is sent of it, in bytes."""
-    return len(_encode(publication))
+    return len(_encode(note(publication)))
 
 
 _encode = msgspec.json.Encoder().encode

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Final, NamedTuple
 
 from tocsin.content.filter import Filter
@@ -54,6 +55,7 @@ class Exchange:
         other: the acceptor, as it said itself.
         bound: how much more than the offloader the acceptor may get of other metrics than the one that is made even,
             unless that gets more even by more than others get uneven; without a bound, whatever does not overload it.
+        staying: filters of subscribers who stay whatever is chosen, some of which others hold who may go.
     """
 
     def __init__(
@@ -65,13 +67,14 @@ class Exchange:
         other: BrokerLoad,
         tuning: Tuning,
         bound: Trigger | None = None,
+        staying: Iterable[Filter] = (),
     ) -> None:
         self.own, self.other, self.tuning, self._bound = own, other, tuning, bound
         self.chosen: list[tuple[Filter, Sequence[str]]] = []
         self._held, self._order, self._profile = held, order, profile
         self._before = own, other
         self._received = profile.received
-        self._bits = _Bits(profile.vector(filter) for filter in held)
+        self._bits = _Bits(profile.vector(filter) for filter in chain(held, staying))
         self._left = {filter: None for filter in order if filter in held}
         # By how many parents each is still covered: those that may be chosen, or are covered by one that may.
         self._above = {filter: len(order.parents(filter)) for filter in order}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
+from msgspec.structs import replace
+
 from tocsin.content.filter import Filter
 from tocsin.content.values import check_publication
 from tocsin.errors import FilterError, InvalidError
@@ -74,7 +76,7 @@ class Head:
     ) -> None:
         self.name, self._limits = name, limits or OverlayLimits()
         self._post = Post()
-        self._links = Links(name, self._post)
+        self._links = Links(name, self._post, self._limits.linger_seconds)
         self._links.want_control(address_filter("to", HEADS))
         most, most_bytes = self._limits.replay_publications, self._limits.replay_bytes
         self._log = ReplayLog(name, kept or _new_log(incarnation), most, most_bytes)
@@ -114,6 +116,7 @@ class Head:
         self._post.now = now
         self._log.pass_time(now)
         self._dispatch(event)
+        self._links.due(now)
         if self._next_mark <= now:
             self._mark()
         self._forget_old(now)
@@ -123,7 +126,9 @@ class Head:
 
     def wake(self) -> float | None:
         """When the core wants a Tick, at the latest."""
-        wake = min(self._next_mark, self._next_forget, self._federation.wake(), self._alliance.wake())
+        wake = min(
+            self._next_mark, self._next_forget, self._links.wake(), self._federation.wake(), self._alliance.wake()
+        )
         return wake if wake < inf else None
 
     def _dispatch(self, event: events.Event) -> None:
@@ -296,7 +301,7 @@ class Head:
 
     def _stored(self, offset: int) -> None:
         for publication in self._log.stored(offset):
-            self._route(publication, OWN)
+            self._route(replace(publication, incarnation=self._log.incarnation), OWN)
             if publication.publisher in self._unanswered:
                 self._answer(publication.publisher)
             elif publication.publisher in self._clients:
@@ -306,7 +311,7 @@ class Head:
 
     def _mark(self) -> None:
         self._next_mark, self._marked = inf, self._log.last
-        self._pass_on(Mark(self.name, self._log.last), OWN)
+        self._pass_on(Mark(self.name, self._log.last, self._log.incarnation), OWN)
 
 
 def _may_say(edge: str, cluster: str, message: FromLink) -> bool:

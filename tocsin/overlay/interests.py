@@ -24,16 +24,32 @@ class Difference(NamedTuple):
 
 
 class _Ask:
-    """What is asked of one neighbour: the covering set of what all others want, kept as it changes."""
+    """What is asked of one neighbour: the covering set of what all others want, kept as it changes.
 
-    def __init__(self) -> None:
-        self._covering = CoveringSet()
+    If filters ``linger``, what is covered by one that has come lately is asked for, too.
+    """
+
+    def __init__(self, linger: bool) -> None:
+        self._covering, self._linger = CoveringSet(), linger
         self._uses: Counter[Filter] = Counter()
+        # What came into the covering set since it was settled last, and before that, since it was the last time.
+        self._new: dict[Filter, None] = {}
+        self._newer: dict[Filter, None] = {}
 
     @property
     def asked(self) -> list[Filter]:
         """What is asked at present."""
         return list(self._covering.covering_set())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is asked for that something else covers."""
+        return not self._new and not self._newer
+
+    def begin(self, filters: list[Filter]) -> list[Filter]:
+        """Others want these so far; what is to be asked."""
+        self._uses.update(filters)
+        return self._covering.change(filters, []).entered
 
     def change(self, more: list[Filter], less: list[Filter]) -> Difference:
         """Somebody wants these as well, and those no more."""
@@ -42,7 +58,22 @@ class _Ask:
         over = [filter for filter in less if not self._uses[filter]]
         for filter in over:
             del self._uses[filter]
-        return Difference(*self._covering.change(more, over))
+        if not self._linger:
+            return Difference(*self._covering.change(more, over))
+        entered, left = self._covering.extend(more, over)
+        for filter in left:
+            self._new.pop(filter, None)
+            self._newer.pop(filter, None)
+        self._newer.update(dict.fromkeys(entered))
+        return Difference(entered, left)
+
+    def settle(self) -> Difference:
+        """What those cover that were there when this was called before is no more asked for."""
+        covered = self._covering.cover(self._new)
+        self._new, self._newer = self._newer, {}
+        for filter in covered:
+            self._new.pop(filter, None)
+        return Difference([], covered)
 
 
 class Interests:
@@ -50,10 +81,14 @@ class Interests:
 
     A filter that is wanted twice, dropped without having been wanted, or of a link that is not there, changes nothing.
     ``own`` is what the broker wants itself; only to be looked at.
+
+    If filters ``linger``, neighbours go on to be asked for what has become covered, until :meth:`settle` was called
+    twice. So somebody who subscribes to everything, again and again for a moment, has not all others asked for anew
+    each time.
     """
 
-    def __init__(self) -> None:
-        self.own = Poset()
+    def __init__(self, linger: bool = False) -> None:
+        self.own, self._linger = Poset(), linger
         self._wanted: dict[str, Poset | FilterSet] = {OWN: self.own}
         self._asks: dict[str, _Ask] = {}
 
@@ -65,14 +100,24 @@ class Interests:
         """What is asked of a neighbour at present."""
         return self._asks[link].asked if link in self._asks else []
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether of every neighbour just the covering set is asked for."""
+        return all(ask.is_settled for ask in self._asks.values())
+
+    def settle(self) -> dict[str, Difference]:
+        """Time has passed: what has been covered since the last time but one is no more asked for."""
+        changes = {neighbour: ask.settle() for neighbour, ask in self._asks.items()}
+        return {neighbour: change for neighbour, change in changes.items() if change.drop}
+
     def open(self, link: str, gives: bool = True) -> list[Filter]:
         """There is one more neighbour, of which something is to be had if it ``gives``; what is to be asked of it. It
         wants nothing yet."""
         wanted, self._wanted[link] = list(self._wanted.values()), FilterSet()
         if not gives:
             return []
-        ask = self._asks[link] = _Ask()
-        return ask.change([filter for each in wanted for filter in each], []).add
+        ask = self._asks[link] = _Ask(self._linger)
+        return ask.begin([filter for each in wanted for filter in each])
 
     def close(self, link: str) -> dict[str, Difference]:
         """A neighbour is gone; what is to be asked of the others."""

@@ -29,6 +29,9 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How often a head says how far its publications go, if there are new ones."""
     cursor_lag: int = 1000
     """By how many publications a subscriber's cursor may be behind before it is told, if nothing matches."""
+    linger_seconds: float = 30.0
+    """For how long neighbours go on to be asked for what somebody's filter has come to cover; up to twice that, as it
+    is looked at so often."""
     fetch_publications: int = 1000
     """How many publications a head looks through for a piece of what somebody has missed."""
     fetch_bytes: int = 262_144
@@ -59,6 +62,10 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a migration may take for each subscriber."""
     migrating: int = 2000
     """For how many subscribers at most an acceptor waits, whatever the offloader says."""
+    arriving_seconds: float = 10.0
+    """How long an acceptor waits while nobody comes of those who are to."""
+    stayed_seconds: float = 300.0
+    """After which time somebody is sent to an edge again who was sent there and did not go."""
     leaving_seconds: float = 5.0
     """How long a subscriber that migrates waits at most for what is queued at the broker it leaves. What comes later
     has been sent by the other one: it began where the subscriber was."""

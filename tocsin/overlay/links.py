@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -36,12 +37,15 @@ class Links:
     """The links that stand, and two kinds of interests: in publications, and in control messages.
 
     What can go wrong: a link is lost. Then nothing is wanted on it until it stands again and the other broker has said
-    what it wants, all of it; neighbours are asked for less meanwhile.
+    what it wants, all of it; neighbours are asked for less meanwhile. Somebody wants what covers everything, and then
+    does not, again and again: what has become covered is asked for during another ``linger_seconds``, or up to twice
+    that, and routing goes by more than is needed meanwhile.
     """
 
-    def __init__(self, name: str, post: Post) -> None:
-        self.publications, self.control = Interests(), Interests()
+    def __init__(self, name: str, post: Post, linger_seconds: float = 0.0) -> None:
+        self.publications, self.control = Interests(linger=linger_seconds > 0), Interests()
         self._name, self._post = name, post
+        self._linger_seconds, self._settle_at = linger_seconds, inf
         self._is_head: dict[str, bool] = {}
         self.want_control(address_filter("to", name))
 
@@ -54,6 +58,17 @@ class Links:
     def heads(self) -> list[str]:
         """Those of them that are heads."""
         return [link for link, is_head in self._is_head.items() if is_head]
+
+    def due(self, now: float) -> None:
+        """Asks no more for what has been covered for long enough."""
+        if self._settle_at <= now:
+            self._settle_at = inf
+            self._ask(False, self.publications.settle())
+            self._settle_later()
+
+    def wake(self) -> float:
+        """When there is something to do."""
+        return self._settle_at
 
     def opened(self, link: str, is_head: bool) -> None:
         """A link stands."""
@@ -113,6 +128,12 @@ class Links:
                 for each in others:
                     self._post.send(link, Change(control, list(map(str, each)), []))
                 self._post.send(link, Change(control, list(map(str, first)), list(map(str, drop))))
+        if not control:
+            self._settle_later()
+
+    def _settle_later(self) -> None:
+        if self._settle_at == inf and not self.publications.is_settled:
+            self._settle_at = self._post.now + self._linger_seconds
 
 
 class LatestRequests:

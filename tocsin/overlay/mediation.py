@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
@@ -9,6 +10,7 @@ from tocsin.content.filter import Filter
 from tocsin.content.values import Publication
 from tocsin.errors import FilterError
 from tocsin.overlay.catchup import HeldSubscription
+from tocsin.overlay.departures import ArrivalCount, Departures
 from tocsin.overlay.detection import Availability, OffloadAction
 from tocsin.overlay.dialogue import Move, Settle
 from tocsin.overlay.exchange import Exchange
@@ -83,14 +85,16 @@ class _Migrating:
 
 @dataclass
 class _Accepting:
-    """Takes subscribers. These are served here of who said that they come in this session; who ``migrates`` the
-    offloader says."""
+    """Takes subscribers. These are served here of who said that they come in this session; how many migrate, and who
+    is ``missing`` of them, the offloader says, ``since`` when they are waited for."""
 
     id: str
     offloader: str
     ends: float
-    migrates: frozenset[str] | None = None
     arrived: set[str] = field(default_factory=set)
+    migrate: int = 0
+    missing: set[str] | None = None
+    since: float = inf
 
 
 class Mediation:
@@ -103,7 +107,8 @@ class Mediation:
     goes on without what it waited for, so nobody is BUSY for ever; who has been sent to the acceptor is told to settle
     in any case, and leaves only if it is served there. An answer that comes too late is answered with an end, and one
     that comes twice changes nothing. Who migrates the offloader tells the acceptor: what a subscriber says makes a
-    session neither longer nor shorter.
+    session neither longer nor shorter. Subscribers do not go: the acceptor waits only while some come, and they are not
+    chosen again for a while (:class:`Departures`). Nobody reaches an acceptor: others are asked before it.
 
     ``estimate`` is of the last session in which this one has sent subscribers away.
     """
@@ -128,9 +133,7 @@ class Mediation:
         self.estimate: Estimate | None = None
         # What each broker has asked for last: what comes twice is answered once.
         self._requests = LatestRequests()
-        # Who was told to settle last, and by when they have left, or stay.
-        self._leaving: set[str] = set()
-        self._left = -inf
+        self._departures = Departures(limits)
         # Who came in the session that this one accepts, and is not served yet.
         self._coming: set[str] = set()
 
@@ -141,9 +144,15 @@ class Mediation:
         return stages[type(self._session)] if self._session else ""
 
     def begin(self, actions: list[OffloadAction]) -> None:
-        """Tries what the detection has found, in turn."""
+        """Tries what the detection has found, in turn; last of all with whom nobody arrived."""
         if self._session is None and actions:
-            self._ask(actions)
+            unreached = {each.acceptor for each in self.in_vain if each.missing == each.sent}
+            self._ask(sorted(actions, key=lambda action: action.acceptor in unreached))
+
+    @property
+    def in_vain(self) -> list[ArrivalCount]:
+        """The last sessions with other edges that most did not reach whom this one sent there."""
+        return self._departures.in_vain(self._post.now)
 
     def hear(self, sender: str, message: SessionBody) -> None:
         """Another broker says something about a session."""
@@ -159,10 +168,10 @@ class Mediation:
                 session = self._session
                 if isinstance(session, _Accepting) and (session.id, session.offloader) == (id, sender):
                     self._expect(session, subscribers)
-            case SessionDone(id):
+            case SessionDone(id, missing):
                 session = self._session
                 if isinstance(session, _Migrating) and (session.id, session.acceptor) == (id, sender):
-                    self._settle(session)
+                    self._settle(session, missing)
             case SessionEnd(id, vain):
                 session = self._session
                 if isinstance(session, _Accepting) and (session.id, session.offloader) == (id, sender):
@@ -190,12 +199,13 @@ class Mediation:
         if held.subscriber in self._coming and isinstance(session, _Accepting):
             self._coming.discard(held.subscriber)
             session.arrived.add(held.subscriber)
-            self._end_if_all_came(session)
+            if session.missing and held.subscriber in session.missing:
+                self._arrived(session, held.subscriber)
 
     def due(self, now: float) -> None:
         """Goes on without what has not come in time."""
         session = self._session
-        if session is None or session.ends > now:
+        if session is None or self.wake() > now:
             return
         match session:
             case _Asking():
@@ -209,7 +219,10 @@ class Mediation:
 
     def wake(self) -> float:
         """When there is something to do."""
-        return self._session.ends if self._session else inf
+        session = self._session
+        if isinstance(session, _Migrating):
+            return min(session.ends, self._surroundings.silent_at(session.acceptor))
+        return session.ends if session else inf
 
     def _ask(self, actions: list[OffloadAction]) -> None:
         self._sessions += 1
@@ -240,17 +253,35 @@ class Mediation:
         self._tell(sender, SessionAccept(id, load, covering))
 
     def _expect(self, session: _Accepting, subscribers: list[str]) -> None:
-        """The time is for so many; some of them may have come before this was heard."""
-        if session.migrates is None:
-            session.migrates = frozenset(subscribers)
-            count = min(max(len(session.migrates), 1), self._limits.migrating)
-            session.ends = self._post.now + count * self._limits.migration_seconds
-            self._end_if_all_came(session)
+        """Waits for these, of whom some may have come before this was heard."""
+        if session.missing is None:
+            session.migrate, session.since = len(set(subscribers)), self._post.now
+            session.missing = set(subscribers) - session.arrived
+            for subscriber in session.arrived.intersection(subscribers):
+                self._departures.brought(subscriber)
+            self._wait_for_more(session, session.missing)
 
-    def _end_if_all_came(self, session: _Accepting) -> None:
-        """Whoever else says that it comes in this session does not count: its id is no secret."""
-        if session.migrates is not None and session.arrived >= session.migrates:
+    def _arrived(self, session: _Accepting, subscriber: str) -> None:
+        """One of those whom the offloader has named. Whoever else says that it comes in this session does not count:
+        its id is no secret."""
+        assert session.missing is not None
+        self._departures.brought(subscriber)
+        session.missing.discard(subscriber)
+        self._wait_for_more(session, session.missing)
+
+    def _wait_for_more(self, session: _Accepting, missing: set[str]) -> None:
+        """The time is for so many; yet it is over when nobody has come for a while, and whoever comes gives the others
+        no more than its own share of it."""
+        if not missing:
             self._done(session)
+            return
+        limits = self._limits
+        count, came = min(session.migrate, limits.migrating), session.migrate - len(missing)
+        session.ends = min(
+            session.since + count * limits.migration_seconds,
+            session.since + limits.arriving_seconds + came * limits.migration_seconds,
+            self._post.now + limits.arriving_seconds,
+        )
 
     def _accepted(self, sender: str, message: SessionAccept) -> None:
         session = self._session
@@ -292,23 +323,26 @@ class Mediation:
         self._finish()
 
     def _exchange(self, session: _Sampling, overloaded: bool) -> Exchange | None:
-        """What can be chosen. Those who are about to leave are here no more.
+        """What can be chosen. Those who are about to leave are here no more; those who would not go stay.
 
         Unless this broker is overloaded, nobody goes for whom the acceptor would have to send others back.
         """
         own, held = self._surroundings.load(), self._subscriptions.by_filter
         if own is None:
             return None
-        if self._leaving and self._post.now < self._left:
-            here = {filter: [name for name in names if name not in self._leaving] for filter, names in held.items()}
-            gone = sum(map(len, held.values())) - sum(map(len, here.values()))
-            own, held = own.change(0.0, 0.0, -gone), {filter: names for filter, names in here.items() if names}
-        tuning = self._tuning
+        now, tuning, count = self._post.now, self._tuning, sum(map(len, held.values()))
+        here = _without(held, self._departures.leaving(now))
+        own = own.change(0.0, 0.0, sum(map(len, here.values())) - count)
+        everybody = (name for names in here.values() for name in names)
+        choice = _without(here, self._departures.staying(now, session.acceptor, everybody))
+        staying = [filter for filter, names in here.items() if len(choice.get(filter, ())) < len(names)]
         bound = None if overloaded else tuning.local.times(tuning.upset)
-        return Exchange(held, self._links.publications.own, session.profile, own, session.other, tuning, bound)
+        order = self._links.publications.own
+        return Exchange(choice, order, session.profile, own, session.other, tuning, bound, staying)
 
     def _migrate(self, session: _Sampling, subscribers: list[str]) -> None:
-        seconds = len(subscribers) * self._limits.migration_seconds + 2 * self._limits.grace_seconds
+        limits = self._limits
+        seconds = min(len(subscribers), limits.migrating) * limits.migration_seconds + 2 * limits.grace_seconds
         self._session = _Migrating(session.id, session.acceptor, subscribers, self._post.now + seconds)
         self._tell(session.acceptor, SessionMigrating(session.id, subscribers))
         address = self._surroundings.address(session.acceptor)
@@ -316,17 +350,20 @@ class Mediation:
             if held := self._subscriptions.get(subscriber):
                 self._post.reply(held.client, Move(address, session.id, len(subscribers)))
 
-    def _settle(self, session: _Migrating) -> None:
-        """Whoever is served by the acceptor leaves, when what is queued here has been sent."""
+    def _settle(self, session: _Migrating, missing: list[str] | None = None) -> None:
+        """Whoever is served by the acceptor leaves, when what is queued here has been sent. The acceptor has said who
+        is not there, unless it says nothing any more."""
         seconds = min(self._gauges.queued_seconds, self._limits.leaving_seconds)
         for subscriber in session.subscribers:
             if held := self._subscriptions.get(subscriber):
                 self._post.reply(held.client, Settle(session.id, seconds))
-        self._leaving, self._left = set(session.subscribers), self._post.now + seconds + 2 * self._limits.grace_seconds
+        now = self._post.now
+        left = now + seconds + 2 * self._limits.grace_seconds
+        self._departures.settle(now, session.acceptor, session.subscribers, missing, left)
         self._finish()
 
     def _done(self, session: _Accepting) -> None:
-        self._tell(session.offloader, SessionDone(session.id))
+        self._tell(session.offloader, SessionDone(session.id, sorted(session.missing or ())))
         self._finish()
 
     def _finish(self) -> None:
@@ -336,3 +373,9 @@ class Mediation:
 
     def _tell(self, broker: str, message: SessionBody) -> None:
         self._links.route(Control({"to": broker}, self._name, message))
+
+
+def _without(held: Mapping[Filter, list[str]], names: Collection[str]) -> dict[Filter, list[str]]:
+    """Filters that others want besides these subscribers, with those."""
+    left = {filter: [name for name in all_names if name not in names] for filter, all_names in held.items()}
+    return {filter: all_names for filter, all_names in left.items() if all_names}

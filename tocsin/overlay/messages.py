@@ -19,14 +19,19 @@ class LinkMessage(msgspec.Struct, frozen=True, tag=True):
     """Base of all that goes over a link."""
 
 
-class Routed(LinkMessage, frozen=True):
-    """A publication: the head it was published to, its offset there, and the publisher's own number for it."""
+class Routed(LinkMessage, frozen=True, omit_defaults=True):
+    """A publication: the head it was published to, its offset there, and the publisher's own number for it.
+
+    On its way it has the ``incarnation`` under which the offset counts. It may be overtaken by all that is said of the
+    next one, when its head has lost its log.
+    """
 
     head: str
     offset: int
     publisher: str
     sequence: int
     content: dict[str, Value]
+    incarnation: str = ""
 
 
 class Mark(LinkMessage, frozen=True):
@@ -34,6 +39,7 @@ class Mark(LinkMessage, frozen=True):
 
     head: str
     offset: int
+    incarnation: str = ""
 
 
 class Sync(LinkMessage, frozen=True):
@@ -164,9 +170,10 @@ class SessionMigrating(msgspec.Struct, frozen=True, tag=True):
 
 
 class SessionDone(msgspec.Struct, frozen=True, tag=True):
-    """All who migrate have come to the acceptor, or the time is up."""
+    """All who migrate have come to the acceptor, or the time is up for those who are ``missing``."""
 
     id: str
+    missing: list[str] = []
 
 
 class SessionEnd(msgspec.Struct, frozen=True, tag=True):

@@ -28,8 +28,9 @@ class Subscriptions:
     """All who are connected to an edge.
 
     What can go wrong: the way to a head is interrupted. Then nothing of it is sent to anybody until what was missed in
-    between has been fetched (:class:`PieceFetcher`). Somebody subscribes again and again on a connection: that counts
-    when what was fetched for it before has come, and was read, so that it is fetched no faster than it is read.
+    between has been fetched (:class:`PieceFetcher`). What comes late of a log that the head has lost since counts for
+    nobody who has heard of the next one. Somebody subscribes again and again on a connection: that counts when what was
+    fetched for it before has come, and was read, so that it is fetched no faster than it is read.
 
     ``match`` finds the filters that a publication fulfils; a driver may put one in its place that measures as well.
     """
@@ -124,11 +125,11 @@ class Subscriptions:
             self._post.add(SendNote([held.client for held in taking], note(publication)))
         return matched, len(taking)
 
-    def mark(self, head: str, offset: int) -> None:
-        """All of a head's publications up to an offset have come."""
+    def mark(self, head: str, offset: int, incarnation: str = "") -> None:
+        """All of a head's publications up to an offset have come, under an incarnation or whichever."""
         self.catch_up.exists(head)
         for held in self._clients.values():
-            if head in held.live and held.sent[head] < offset:
+            if held.follows(head, incarnation) and held.sent[head] < offset:
                 held.sent[head] = offset
                 if offset - held.told[head] > self._limits.cursor_lag:
                     held.told[head] = offset
@@ -148,4 +149,5 @@ class Subscriptions:
         self.catch_up.fetch_all()
 
     def _takes(self, held: HeldSubscription, publication: Routed) -> bool:
-        return publication.head in held.live and publication.offset > held.sent[publication.head]
+        head = publication.head
+        return held.follows(head, publication.incarnation) and publication.offset > held.sent[head]

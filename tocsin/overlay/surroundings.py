@@ -101,6 +101,10 @@ class Surroundings:
         _, load = self._heard.get(edge, (0.0, None))
         return (load.url if load else "") or edge
 
+    def silent_at(self, edge: str) -> float:
+        """When another edge does not count any more unless it says something; never, if it has not said anything."""
+        return self._heard[edge][0] + self._limits.silent_seconds if edge in self._heard else inf
+
     def view(self, view: ClusterView) -> None:
         """The head says which other clusters count."""
         self._viewed = self._post.now

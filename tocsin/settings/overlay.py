@@ -143,6 +143,15 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
             )
         ),
     ] = 4 * MIB
+    waiting_bytes_each: Annotated[
+        Size,
+        Meta(
+            description=(
+                "What the bearer of one signed token may leave unread on all its connections together; then those are "
+                "cut off that have most."
+            )
+        ),
+    ] = 64 * MIB
     link_bytes: Annotated[
         Size, Meta(description="A broker that leaves more than this unread is cut off, and links again.")
     ] = 64 * MIB
@@ -164,6 +173,18 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
             )
         ),
     ] = _LIMITS.replay_bytes
+    linger_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            description=(
+                "For how long, or up to twice that, neighbours go on to be asked for what a new filter covers, so that "
+                "whoever subscribes to everything for a moment has not all else asked for anew; 0 asks for it no more "
+                "at once."
+            ),
+        ),
+    ] = _LIMITS.linger_seconds
     fetch_publications: Annotated[
         _Count,
         Meta(description="How many publications a head looks through for a piece of what somebody has missed."),
@@ -187,7 +208,15 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
         ),
     ] = _LIMITS.fetches
     bandwidth: Annotated[
-        float, Meta(gt=0, le=1e15, description="Bytes per second that an edge can send: its O_r is a part of this.")
+        float,
+        Meta(
+            gt=0,
+            le=1e15,
+            description=(
+                "Bytes per second that an edge can send: its O_r is a part of this. With overlay.public_keys, when "
+                "more is to be sent every bearer of a token has the same share of it, whatever connections it has."
+            ),
+        ),
     ] = 12_500_000.0
     memory_bytes: Annotated[Size, Meta(description="The memory that an edge may use, by which it is overloaded.")] = (
         2 * GIB
@@ -263,6 +292,14 @@ class OverlaySettings(Section, frozen=True, kw_only=True):
     migration_seconds: Annotated[
         Seconds, Meta(description="How long a move to another edge may take, for each subscriber of a session.")
     ] = _LIMITS.migration_seconds
+    arriving_seconds: Annotated[
+        Seconds,
+        Meta(description="How long an edge waits in a session while nobody comes of those who were sent to it."),
+    ] = _LIMITS.arriving_seconds
+    stayed_seconds: Annotated[
+        Seconds,
+        Meta(description="After which time a subscriber is sent to an edge again that was sent there and did not go."),
+    ] = _LIMITS.stayed_seconds
     leaving_seconds: Annotated[
         Seconds, Meta(description="How long a subscriber that moves waits at most for what is queued where it was.")
     ] = _LIMITS.leaving_seconds

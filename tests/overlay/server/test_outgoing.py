@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tocsin.overlay.server.outgoing import UNREAD, Ending, Outgoing
+from tocsin.overlay.server.outgoing import UNREAD, Ending, Outgoing, PendingBytes
 
 
 async def flushed(outgoing: Outgoing) -> list[str]:
@@ -33,6 +33,22 @@ async def test_who_does_not_read_is_cut_off_after_what_was_promised() -> None:
     outgoing.end(1000, "the first reason counts")
     assert outgoing.ending.code == UNREAD
     assert await flushed(outgoing) == ["of any size"]
+
+
+async def test_who_leaves_too_much_unread_on_all_its_connections_loses_those_that_have_most() -> None:
+    pending = PendingBytes(10)
+    many, few = Outgoing(100, pending), Outgoing(100, pending)
+    pending.connections = 2
+    many.put("eleven char")
+    few.put("a")
+    few.put("b")
+    assert few.ending is None
+    many.put("one too many")
+    assert many.ending == Ending(UNREAD, "what is sent is not read")
+    assert pending.size == 13
+    assert await flushed(few) == ["a", "b"]
+    many.closed()
+    assert (pending.size, many.size) == (0, 0)
 
 
 async def test_who_waits_for_room_is_told_once_when_there_is_some() -> None:

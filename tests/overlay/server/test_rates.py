@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,11 @@ _runs = iter(range(10**9))
 
 def run_number() -> int:
     return next(_runs)
+
+
+def test_one_of_which_too_much_was_taken_gives_more_later_and_is_full_in_the_end() -> None:
+    bucket = TokenBucket(2.0, 10.0, 0.0)
+    assert [bucket.take(1, 0.0) for _ in range(12)] == [0.0] * 10 + [0.5, 1.0]
+    assert not bucket.is_full(5.9)
+    assert bucket.is_full(6.0)
+    assert bucket.take(1, inf) == 0.0

@@ -11,8 +11,8 @@ import asyncio
 import re
 import time
 from base64 import urlsafe_b64decode
-from collections import Counter
 from contextlib import suppress
+from math import inf
 from typing import Final
 
 import msgspec
@@ -27,6 +27,7 @@ from tocsin.overlay.server.access import ClientIdentity, OverlayAccess
 from tocsin.overlay.server.driver import OverlayDriver
 from tocsin.overlay.server.outgoing import EXPIRED, UNREAD, UNREADABLE, Outgoing, encode
 from tocsin.overlay.server.rates import PublishingRates, TokenBucket
+from tocsin.overlay.server.sharing import Bearers, FairOutput, Send
 from tocsin.overlay.server.websocket import finish, receive
 from tocsin.overlay.server.writer import LogWriter
 from tocsin.schema.refusals import UNDECODABLE, undecodable
@@ -55,9 +56,9 @@ class OverlayClients:
     ) -> None:
         self._driver, self._access, self._settings, self._writer = driver, access, settings, writer
         self._rates = PublishingRates(settings.publish_rate, settings.publish_bytes)
-        # How many connections there are, and how many each bearer of a signed token has.
-        self._connections = 0
-        self._of_name: Counter[str] = Counter()
+        self._connections, self._bearers = 0, Bearers(settings)
+        # A head sends its clients next to nothing.
+        self._output = FairOutput(inf if writer else settings.bandwidth, self._bearers)
 
     async def endpoint(self, socket: WebSocket) -> None:
         """One connection, from its handshake to its end."""
@@ -67,20 +68,19 @@ class OverlayClients:
         except TocsinError as error:
             await socket.send_denial_response(failures.failure(error))
             return
-        outgoing = Outgoing(self._settings.waiting_bytes)
         # From before the handshake is answered, in which others may come.
         self._connections += 1
-        self._of_name[identity.name] += 1
+        outgoing = Outgoing(self._settings.waiting_bytes, self._bearers.open(identity.name))
+        send = self._output.paced(identity.name, socket.send_text)
         try:
             with suppress(WebSocketDisconnect):
                 await socket.accept(PROTOCOL if PROTOCOL in socket.scope["subprotocols"] else None)
-                await self._hold(socket, identity, outgoing)
-                await finish(socket, outgoing)
+                await self._hold(socket, identity, outgoing, send)
+                await finish(socket, outgoing, send)
         finally:
+            outgoing.closed()
             self._connections -= 1
-            self._of_name[identity.name] -= 1
-            if not self._of_name[identity.name]:
-                del self._of_name[identity.name]
+            self._bearers.close(identity.name)
 
     def _check_room(self, identity: ClientIdentity) -> None:
         settings = self._settings
@@ -88,17 +88,17 @@ class OverlayClients:
             raise UnavailableError(
                 f"overlay.connections = {settings.connections} clients are connected, and no more are taken"
             )
-        if identity.name and self._of_name[identity.name] >= settings.connections_each:
+        if identity.name and self._bearers.connections(identity.name) >= settings.connections_each:
             raise UnavailableError(
                 f"{identity.name} has overlay.connections_each = {settings.connections_each} connections here, one for "
                 "each subscription or publisher: end one of these first, or go to another broker"
             )
 
-    async def _hold(self, socket: WebSocket, identity: ClientIdentity, outgoing: Outgoing) -> None:
+    async def _hold(self, socket: WebSocket, identity: ClientIdentity, outgoing: Outgoing, send: Send) -> None:
         client = self._driver.open_client(outgoing)
         try:
             reading = self._read(socket, identity, client, outgoing)
-            sending, expiring = outgoing.send_all(socket.send_text), _expire(identity, outgoing)
+            sending, expiring = outgoing.send_all(send), _expire(identity, outgoing)
             await until_one_ends(reading, sending, expiring, outgoing.ended())
         except InvalidError as error:
             outgoing.put(encode(Refused(str(error))).decode())
@@ -118,9 +118,11 @@ class OverlayClients:
                     await asyncio.sleep(seconds)
                 if self._writer:
                     await self._writer.room()
-            elif others.take(1, driver.now):
-                outgoing.end(UNREAD, "too many messages in too short a time")
-                return
+            else:
+                if others.take(1, driver.now):
+                    outgoing.end(UNREAD, "too many messages in too short a time")
+                    return
+                await self._bearers.speak(identity.name, driver.now)
             driver.hear_client(client, message)
 
     def _check(self, identity: ClientIdentity, message: ToEdge | ToHead) -> ToEdge | ToHead:

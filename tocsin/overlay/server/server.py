@@ -16,7 +16,7 @@ from tocsin.overlay.server.clients import OverlayClients
 from tocsin.overlay.server.driver import OverlayDriver
 from tocsin.overlay.server.gauge import Gauge
 from tocsin.overlay.server.links import HeadLink, LinkedBroker, OverlayLinks
-from tocsin.overlay.server.status import OverlayFigures, OverlayHealth, Role, figures
+from tocsin.overlay.server.status import OverlayFigures, OverlayHealth, Role, describe_failures, figures
 from tocsin.overlay.server.store import ReplayStore
 from tocsin.overlay.server.writer import LogWriter
 from tocsin.settings.overlay import OverlaySettings
@@ -71,6 +71,7 @@ class OverlayServer:
             problems.append(f"there is no link to the head at {self._section.head}; it is tried again")
         if self.links.circle:
             problems.append(self.links.circle)
+        problems += describe_failures(self.driver.core)
         return problems + (self._source.problems if self._source else [])
 
     def health(self) -> OverlayHealth:

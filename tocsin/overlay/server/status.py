@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
 from tocsin.overlay.load import Metrics
 from tocsin.overlay.server.driver import OverlayDriver
@@ -15,7 +16,8 @@ Role = Literal["head", "edge"]
 
 
 class OverlayHealth(msgspec.Struct, frozen=True):
-    """``degraded`` while there is no link to the head it should have one to, or while a head's disk refuses."""
+    """``degraded`` while there is no link to the head it should have one to, while a head's disk refuses, or after
+    subscribers whom an edge has sent to another one did not arrive there."""
 
     status: Literal["ok", "degraded"]
     broker: str
@@ -78,3 +80,14 @@ def figures(driver: OverlayDriver, links: OverlayLinks, cluster: str, url: str, 
         problems,
         session=core.mediation.stage,
     )
+
+
+def describe_failures(core: Head | Edge) -> list[str]:
+    """Where those did not arrive whom an edge has sent to another one, as sentences for an operator."""
+    if isinstance(core, Head):
+        return []
+    return [
+        f"{each.missing} of the {each.sent} subscribers that were last sent to {each.acceptor} did not arrive: can "
+        f"they reach it at {core.surroundings.address(each.acceptor)}? If not, set its overlay.url"
+        for each in core.mediation.in_vain
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -59,10 +60,10 @@ async def receive(socket: WebSocket) -> str:
     return text
 
 
-async def finish(socket: WebSocket, outgoing: Outgoing) -> None:
+async def finish(socket: WebSocket, outgoing: Outgoing, send: Callable[[str], Awaitable[None]] | None = None) -> None:
     """Sends what waits to whoever reads it, and closes."""
     ending = outgoing.ending or Ending(1000, "")
     with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
         async with asyncio.timeout(FLUSH_SECONDS):
-            await outgoing.flush(socket.send_text)
+            await outgoing.flush(send or socket.send_text)
             await socket.close(ending.code, ending.brief_reason)

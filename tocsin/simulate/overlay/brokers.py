@@ -16,7 +16,7 @@ from tocsin.overlay.dialogue import Note, Publish
 from tocsin.overlay.edge import Edge
 from tocsin.overlay.head import Head
 from tocsin.overlay.limits import OverlayLimits
-from tocsin.overlay.messages import ClusterLoad, Control, FromLink, Mark, Routed
+from tocsin.overlay.messages import ClusterLoad, Control, FromLink, Mark, Routed, SessionMigrating
 from tocsin.overlay.tuning import Tuning
 from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.overlay.disks import HeadDisk
@@ -155,12 +155,13 @@ class OverlayHost(CoreProcess):
         core: Head | Edge,
         dials: list[str],
         pace: float,
+        tuning: Tuning,
         times: ServiceTimes | None = None,
     ) -> None:
         super().__init__(world, name, core, events.Tick())
         self.pace, self.leisure = pace, 0.5
         self.doubled: Callable[[], float | None] = lambda: None
-        self.watch = SessionWatch(name)
+        self.watch = SessionWatch(name, tuning, world.clock)
         self.awaited: set[int] = set()
         self.service = BrokerService(world.clock, times, self.subscriptions, self._matched) if times else None
         self.neighbours: dict[str, _Neighbour] = {}
@@ -265,7 +266,7 @@ class HeadHost(OverlayHost):
         times: ServiceTimes | None = None,
     ) -> None:
         disk.begin(incarnation)
-        super().__init__(world, name, Head(name, incarnation, disk.kept, limits, tuning), dials, pace, times)
+        super().__init__(world, name, Head(name, incarnation, disk.kept, limits, tuning), dials, pace, tuning, times)
         self.disk, self._most = disk, limits.replay_publications
         self.store_seconds = 0.01
 
@@ -321,10 +322,18 @@ class EdgeHost(OverlayHost):
         pace: float = 0.0,
         times: ServiceTimes | None = None,
     ) -> None:
-        super().__init__(world, name, Edge(name, head, incarnation, limits, tuning), [head], pace, times)
+        super().__init__(world, name, Edge(name, head, incarnation, limits, tuning), [head], pace, tuning, times)
         self.power = power
         self.sent: Callable[[str, Note, int, float, float], None] | None = None
         self._gauge()
+
+    def carry_out(self, action: actions.Action) -> None:
+        """Does what the core wants done."""
+        if isinstance(action, actions.SendLink) and isinstance(action.message, Control):
+            estimate = self.core.mediation.estimate
+            if isinstance(action.message.body, SessionMigrating) and estimate:
+                self.watch.gives(estimate.acceptor, estimate.other)
+        super().carry_out(action)
 
     def subscriptions(self) -> int:
         """Whom it serves."""

@@ -34,14 +34,19 @@ class Passage:
 
 @dataclass
 class Album:
-    """What a subscriber's application has had; it outlives the program, as the cursors do that it keeps with it."""
+    """What a subscriber's application has had; it outlives the program, as the cursors do that it keeps with it.
+
+    A program that ``refuses`` ignores every ``Move``; those are in ``refused``.
+    """
 
     name: str
     where: str
+    refuses: bool = False
     cursors: dict[str, HeadCursor] = field(default_factory=dict)
     passages: dict[str, list[Passage]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
+    refused: list[Move] = field(default_factory=list)
     given_up: str = ""
 
     def give(self, note: Note, cursor: HeadCursor) -> None:
@@ -115,6 +120,9 @@ class SubscriberHost(CoreProcess):
 
     def tell(self, event: Any, data: bytes | str = b"") -> None:
         """Has the core handle an event. The application keeps the cursors with what it was given."""
+        if self.album.refuses and isinstance(event, subscriber.EdgeSaid) and isinstance(event.message, Move):
+            self.album.refused.append(event.message)
+            return
         super().tell(event, data)
         if self.moving and isinstance(event, subscriber.EdgeSaid) and isinstance(event.message, Move):
             self.moving(self)

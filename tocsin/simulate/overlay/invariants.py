@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import pairwise
 
 from tocsin.content.language import parse
@@ -19,6 +19,7 @@ def violations(system: OverlaySystem) -> list[str]:
     wrong += [text for album in system.albums.values() for text in _notes(system, album)]
     wrong += [text for name in system.disks for text in _remembered(system, name)]
     wrong += _seats(system) + [text for watch in system.watches for text in watch.wrong]
+    wrong += [text for album in system.albums.values() for text in _refusals(album)]
     return wrong + _interests(system) + _sessions(system)
 
 
@@ -111,6 +112,19 @@ def _seats(system: OverlaySystem) -> list[str]:
         if edges != ([process.core.edge] if process.alive else []):
             wrong.append(f"{name} is on {edges}, and thinks it is on {process.core.edge if process.alive else None}")
     return wrong
+
+
+def _refusals(album: Album) -> list[str]:
+    """Whoever does not go is not sent to the same edge again, nor to a third one, while it is remembered."""
+    asked = defaultdict[str, list[str]](list)
+    for move in album.refused:
+        # Before it the session's id has the incarnation of the edge that asks.
+        asked[move.session.rpartition("-")[0]].append(move.edge)
+    return [
+        f"{album.name}, who does not go, was sent by {edge} to {to}"
+        for edge, to in asked.items()
+        if len(to) > min(2, len(set(to)))
+    ]
 
 
 def _interests(system: OverlaySystem) -> list[str]:

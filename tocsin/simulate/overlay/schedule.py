@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import Control, Found, FromLink, Interrupted, Mark, Restored, Routed
@@ -54,7 +55,10 @@ class OverlaySchedule:
             parents,
             edges,
             random.getrandbits(32),
-            _more_limits(_limits(random), Random(f"{seed} limits")),
+            replace(
+                _more_limits(_limits(random), Random(f"{seed} limits")),
+                linger_seconds=Random(f"{seed} lingering").choice([0.0, 0.3, 3.0]),
+            ),
             _conditions(random),
             random.choice([0.0, 0.05, 0.5]),
             random.choice([0.01, 0.5, 2.0]),
@@ -73,6 +77,8 @@ class OverlaySchedule:
         self._doubling = Random(f"{seed} doubled")
         self._part_doubled = self._doubling.choice([0.0, 0.05, 0.3])
         self.system.doubled = self._draw_repeat_delay
+        refusing = Random(f"{seed} refusing")
+        self._refusing = set(refusing.sample(range(SUBSCRIBERS), refusing.choice([0, 0, 2, 4])))
         # And one for those who misbehave, or only pass by.
         self._others = Random(f"{seed} others")
         self._nuisance = self._others.choice([0.0, 0.5, 3.0])
@@ -160,7 +166,8 @@ class OverlaySchedule:
             self.system.clock.after(random.uniform(0.0, 2 * self._pause), self._publish, name)
 
     def _subscribe(self, number: int) -> None:
-        self.system.subscribe(f"s{number}", self._random.choice(FILTERS), self._edges())
+        where, edges = self._random.choice(FILTERS), self._edges()
+        self.system.subscribe(f"s{number}", where, edges, refuses=number in self._refusing)
 
     def _edges(self) -> list[str]:
         return self._random.sample(list(self.system.clusters), len(self.system.clusters))
@@ -310,6 +317,8 @@ def _limits(random: Random) -> OverlayLimits:
         detect_seconds=0.7,
         request_seconds=1.0,
         migration_seconds=random.choice([0.2, 1.0]),
+        arriving_seconds=2.0,
+        stayed_seconds=1000.0,
         grace_seconds=1.0,
         global_seconds=random.choice([4.0, 15.0]),
     )

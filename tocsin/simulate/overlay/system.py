@@ -121,9 +121,9 @@ class OverlaySystem:
             self.edges[name].doubled = lambda: self.doubled()
             self.watches.append(self.edges[name].watch)
 
-    def subscribe(self, name: str, where: str, edges: list[str]) -> SubscriberHost:
-        """A subscriber's program starts for the first time."""
-        self.albums[name] = Album(name, where)
+    def subscribe(self, name: str, where: str, edges: list[str], refuses: bool = False) -> SubscriberHost:
+        """A subscriber's program starts for the first time; one that ``refuses`` goes nowhere where it is sent."""
+        self.albums[name] = Album(name, where, refuses)
         return self.start_subscriber(name, edges)
 
     def start_subscriber(self, name: str, edges: list[str]) -> SubscriberHost:

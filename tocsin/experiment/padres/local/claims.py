@@ -11,7 +11,7 @@ from tocsin.experiment.padres.local.names import MAIN, UNBALANCED, samples_of, t
 from tocsin.experiment.padres.rows import EdgeRow, EstimateRow, MessageRow
 from tocsin.experiment.padres.scenario import JOINING_UNTIL, LOCAL, LOCAL_FACTORS
 from tocsin.experiment.study import StudyData
-from tocsin.experiment.verdict import ClaimVerdict, judge, judge_cases, not_measured
+from tocsin.experiment.verdict import ClaimVerdict, Holds, judge, judge_cases, not_measured
 
 TRIGGER: Final = 0.1
 DOUBLED: Final = LOCAL.doubled_at
@@ -54,10 +54,15 @@ def converges(course: OverlayCourse) -> ClaimVerdict:
 
 
 def converges_again(course: OverlayCourse) -> ClaimVerdict:
-    """And again at 3,400 s."""
+    """And again at 3,400 s, if there is anything to be made even."""
     claim = "The imbalance at 3,000 s, when half of the publishers publish twice as much, is gone by 3,400 s"
     if not course or course.end <= CONVERGED_AGAIN:
         return not_measured(claim)
+    most = {name: course.highest_difference(value, DOUBLED, course.end) for name, value in METRICS.items()}
+    if max(most.values()) <= TRIGGER:
+        said = ", ".join(f"{name} {difference:.3f}" for name, difference in most.items())
+        why = "no imbalance arises: the load of all edges grows by about as much"
+        return ClaimVerdict(claim, f"the largest differences from 3,000 s on: {said}", Holds.UNKNOWN, why)
     return _judge_convergence(claim, course.converged_at(DOUBLED, course.end, TRIGGER), CONVERGED_AGAIN)
 
 
