@@ -26,6 +26,7 @@ from tocsin.overlay import (
     surroundings,
 )
 from tocsin.overlay.dialogue import Began, HeadCursor, Known
+from tocsin.overlay.held import HeldSubscription
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.messages import Found, Routed, SessionAccept, SessionEnd
 from tocsin.simulate.faults.campaign import run_overlay_schedule
@@ -37,7 +38,7 @@ def nothing(*arguments: Any, **options: Any) -> None:
     """Forgets to do it."""
 
 
-def takes_any_answer(self: catchup.HeldSubscription, found: Found) -> bool:
+def takes_any_answer(self: HeldSubscription, found: Found) -> bool:
     return found.head not in self.live
 
 
@@ -61,7 +62,7 @@ def marks_for_all(self: subscriptions.Subscriptions, head: str, offset: int, inc
         held.sent[head] = held.told[head] = max(offset, held.sent.get(head, 0))
 
 
-def forgets_the_gap(self: catchup.PieceFetcher, held: catchup.HeldSubscription, found: Found) -> int:
+def forgets_the_gap(self: catchup.PieceFetcher, held: HeldSubscription, found: Found) -> int:
     return _begin(self, held, msgspec.structs.replace(found, oldest=1))
 
 
@@ -138,7 +139,7 @@ _join = surroundings.Surroundings._join
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an edge does not hear that the way is interrupted": (subscriptions.Subscriptions, "interrupt", nothing),
     "an edge does not fetch when there is a way again": (subscriptions.Subscriptions, "fetch_all", nothing),
-    "an edge takes the answer to an older fetch": (catchup.HeldSubscription, "awaits", takes_any_answer),
+    "an edge takes the answer to an older fetch": (HeldSubscription, "awaits", takes_any_answer),
     "an edge sends before it has fetched": (subscriptions.Subscriptions, "_takes", sends_whatever_comes),
     "an edge replays nothing": (catchup.PieceFetcher, "found", replays_nothing),
     "an edge does not tell of gaps": (catchup.PieceFetcher, "_begin", forgets_the_gap),
@@ -153,7 +154,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     ),
     "an edge believes marks of what was interrupted": (subscriptions.Subscriptions, "mark", marks_for_all),
     "an edge takes what comes late of a log that is lost": (
-        catchup.HeldSubscription,
+        HeldSubscription,
         "follows",
         lambda self, head, incarnation: head in self.live,
     ),

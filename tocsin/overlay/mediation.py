@@ -9,12 +9,12 @@ from math import inf
 from tocsin.content.filter import Filter
 from tocsin.content.values import Publication
 from tocsin.errors import FilterError
-from tocsin.overlay.catchup import HeldSubscription
 from tocsin.overlay.departures import ArrivalCount, Departures
 from tocsin.overlay.detection import Availability, OffloadAction
 from tocsin.overlay.dialogue import Move, Settle
 from tocsin.overlay.exchange import Exchange
 from tocsin.overlay.gauges import Gauges
+from tocsin.overlay.held import HeldSubscription
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import LatestRequests, Links, read
 from tocsin.overlay.load import BrokerLoad

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from tocsin.content.filter import Filter
 from tocsin.content.values import Publication
 from tocsin.overlay.actions import CloseClient, SendNote
-from tocsin.overlay.catchup import HeldSubscription, PieceFetcher, note
+from tocsin.overlay.catchup import PieceFetcher, note
 from tocsin.overlay.dialogue import HeadCursor, Passed
+from tocsin.overlay.held import HeldSubscription
 from tocsin.overlay.limits import OverlayLimits
 from tocsin.overlay.links import Links
 from tocsin.overlay.messages import Routed
