@@ -25,6 +25,8 @@ from tocsin.model.coordination import Load
 SETTINGS: Final[dict[str, object]] = {
     "interval_seconds": 1_000,
     "stale_after_seconds": 1_000,
+    # A move that takes too long is made again at the next look at the loads only, which does not come here.
+    "preparing_seconds": 60,
     "placement": "round-robin",
 }
 
