@@ -241,6 +241,15 @@ def test_what_comes_for_several_comes_to_the_acceptor_once_and_goes_with_the_las
     assert incoming == pytest.approx([6.0, 8.0, 0.0, 10.0])
 
 
+def test_what_the_acceptor_receives_already_is_no_more_to_it() -> None:
+    own, other = BrokerLoad(8.0, 0.05, 0.0, 10_000.0, 1), BrokerLoad(5.0, 0.001, 0.0, 10_000.0, 1)
+    exchange = stock_case({"volume >= 2": 1}, ["volume >= 5"], own, other).exchange
+    (filter,) = exchange.left
+    card = exchange.card(filter, Metric.DELAY, lambda own, other: True)
+    assert card
+    assert (card.own.incoming, card.other.incoming) == pytest.approx((0.0, 8.0))
+
+
 def test_nobody_goes_whose_going_would_make_the_difference_larger() -> None:
     own, slower = BrokerLoad(10.0, 0.01, 0.0, 10_000.0, 1), BrokerLoad(0.0, 0.03, 0.0, 10_000.0, 1)
     exchange = stock_case({"volume >= 0": 1}, [], own, slower).exchange
