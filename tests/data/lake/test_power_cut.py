@@ -76,6 +76,8 @@ def test_data_come_before_the_entry_that_names_them_and_the_entry_before_the_com
     steps.clear()
     change(table, rows)
     new = {("sync", Path(path).name) for path in set(table.snapshot.paths()) - before}
+    # A file is put there, and removed again, to read the store's clock off it.
+    steps[:] = [(what, name) for what, name in steps if not (what == "place" and name.startswith("_draft-"))]
     placed = steps.index(("place", "00000000000000000003.json"))
     assert {*new, ("sync", "_draft"), *([("sync", "table")] if new else [])} == set(steps[:placed])
     assert steps[placed + 1 :] == [("sync", "_delta_log")]
