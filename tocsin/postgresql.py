@@ -36,6 +36,7 @@ _HOLDER: Final = (
 # Advisory locks of one database are known by number only: those of this name, "tocsin" in ASCII and what follows it.
 _LOCKS: Final = 0x746F6373696E
 _FACTS: Final = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_UNLOCK: Final = "SELECT pg_advisory_unlock(%s)"
 _READ_FACTS: Final = "SELECT name, value FROM facts"
 _PUT_FACT: Final = "INSERT INTO facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
@@ -121,7 +122,7 @@ class PostgresqlSchema:
         """Lets go of the database, for the next process at once: the server notices some time after it."""
         if self._open is not None and self._epoch is not None:
             with suppress(psycopg.Error):
-                self._open.execute("SELECT pg_advisory_unlock(%s)", (self._claim,))
+                self._open.execute(_UNLOCK, (self._claim,))
         self._disconnect()
 
     def safe_url(self) -> str:
@@ -175,7 +176,13 @@ class PostgresqlSchema:
             self._lock(connection)
         except ConflictError as error:
             raise SupersededError(str(error)) from None
-        self._check_epoch(connection)
+        try:
+            self._check_epoch(connection)
+        except SupersededError:
+            # At once: the server notices some time after it that a connection is closed, and whoever came meanwhile may
+            # be just about to come back.
+            connection.execute(_UNLOCK, (self._claim,))
+            raise
 
     def _check_epoch(self, connection: Connection) -> None:
         if int(facts(connection)["epoch"]) != self._epoch:

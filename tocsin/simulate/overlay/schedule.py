@@ -42,6 +42,9 @@ HEALING, ENDING, ARRIVING = 30.0, 30.0, 10.0
 LATE = 3.0
 PASSERS_BY: Final = 6
 SOON: Final = 0.05
+# An edge that has fewer publications than this on their way at a time takes longer to fetch what all have missed.
+FEW: Final = 50
+SLOWLY: Final = 60.0
 
 
 class OverlaySchedule:
@@ -299,6 +302,8 @@ class OverlaySchedule:
         system.advance(ENDING)
         self._publishing = False
         system.advance(ARRIVING)
+        if system.limits.fetches * system.limits.fetch_publications < FEW:
+            system.advance(SLOWLY)
 
 
 def _limits(random: Random) -> OverlayLimits:
