@@ -153,11 +153,6 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         goes_on_in_vain,
     ),
     "an edge believes marks of what was interrupted": (subscriptions.Subscriptions, "mark", marks_for_all),
-    "an edge takes what comes late of a log that is lost": (
-        HeldSubscription,
-        "follows",
-        lambda self, head, incarnation: head in self.live,
-    ),
     "an edge keeps who has gone": (subscriptions.Subscriptions, "remove", nothing),
     "a subscriber takes notes twice": (subscriber.OverlaySubscriber, "_goes_on", takes_anything),
     "a subscriber believes an edge that begins late": (
@@ -219,7 +214,6 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 # Seeds that are tried before all others: these mistakes show in few schedules.
 RARE = {
     "a subscriber believes an edge that begins late": (1, 166, 220),
-    "an edge takes what comes late of a log that is lost": (99,),
     "a head believes an edge that speaks as a head": (25,),
 }
 
