@@ -341,8 +341,8 @@ def test_a_message_that_cannot_be_processed_keeps_only_what_is_behind_it_waiting
     assert "slice 0 is left out for now: this cannot be read" in until(lambda: ingestion.problem)
     others.produce(150, partition=1)
     until(lambda: len(ingesting.rows()) == poison + 51)
-    first[0] = poison + 1
     others.delete(0, before=poison + 1)
+    first[0] = poison + 1
     ingesting.drain()
     assert {row["value"] for row in ingesting.rows()} == {*range(50), *range(100, 151)} - {poison}
     (letter,) = ingesting.letters()

@@ -43,6 +43,9 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 # What was never committed, or taken back, is not there.
 ISOLATION: Final = {"isolation.level": "read_committed"}
+# Of Spark's consumers. One that is to read elsewhere than it has asked for ahead waits until that is answered, half a
+# second if nothing comes; whatever they are told to read is there, so that there is nothing to wait for.
+READING: Final = ISOLATION | {"fetch.max.wait.ms": "1"}
 # Before anything is known of a feed's records.
 _RECORD_BYTES: Final = 300.0
 _WEIGHT: Final = 0.1
@@ -150,7 +153,7 @@ class SlicedTopic:
         ends = {str(index): end - self.bases[index] for index, _, end in ranges}
         return (
             spark.read.format("kafka")
-            .options(**self.access.spark(), **as_options(ISOLATION))
+            .options(**self.access.spark(), **as_options(READING))
             .option("kafka.bootstrap.servers", self.servers)
             # Under a name of its own, each batch would open connections of its own, for seconds.
             .option("kafka.group.id", self._group)

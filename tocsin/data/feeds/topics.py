@@ -18,8 +18,8 @@ from tocsin.data.feeds.addresses import TopicLog
 from tocsin.data.feeds.sliced_topic import (
     CALL_SECONDS,
     EARLIEST,
-    ISOLATION,
     LATEST,
+    READING,
     DescribedTopic,
     SlicedTopic,
     as_options,
@@ -193,7 +193,7 @@ class FeedTopic(SlicedTopic):
         records = max(int(max_bytes / self.record_bytes), self.feed.slices)
         frame = (
             spark.readStream.format("kafka")
-            .options(**self.access.spark(), **as_options(ISOLATION))
+            .options(**self.access.spark(), **as_options(READING))
             .option("kafka.bootstrap.servers", self.servers)
             .option("assign", to_json({self.topic: list(range(self.feed.slices))}))
             .option("startingOffsets", to_json({self.topic: offsets}))
