@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import PAGES, README, ROOT, TUTORIAL, blocks, commands, prose, words
+from tests.sources import CORES, deciding, sources
 from tocsin import __version__
 from tocsin.cli.main import app
 from tocsin.data.language.parser import parse
@@ -28,6 +30,8 @@ SHARED_WORDS = set(
     )
 )
 """What messages, events and actions of several protocols are called, which mean the same in each."""
+VERBS = {"actions", "dialogue", "events", "messages"}
+"""Modules of cores with what is said, has happened and is to be done: those words stand with the protocols."""
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 
@@ -109,17 +113,29 @@ def _anchors(page: Path) -> set[str]:
 
 
 def test_words_of_the_code_have_one_meaning_each() -> None:
-    page = prose(ROOT / "docs" / "architecture.md")
-    tables = re.findall(r"^### In the code[^\n]*\n(.*?)(?=^##)", page, re.MULTILINE | re.DOTALL)
-    rows = [line for table in tables for line in table.splitlines() if line.startswith("| `")]
-    defined = _classes()
-    named = [word for row in rows for word in re.findall(r"`(\w+)`", row.split("|")[1])]
+    defined, named = _classes(), _glossary()
     assert named
-    assert {word: defined[word] for word in named if defined[word] != 1} == {}
+    assert {word: defined[word] for word in named - SHARED_WORDS if defined[word] != 1} == {}
+
+
+@pytest.mark.parametrize("package", sorted(CORES.keys() - {"tocsin.model"}))
+def test_every_noun_of_a_core_is_explained(package: str) -> None:
+    modules = [module for module in deciding(package) if module.rpartition(".")[2] not in VERBS]
+    classes = [each.name for module in modules for each in sources()[module].body if isinstance(each, ast.ClassDef)]
+    assert classes
+    assert {name for name in classes if not name.startswith("_")} - _glossary() == set()
 
 
 def test_only_what_protocols_share_is_called_the_same() -> None:
     assert {name for name, count in _classes().items() if count > 1 and not name.startswith("_")} == SHARED_WORDS
+
+
+def _glossary() -> set[str]:
+    """The classes that the architecture explains."""
+    page = prose(ROOT / "docs" / "architecture.md")
+    tables = re.findall(r"^### In the code[^\n]*\n(.*?)(?=^##)", page, re.MULTILINE | re.DOTALL)
+    rows = [line for table in tables for line in table.splitlines() if line.startswith("| `")]
+    return {word for row in rows for word in re.findall(r"`(\w+)`", row.split("|")[1])}
 
 
 def _classes() -> Counter[str]:

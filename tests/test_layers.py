@@ -10,25 +10,11 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[1]
-
-CORES: Final[dict[str, tuple[str, ...]]] = {
-    "tocsin.balance": ("tocsin.balance.warming",),
-    "tocsin.broker": ("tocsin.broker.server",),
-    "tocsin.client.core": (),
-    "tocsin.content": (),
-    "tocsin.coordinator": ("tocsin.coordinator.server", "tocsin.coordinator.store"),
-    "tocsin.data.control": (),
-    "tocsin.model": (),
-    "tocsin.overlay": ("tocsin.overlay.server", "tocsin.overlay.client"),
-    "tocsin.slices": (),
-}
-"""What decides, and what of these packages is around it: drives it, keeps what it has decided, compiles it."""
+from tests.sources import CORES, below, deciding, is_within, sources
 
 AROUND: Final = frozenset(
     (
@@ -62,9 +48,9 @@ ALONE: Final = {
 
 @pytest.mark.parametrize("package", CORES)
 def test_what_decides_brings_no_socket_no_clock_no_store_and_no_spark_with_it(package: str) -> None:
-    deciding = [module for module in below(package) if not module.startswith(CORES[package])]
-    assert deciding
-    found = {module: sorted({name.partition(".")[0] for name in brought(module)} & AROUND) for module in deciding}
+    modules = deciding(package)
+    assert modules
+    found = {module: sorted({name.partition(".")[0] for name in brought(module)} & AROUND) for module in modules}
     assert {module: names for module, names in found.items() if names} == {}
 
 
@@ -72,36 +58,16 @@ def test_what_decides_brings_no_socket_no_clock_no_store_and_no_spark_with_it(pa
 def test_what_others_rest_on_rests_on_little_of_ours(package: str) -> None:
     ours = {name for module in below(package) for name in imports(module, whole=True) if name.startswith("tocsin")}
     allowed = ("tocsin.errors", package, *ALONE[package])
-    assert {name for name in ours if not _is_within(name, allowed)} == set()
+    assert {name for name in ours if not is_within(name, allowed)} == set()
 
 
 def test_what_is_shipped_never_imports_tests() -> None:
     found = {name for module in sources() for name in imports(module, whole=True)}
-    assert {name for name in found if _is_within(name, ("tests", "pytest", "hypothesis"))} == set()
+    assert {name for name in found if is_within(name, ("tests", "pytest", "hypothesis"))} == set()
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     TopologicalSorter({module: imports(module) & sources().keys() - {module} for module in sources()}).prepare()
-
-
-def _is_within(name: str, packages: Iterable[str]) -> bool:
-    return any(name == package or name.startswith(f"{package}.") for package in packages)
-
-
-@cache
-def sources() -> dict[str, ast.Module]:
-    """Every module of ours."""
-    found: dict[str, ast.Module] = {}
-    for path in sorted(ROOT.glob("tocsin/**/*.py")):
-        *package, name = path.relative_to(ROOT).with_suffix("").parts
-        module = ".".join(package if name == "__init__" else [*package, name])
-        found[module] = ast.parse(path.read_text(encoding="utf-8"))
-    return found
-
-
-def below(package: str) -> list[str]:
-    """A package with all its modules."""
-    return [module for module in sources() if _is_within(module, [package])]
 
 
 @cache

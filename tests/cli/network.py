@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tests.broker.world import DataClusterModel
-from tests.coordinator.server.live import LiveBroker
-from tests.coordinator.server.running import WAIT_SECONDS, Running
+from tests.coordinator.server.live import LiveBroker, two_brokers
+from tests.coordinator.server.running import Running
 from tests.network.process import ServerProcess
 from tests.ports import free_port
 from tests.waiting import until_async
@@ -94,17 +93,8 @@ async def _running(directory: Path) -> AsyncIterator[tuple[Running, dict[str, Li
         await process.start()
         with closing(SqliteStore(directory / "coordinator" / "coordinator.sqlite")) as store:
             key = store.keyring().signing
-        data = DataClusterModel()
-        async with (
-            httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False, verify=False) as http,
-            AsyncExitStack() as stack,
-        ):
-            coordinator = Running(process.url, key, http)
-            brokers = {
-                name: await stack.enter_async_context(LiveBroker(name, data).linked(coordinator))
-                for name in ("north", "south")
-            }
-            yield coordinator, brokers
+        async with two_brokers(process.url, key, DataClusterModel()) as parts:
+            yield parts
         assert await process.terminate() == 0
     finally:
         process.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -21,6 +20,7 @@ from tests.e2e import functions
 from tests.e2e.conftest import Cluster
 from tests.e2e.nodes import NodeProcess
 from tests.e2e.process import SMALL, DataProcess
+from tests.e2e.publishing import Publisher
 from tests.kafka import KafkaServer, connector_jars, kafka_server
 from tests.postgresql import PostgresqlServer
 from tests.s3 import S3Server
@@ -47,36 +47,22 @@ _SETTINGS: Final = {
     "nodes__matching_seconds": 8,
     "spark__master": "local[1]",
 }
-_TRY_AGAIN: Final = (429, 503, 507)
 _PAUSE: Final = 0.05
 _HOT: Final = 0.5
 
 
-class HotPublisher(threading.Thread):
-    """Publishes until it is told to finish: half of all records for one slice, and some of them again."""
+class HotPublisher(Publisher):
+    """Publishes half of all records for one slice, and some of them again."""
 
     def __init__(self, server: DataProcess, seed: int) -> None:
-        super().__init__(daemon=True)
-        self._url, self._chance = f"http://127.0.0.1:{server.port}", Random(seed)
-        self._finishing = threading.Event()
+        super().__init__(server, Random(seed), _PAUSE)
         self.ids: list[str] = []
-        self.fault = ""
 
-    def finish(self) -> None:
-        """Publishes no more; returns when the batch at hand is acknowledged."""
-        self._finishing.set()
-        self.join()
-
-    def run(self) -> None:
-        """Publishes until it is told to finish."""
-        with httpx.Client(
-            headers={"Authorization": "Bearer demo"}, timeout=30, trust_env=False, verify=False
-        ) as client:
-            while not self._finishing.wait(_PAUSE) and not self.fault:
-                new = [self._new() for _ in range(self._chance.randint(1, 20))]
-                again = self._chance.choices(self.ids, k=2) if self.ids else []
-                self._until_acknowledged(client, new + again)
-                self.ids += new
+    def publish_more(self, client: httpx.Client) -> None:
+        new = [self._new() for _ in range(self._chance.randint(1, 20))]
+        again = self._chance.choices(self.ids, k=2) if self.ids else []
+        self.until_acknowledged(client, "reports", [{"id": one, "kind": "flood"} for one in new + again])
+        self.ids += new
 
     def _new(self) -> str:
         hot = self._chance.random() < _HOT
@@ -84,19 +70,6 @@ class HotPublisher(threading.Thread):
             made = f"r{self._chance.getrandbits(60):x}"
             if not hot or slice_by_hash(made, SLICES) == 0:
                 return made
-
-    def _until_acknowledged(self, client: httpx.Client, ids: list[str]) -> None:
-        body = "\n".join(json.dumps({"id": one, "kind": "flood"}) for one in ids).encode()
-        while not self.fault:
-            try:
-                answer = client.post(f"{self._url}/feeds/reports", content=body)
-            except httpx.TransportError:
-                self._finishing.wait(_PAUSE)
-                continue
-            if answer.status_code == 200:
-                return
-            if answer.status_code not in _TRY_AGAIN:
-                self.fault = f"{answer.status_code} {answer.text}"
 
 
 class Sharing:

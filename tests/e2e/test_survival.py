@@ -22,11 +22,10 @@ from deltalake import DeltaTable
 from tests.e2e.conftest import Cluster
 from tests.e2e.oracle import APPLICATION, City, csv, matches, ndjson, subscriptions
 from tests.e2e.process import DataProcess
+from tests.e2e.publishing import Publisher
 
 pytestmark = pytest.mark.process
 
-# A publisher tries again after these; anything else is a fault.
-_TRY_AGAIN: Final = (429, 503, 507)
 _PAUSE: Final = 0.03
 _AGAIN: Final = 0.2
 
@@ -39,47 +38,18 @@ _SETTINGS: Final = {
 }
 
 
-class Publisher(threading.Thread):
-    """Publishes batch after batch, each until it is acknowledged, some reports again, as one who lost count does."""
+class CityPublisher(Publisher):
+    """Publishes what happens in a city, some reports again, as one who lost count does."""
 
     def __init__(self, server: DataProcess, city: City) -> None:
-        super().__init__(daemon=True)
-        self._url = f"http://127.0.0.1:{server.port}"
-        self._city, self._chance = city, Random(city.chance.random())
-        self._finishing = threading.Event()
-        self.attempts = self.acknowledged = 0
-        self.fault = ""
+        super().__init__(server, Random(city.chance.random()), _PAUSE)
+        self._city = city
 
-    def finish(self) -> None:
-        """Publishes no more; returns when the batch at hand is acknowledged."""
-        self._finishing.set()
-        self.join()
-
-    def run(self) -> None:
-        """Publishes until it is told to finish."""
-        with httpx.Client(
-            headers={"Authorization": "Bearer demo"}, timeout=30, trust_env=False, verify=False
-        ) as client:
-            while not self._finishing.is_set() and not self.fault:
-                self._until_acknowledged(client, "reports", self._city.batch(self._chance.randint(1, 12)))
-                self._until_acknowledged(client, "people", self._city.moved(self._chance.randint(1, 6)))
-                if self._chance.random() < _AGAIN:
-                    self._until_acknowledged(client, "reports", self._chance.choices(self._city.reports, k=3))
-                self._finishing.wait(_PAUSE)
-
-    def _until_acknowledged(self, client: httpx.Client, feed: str, records: list[dict[str, Any]]) -> None:
-        while not self.fault:
-            self.attempts += 1
-            try:
-                answer = client.post(f"{self._url}/feeds/{feed}", content=ndjson(records))
-            except httpx.TransportError:
-                self._finishing.wait(_PAUSE)
-                continue
-            if answer.status_code == 200 and answer.json()["accepted"] == len(records):
-                self.acknowledged += 1
-                return
-            if answer.status_code not in _TRY_AGAIN:
-                self.fault = f"{answer.status_code} {answer.text}"
+    def publish_more(self, client: httpx.Client) -> None:
+        self.until_acknowledged(client, "reports", self._city.batch(self._chance.randint(1, 12)))
+        self.until_acknowledged(client, "people", self._city.moved(self._chance.randint(1, 6)))
+        if self._chance.random() < _AGAIN:
+            self.until_acknowledged(client, "reports", self._chance.choices(self._city.reports, k=3))
 
 
 class Killer:
@@ -215,7 +185,7 @@ def test_a_process_killed_again_and_again_loses_nothing_and_does_nothing_twice(c
     print(f"E2E_SEED={seed} E2E_KILLS={kills}", flush=True)
     city, server = City(Random(seed)), cluster(**_SETTINGS)
     bes = begin(server, city)
-    publisher, killer = Publisher(server, city), Killer(server, Random(seed + 1))
+    publisher, killer = CityPublisher(server, city), Killer(server, Random(seed + 1))
     publisher.start()
     for moment in killer.schedule(kills):
         killer.kill(moment)

@@ -18,6 +18,7 @@ from tocsin.experiment.balancers.names import BALANCERS, MATCHING, NONE, PADRES,
 from tocsin.experiment.balancers.outcome import LoadCourse, outcomes, seconds_to_balance
 from tocsin.experiment.balancers.recording import LoadRecorder, bound_rows
 from tocsin.experiment.balancers.rows import BalancingRow, BoundRow, BrokerRow
+from tocsin.experiment.balancers.study import TwoBalancers
 from tocsin.experiment.balancers.systems import MESSAGES_OF_A_MOVE, CoordinatedSystem
 from tocsin.experiment.balancers.utilisation import NOWHERE, utilise
 from tocsin.experiment.padres.scenario import QuoteScenario, ScenarioSize, local_scenario
@@ -223,7 +224,7 @@ def test_a_move_takes_no_more_messages_than_are_counted() -> None:
 @pytest.mark.slow
 def test_both_balancers_are_in_one_report(tocsin: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     small = ScenarioSize(subscribers=40, publishers=8, joining_until=30.0, doubled_at=100.0, seconds=150.0)
-    monkeypatch.setattr("tocsin.experiment.balancers.study._SMALL", small)
+    monkeypatch.setattr(TwoBalancers, "small", small)
     ended = tocsin("experiment", "balancers", "--quick", "--out", "run")
     assert ended.status == 0, ended.err
     report = Path("run/report.html").read_text(encoding="utf-8")

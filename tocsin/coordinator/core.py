@@ -10,16 +10,17 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from tocsin.balance.placement.placement import Placement
-from tocsin.coordinator.actions import Action, Close, Send
+from tocsin.coordinator.actions import Action, Close
 from tocsin.coordinator.balancing import Planners
 from tocsin.coordinator.departures import remove_subscriber
 from tocsin.coordinator.events import Amended, BatchStored, Decided, Event, Link, Lost, Received, SignOfLife, Tick
+from tocsin.coordinator.keeping import hold, keep
 from tocsin.coordinator.keyring import Keyring
 from tocsin.coordinator.limits import CoordinatorLimits
 from tocsin.coordinator.parts import CoordinatorParts
 from tocsin.coordinator.reconciliation import reconcile
 from tocsin.coordinator.registry import BrokerMember
-from tocsin.coordinator.requests import BEHIND, Requests
+from tocsin.coordinator.requests import Requests
 from tocsin.coordinator.store.records import BrokerRecord, StoredState
 from tocsin.coordinator.tokens import new_id
 from tocsin.coordinator.view import CoordinatorView
@@ -31,7 +32,6 @@ from tocsin.model.coordination import (
     FromBroker,
     Hello,
     Keep,
-    Kept,
     Load,
     Prepared,
     Presence,
@@ -42,7 +42,7 @@ from tocsin.model.coordination import (
     Trusted,
     Unprepared,
 )
-from tocsin.model.subscriber import Held, is_same
+from tocsin.model.subscriber import Held
 
 
 class CoordinatorCore:
@@ -119,8 +119,7 @@ class CoordinatorCore:
 
     def hold(self, subscriber: str, held: Held) -> None:
         """As if its broker had said that somebody has a subscription; it is stored with what comes next."""
-        if self._parts.assignments.hold(subscriber, held):
-            self._parts.workload.hold(subscriber, held.subscription)
+        hold(self._parts, subscriber, held)
 
     def wake(self) -> float:
         """When a ``Tick`` is wanted, unless something else happens before."""
@@ -294,62 +293,9 @@ class CoordinatorCore:
                 if parts.assignments.get(subscriber).broker != member.name:
                     parts.presence.disconnected(now, member, [subscriber])
             case Keep():
-                self._keep(now, link, member, message)
+                keep(self._parts, now, link, member, message)
             case Prepared() | Unprepared() | Absent() | Arrived():
                 self._moved(now, link, member, message)
-
-    def _keep(self, now: float, link: Link, member: BrokerMember, keep: Keep) -> None:
-        parts = self._parts
-        if not parts.assignments.belongs(keep.subscriber, keep.stay, member.name):
-            reason = f"{keep.subscriber} is no longer on {member.name}; it must ask again where it is now"
-            parts.outbox.send(link, Refused("elsewhere", reason, {"ref": keep.ref}))
-            parts.outbox.send(link, Release(keep.subscriber, keep.stay))
-            return
-        if parts.outbox.full:
-            parts.outbox.say_now(Send(link, Refused("busy", BEHIND, {"ref": keep.ref})))
-            return
-        if keep.unasked:
-            self._correct(keep)
-        else:
-            self._change(keep)
-            # Whoever subscribes there has arrived, even if the broker's word of it was lost.
-            parts.moves.arrived(keep.subscriber, keep.stay)
-        move = parts.moves.get(keep.subscriber)
-        if move is not None:
-            parts.moves.changed(now, move, link, keep.ref)
-        else:
-            parts.outbox.send(link, Kept(keep.ref))
-
-    def _change(self, keep: Keep) -> None:
-        """A subscriber makes a subscription or gives it up, under whatever number it is stored."""
-        number = keep.held.subscription
-        others = (*keep.was, *self._namesakes(keep))
-        for stored in (number, *others) if keep.gone else others:
-            self._drop(keep.subscriber, stored)
-        if not keep.gone:
-            self.hold(keep.subscriber, keep.held)
-
-    def _namesakes(self, keep: Keep) -> list[int]:
-        """The other numbers of the same subscription: another broker may have had the one stored that it is to have."""
-        stored = self._parts.assignments.subscriptions_of(keep.subscriber)
-        same = [each.subscription for each in stored if is_same(each, keep.held)]
-        return [number for number in same if number != keep.held.subscription]
-
-    def _drop(self, subscriber: str, number: int) -> None:
-        if self._parts.assignments.drop(subscriber, number):
-            self._parts.workload.drop(subscriber, number)
-
-    def _correct(self, keep: Keep) -> None:
-        """What is stored is otherwise; what the subscriber has given up meanwhile stays given up."""
-        name, number = keep.subscriber, keep.held.subscription
-        meant = {*keep.was} if keep.gone and keep.was else {number, *keep.was}
-        held = meant & {each.subscription for each in self._parts.assignments.subscriptions_of(name)}
-        for other in sorted(held if keep.gone else held - {number}):
-            self._drop(name, other)
-        for other in self._namesakes(keep) if held and not keep.gone else ():
-            self._drop(name, other)
-        if held and not keep.gone:
-            self.hold(keep.subscriber, keep.held)
 
     def _moved(
         self, now: float, link: Link, member: BrokerMember, message: Prepared | Unprepared | Absent | Arrived

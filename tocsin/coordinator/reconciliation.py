@@ -21,8 +21,8 @@ def reconcile(parts: CoordinatorParts, now: float, member: BrokerMember, hello: 
     What it serves for a move is an arrival. What it has of an older stay, or of a move that was given up, it is told to
     release; what it should have and has lost, to prepare again. A stay that is newer than any known means that the
     coordinator has forgotten something, as after a backup was put in place: then the broker is right, unless the
-    subscriber was removed. One that is newer
-    by more than any backup could be old is a fault of the broker's, and is only to be released.
+    subscriber was removed. One that is newer by more than any backup could be old is a fault of the broker's, and is
+    only to be released.
     """
     serving = {(stay.subscriber, stay.stay) for stay in hello.serving}
     prepared = {(stay.subscriber, stay.stay) for stay in hello.prepared}

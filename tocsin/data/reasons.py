@@ -22,10 +22,10 @@ def reason_of(error: BaseException) -> str:
         text = str(cause.toString())
     else:
         text = str(error)
-    return _first_line(_raised(text)) or _first_line(text) or type(error).__name__
+    return _first_line(_last_raised(text)) or _first_line(text) or type(error).__name__
 
 
-def _raised(text: str) -> str:
+def _last_raised(text: str) -> str:
     """What a text with Python's traceback ends with: the first line after the last one that is not indented."""
     _, found, traceback = text.rpartition(_TRACEBACK)
     lines = traceback.splitlines() if found else []

@@ -125,11 +125,6 @@ class NodeCore:
         at = max(self._next, self.failing.wake(self._open())) if self._may_begin() else inf
         return at if at < inf else None
 
-    @property
-    def in_session(self) -> list[int]:
-        """Its slices that are in a session."""
-        return [number for number, held in self.slices.items() if held.state is SliceState.IN_SESSION]
-
     def _dispatch(self, now: float, event: events.Event) -> None:
         match event:
             case events.HeadSaid(message) if self._connected:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,13 +25,20 @@ def port(url: str) -> int:
     return urlsplit(url).port or 0
 
 
-async def test_a_data_cluster_that_comes_late_and_goes_is_dialled_again(tmp_path: Path) -> None:
-    world = World(tmp_path)
+@asynccontextmanager
+async def unstarted(directory: Path) -> AsyncIterator[tuple[World, AsyncExitStack]]:
+    """A world whose servers a test starts itself; what it leaves to the stack is stopped at the end."""
+    world = World(directory)
     await world.cluster.apply(STATEMENTS, None)
     async with AsyncExitStack() as stack:
         world.calls = await stack.enter_async_context(
             httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS, verify=False)
         )
+        yield world, stack
+
+
+async def test_a_data_cluster_that_comes_late_and_goes_is_dialled_again(tmp_path: Path) -> None:
+    async with unstarted(tmp_path) as (world, stack):
         world.coordinator = await stack.enter_async_context(world.running_coordinator())
         async with world.running_data() as world.data:
             at = port(world.data)
@@ -50,12 +58,7 @@ async def test_a_data_cluster_that_comes_late_and_goes_is_dialled_again(tmp_path
 
 
 async def test_of_several_data_clusters_whichever_answers_is_dialled(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    await world.cluster.apply(STATEMENTS, None)
-    async with AsyncExitStack() as stack:
-        world.calls = await stack.enter_async_context(
-            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS, verify=False)
-        )
+    async with unstarted(tmp_path) as (world, stack):
         world.coordinator = await stack.enter_async_context(world.running_coordinator())
         async with world.running_data() as first, world.running_data() as second:
             world.data = f"{first}, {second}"
@@ -69,12 +72,7 @@ async def test_of_several_data_clusters_whichever_answers_is_dialled(tmp_path: P
 
 
 async def test_subscribers_are_served_while_the_coordinator_is_away(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    await world.cluster.apply(STATEMENTS, None)
-    async with AsyncExitStack() as stack:
-        world.calls = await stack.enter_async_context(
-            httpx.AsyncClient(headers={"Authorization": "Bearer demo"}, timeout=SECONDS, verify=False)
-        )
+    async with unstarted(tmp_path) as (world, stack):
         world.data = await stack.enter_async_context(world.running_data())
         async with world.running_coordinator() as world.coordinator:
             at = port(world.coordinator)

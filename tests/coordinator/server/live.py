@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from typing import Any
 
+import httpx
 import msgspec
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
 from tests.broker.world import DataClusterModel
-from tests.coordinator.server.running import Running
+from tests.coordinator.server.running import WAIT_SECONDS, Running
 from tests.waiting import until_async
 from tocsin.broker import actions, events
 from tocsin.broker.core import BrokerCore
 from tocsin.broker.holdings import Bearer
-from tocsin.coordinator.tokens import Verifier
+from tocsin.coordinator.tokens import SigningKey, Verifier
 from tocsin.model import control, coordination, subscriber
 from tocsin.model.trust import Trust
 
@@ -153,6 +154,25 @@ class LiveBroker:
         while True:
             await asyncio.sleep(0.05)
             self.handle(events.Tick())
+
+
+@asynccontextmanager
+async def two_brokers(
+    url: str, key: SigningKey, data: DataClusterModel
+) -> AsyncIterator[tuple[Running, dict[str, LiveBroker]]]:
+    """A coordinator that runs elsewhere, and two brokers that know nothing of the past."""
+    async with (
+        httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False, verify=False) as http,
+        AsyncExitStack() as stack,
+    ):
+        coordinator = Running(url, key, http)
+        yield (
+            coordinator,
+            {
+                name: await stack.enter_async_context(LiveBroker(name, data).linked(coordinator))
+                for name in ("north", "south")
+            },
+        )
 
 
 def _text(message: coordination.FromBroker) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.broker.world import DataClusterModel
-from tests.coordinator.server.live import LiveBroker
-from tests.coordinator.server.running import WAIT_SECONDS, Running
+from tests.coordinator.server.live import LiveBroker, two_brokers
+from tests.coordinator.server.running import Running
 from tests.network.process import ServerProcess
 from tests.ports import free_port
 from tests.postgresql import PostgresqlServer
@@ -66,16 +65,8 @@ async def _network(
     await process.start()
     with closing(open_store(CoordinatorSettings(directory=directory, store=store))) as kept:
         key = kept.keyring().signing
-    async with (
-        httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False, verify=False) as http,
-        AsyncExitStack() as stack,
-    ):
-        coordinator = Running(process.url, key, http)
-        brokers = {
-            name: await stack.enter_async_context(LiveBroker(name, data).linked(coordinator))
-            for name in ("north", "south")
-        }
-        yield coordinator, brokers
+    async with two_brokers(process.url, key, data) as parts:
+        yield parts
 
 
 async def _located(coordinator: Running, token: str) -> str:

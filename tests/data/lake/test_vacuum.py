@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from tocsin.data.lake import retired
 from tocsin.data.lake import table as module
 from tocsin.data.lake.table import Snapshot, Table
 from tocsin.data.lake.writer import parts, source
@@ -28,7 +29,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(retired, "time", clock)
     return clock
 
 

@@ -99,7 +99,7 @@ class Link(ABC):
     async def _hold(self) -> None:
         await self.prepare()
         self._queue, self._overflowing = asyncio.Queue(MOST_WAITING), False
-        async with self._dialled() as socket:
+        async with self._dial() as socket:
             self.opened()
             try:
                 await until_one_ends(self._listen(socket), self._talk(socket))
@@ -107,7 +107,7 @@ class Link(ABC):
                 await socket.close(GOING_AWAY, "the broker is going away")
                 raise
 
-    def _dialled(self) -> connect:
+    def _dial(self) -> connect:
         return dial(self._url, self._token, ca=self._ca, ping_seconds=self._ping_seconds, most_frames=None)
 
     @abstractmethod

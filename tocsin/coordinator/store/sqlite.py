@@ -37,7 +37,7 @@ class SqliteStore:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = FULL")
-                self._found()
+                self._migrate()
             except BaseException:
                 self._connection.close()
                 raise
@@ -90,7 +90,7 @@ class SqliteStore:
             os.close(self._lock)
             self._lock = None
 
-    def _found(self) -> None:
+    def _migrate(self) -> None:
         """Makes the tables of a new file, brings those of an old one up to date, and refuses one of a newer version."""
         with self._changing():
             (schema,) = self._connection.execute("PRAGMA user_version").fetchone()

@@ -32,10 +32,11 @@ RULES: Final = 3
 class Compiled(msgspec.Struct, frozen=True):
     """A checked channel, ready to run.
 
-    ``statement`` gives ``query.RESULT_COLUMNS`` once its relations are bound: the datasets ``whole``, the ``fresh`` of
-    the datasets in ``fresh``, and the subscriptions. ``quiet`` says that without new records there is nothing to find,
-    so that an execution can be left out. ``columns`` are the names and types of what a row of the result holds.
-    ``parallel`` says that it is data-parallel in what is new (:mod:`tocsin.data.compiler.parallel`).
+    ``statement`` gives the BE subscriptions with payload, rows and bytes once its relations are bound: the datasets
+    ``whole``, the ``fresh`` of the datasets in ``fresh``, and the subscriptions. ``quiet`` says that without new
+    records there is nothing to find, so that an execution can be left out. ``columns`` are the names and types of what
+    a row of the result holds. ``parallel`` says that it is data-parallel in what is new
+    (:mod:`tocsin.data.compiler.parallel`).
     """
 
     channel: Channel

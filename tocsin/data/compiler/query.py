@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from tocsin.data.compiler.generated import BE, OUTER, SUBSCRIPTIONS, key, quote_name
 from tocsin.data.compiler.order import Key
 
-RESULT_COLUMNS = (BE, "payload", "rows", "bytes")
 EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 # What a session must be set to when it runs these statements.
 SETTINGS = {

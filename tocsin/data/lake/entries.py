@@ -90,11 +90,6 @@ def entry_name(number: int) -> str:
     return f"{number:020d}.json"
 
 
-def checkpoint_name(number: int) -> str:
-    """The name of the checkpoint of all entries up to this number."""
-    return f"{number:020d}.checkpoint.parquet"
-
-
 def find_entries(log: Iterable[str]) -> dict[int, str]:
     """The entries among the files of a log."""
     return _matching(log, _NAME)

@@ -13,17 +13,14 @@ commit does and is there as a whole or not at all. How a folder does that is its
 from __future__ import annotations
 
 import threading
-import time
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from tocsin.data.disk import Disk
 from tocsin.data.lake.checkpoints import entries_since_checkpoint, write_checkpoint
@@ -35,27 +32,13 @@ from tocsin.data.lake.folder import Folder, OutcomeUnknownError
 from tocsin.data.lake.opening import QUARANTINE, check_schema, set_aside
 from tocsin.data.lake.recent import Recent
 from tocsin.data.lake.refusals import storage_errors
-from tocsin.data.lake.unclaimed import OutdatedError, StoreClock, find_unclaimed, is_name, is_too_old
+from tocsin.data.lake.retired import RetiredFiles
+from tocsin.data.lake.snapshot import Snapshot, committed_files
+from tocsin.data.lake.unclaimed import OutdatedError, StoreClock, is_too_old
 from tocsin.data.lake.writer import FILE_BYTES, RowWriter, count_matching, parts, source
 from tocsin.errors import StorageError
 
 __all__ = ["VERSION", "File", "Snapshot", "Table"]
-
-
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """The files of a table at ``version``. They stay while it is held."""
-
-    version: int
-    files: tuple[File, ...]
-
-    def after(self, since: int) -> list[File]:
-        """The files that may hold rows newer than ``since``."""
-        return [file for file in self.files if file.newest > since]
-
-    def paths(self, since: int = -1) -> list[str]:
-        """The paths of the files that may hold rows newer than ``since``."""
-        return [file.path for file in self.after(since)]
 
 
 class Table:
@@ -82,9 +65,7 @@ class Table:
         self._lock = threading.RLock()
         # Taken before the lock by whatever removes files, so that rows can be appended while files are compacted.
         self._rewriting = threading.Lock()
-        self._retired: list[tuple[float, str]] = []
-        self._doomed: frozenset[str] = frozenset()
-        self._held: weakref.WeakSet[Snapshot] = weakref.WeakSet()
+        self._retired = RetiredFiles(self.folder)
         self._recent = Recent(recent_bytes)
         self._clock = StoreClock(self.folder)
         with storage_errors(self.folder):
@@ -94,9 +75,8 @@ class Table:
             self._damaged = bool(set_aside(self.folder))
             version = self._log.markers.get(VERSION_MARKER, 0)
             self._snapshot = Snapshot(version, tuple(committed_files(self.folder, delta, version)))
-            self._held.add(self._snapshot)
-            now = time.monotonic()
-            self._retired += [(now, leftover) for leftover in self._find_stray_files()]
+            self._retired.hold(self._snapshot)
+            self._retired.add_strays(self._snapshot)
 
     @property
     def path(self) -> Path:
@@ -211,8 +191,7 @@ class Table:
             except OutdatedError as error:
                 raise StorageError(str(error)) from error
             self._commit(replace(self._next("WRITE", markers, taken), writers=writers))
-            paths = {file.path for file in taken}
-            self._retired = [(since, path) for since, path in self._retired if path not in paths]
+            self._retired.take_back({file.path for file in taken})
             # Of this commit, also where another follows at once.
             return self._snapshot
 
@@ -227,7 +206,7 @@ class Table:
                 raise OutdatedError(f"{self.folder.name}: {file.name} is part of it already")
             known.add(file.path)
             found = self.folder.find(file.name)
-            if file.path in self._doomed or found is None or found.size != file.size:
+            if self._retired.is_doomed(file.path) or found is None or found.size != file.size:
                 raise OutdatedError(f"{self.folder.name}: {file.name} is not there as it was written")
             if is_too_old(found, self._clock):
                 raise OutdatedError(f"{self.folder.name}: {file.name} was written too long ago, and may be removed")
@@ -275,13 +254,8 @@ class Table:
         with self._lock, storage_errors(self.folder):
             if not self._log.is_last():
                 return 0
-            needed = {file.path for snapshot in self._held for file in snapshot.files}
-            before = time.monotonic() - grace
-            doomed = {path for since, path in self._retired if since <= before and path not in needed}
-            self._retired = [(since, path) for since, path in self._retired if path not in doomed]
             # From here on nobody may commit one of them.
-            doomed |= find_unclaimed(self.folder, needed)
-            self._doomed = frozenset(doomed)
+            doomed = self._retired.doom(grace)
         with storage_errors(self.folder):
             for path in doomed:
                 self.folder.delete(path.rpartition("/")[2])
@@ -356,23 +330,14 @@ class Table:
 
     def _show(self, version: int, files: list[File]) -> None:
         """Lets everybody see a new state; the files that it no longer has can go once nobody reads them."""
-        now, known = time.monotonic(), {file.path for file in files}
-        self._retired += [(now, file.path) for file in self._snapshot.files if file.path not in known]
+        known = {file.path for file in files}
+        self._retired.add([file.path for file in self._snapshot.files if file.path not in known])
         self._snapshot = Snapshot(version, tuple(files))
-        self._held.add(self._snapshot)
+        self._retired.hold(self._snapshot)
 
     def _stamp_rows(self, rows: pa.Table, version: int) -> pa.Table:
         versions = pa.repeat(pa.scalar(version, pa.int64()), rows.num_rows)
         return rows.append_column(self.schema.field(VERSION), versions).select(self.schema.names).cast(self.schema)
-
-    def _find_stray_files(self) -> list[str]:
-        """Files in the folder that belong to no commit: left by one that failed, or by a process that died.
-
-        Those that nodes wrote may be offered yet, and go by their age.
-        """
-        known = {file.path for file in self._snapshot.files}
-        found = (self.folder.path(name) for name in self.folder.files() if name[0] not in "._" and not is_name(name))
-        return [path for path in found if path not in known]
 
     def _discard(self, files: Iterable[File]) -> None:
         """Removes files that no commit has; what cannot be removed now goes after the next start."""
@@ -388,22 +353,3 @@ def _is_fence(log: Folder, entry: str) -> bool:
 
 def _age(file: File) -> tuple[int, int]:
     return file.oldest, file.newest
-
-
-def committed_files(folder: Folder, delta: DeltaTable, version: int) -> Iterator[File]:
-    """The files of the table in a folder, whose newest version is this one."""
-    actions = pa.table(delta.get_add_actions(flatten=True))
-    paths = [folder.path(name) for name in actions["path"].to_pylist()]
-    sizes, rows = (actions[name].to_pylist() for name in ("size_bytes", "num_records"))
-    # A file without statistics counts as old and new, so that it is never passed over and always filtered.
-    bounds = _bounds(actions, "min", 0), _bounds(actions, "max", version)
-    stamped = [not empty for empty in _bounds(actions, "null_count", 0)]
-    return map(File, paths, *bounds, sizes, rows, stamped)
-
-
-def _bounds(actions: pa.Table, end: str, unknown: int) -> list[int]:
-    """The least or the greatest version in each file, or how many rows have none, as its statistics say."""
-    name = f"{end}.{VERSION}"
-    if name not in actions.column_names:
-        return [unknown] * actions.num_rows
-    return [unknown if version is None else version for version in actions[name].to_pylist()]

@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 from tocsin.data.lake.directory import as_folder
 from tocsin.data.lake.entries import LOG, VERSION, VERSION_MARKER, File, entry_name, read_news
 from tocsin.data.lake.folder import Folder, FoundFile
-from tocsin.data.lake.table import Snapshot, committed_files
+from tocsin.data.lake.snapshot import Snapshot, committed_files
 from tocsin.data.lake.writer import source
 from tocsin.errors import UnavailableError
 

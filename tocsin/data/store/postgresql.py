@@ -33,7 +33,7 @@ class PostgresqlDatabase:
         self._writer = PostgresqlSchema(url, _SCHEMA, "data cluster", _LOCK, passing_tables(POSTGRESQL))
         self._reader = PostgresqlSchema(url, _SCHEMA, "data cluster", _LOCK)
         self._aside = PostgresqlSchema(url, _SCHEMA, "data cluster", _LOCK)
-        self._found()
+        self._migrate()
 
     def claim(self, seize: bool = False) -> None:
         """Makes this the only data cluster on the database; if there is another, it is a ConflictError.
@@ -96,7 +96,7 @@ class PostgresqlDatabase:
         self._reader.close()
         self._aside.close()
 
-    def _found(self) -> None:
+    def _migrate(self) -> None:
         # The tables of a connection are put before those of the schema in its path, and need none of these.
         self._writer.migrate(VERSION, lambda version: [(each, ()) for each in migrations(version, POSTGRESQL)])
 

@@ -58,19 +58,12 @@ class TwoBalancers(PadresSettings):
         "ours: neither paper knows the other's balancer."
     )
     tables = (BrokerRow, BalancingRow, BoundRow)
+    full, small = LOCAL, _SMALL
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """All that the numbers depend on."""
-        return {**self.describe(self._size), "messages of a move": MESSAGES_OF_A_MOVE}
-
-    @property
-    def smaller(self) -> str:
-        """What a quick run has less of."""
-        if not self.quick:
-            return ""
-        fewer = f"{_SMALL.subscribers} of {LOCAL.subscribers:,} subscribers"
-        return f"{fewer} and {_SMALL.seconds:.0f} of {LOCAL.seconds:,.0f} seconds"
+        return {**self.describe(), "messages of a move": MESSAGES_OF_A_MOVE}
 
     def cells(self) -> list[str]:
         """Each balancer on each set-up, and the bound."""
@@ -100,14 +93,10 @@ class TwoBalancers(PadresSettings):
         """The claims."""
         return verdicts(data)
 
-    @property
-    def _size(self) -> ScenarioSize:
-        return _SMALL if self.quick else LOCAL
-
     def _scenario(self, setup: str) -> QuoteScenario:
         if setup == UNEQUAL:
-            return local_scenario(self.seed, self.stock_quotes, self._size)
-        return edges_scenario(self.seed, self.stock_quotes, EDGES, self._size)
+            return local_scenario(self.seed, self.stock_quotes, self.size)
+        return edges_scenario(self.seed, self.stock_quotes, EDGES, self.size)
 
 
 def _decentral_rows(recorder: LoadRecorder, system: DecentralSystem, tell: Tell) -> Iterator[Row]:

@@ -35,22 +35,12 @@ class GlobalBalancing(PadresSettings):
         "in the local set-up, where the paper says only that they join after 10."
     )
     tables = (EdgeRow, MessageRow, EstimateRow)
+    full, small = GLOBAL, _SMALL
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """All that the numbers depend on."""
-        return {**self.describe(self._size), "edges, MHz": [machine.megahertz for machine in GLOBAL_EDGES]}
-
-    @property
-    def smaller(self) -> str:
-        """What a quick run has less of."""
-        if not self.quick:
-            return ""
-        people, seconds = (
-            f"{_SMALL.subscribers} of {GLOBAL.subscribers:,}",
-            f"{_SMALL.seconds:.0f} of {GLOBAL.seconds:,.0f}",
-        )
-        return f"{people} subscribers and {seconds} seconds"
+        return {**self.describe(), "edges, MHz": [machine.megahertz for machine in GLOBAL_EDGES]}
 
     def cells(self) -> list[str]:
         """One run."""
@@ -58,7 +48,7 @@ class GlobalBalancing(PadresSettings):
 
     def measure(self, cell: str, tell: Tell) -> Iterator[Row]:
         """The run."""
-        scenario = global_scenario(self.seed, self.stock_quotes, self._size)
+        scenario = global_scenario(self.seed, self.stock_quotes, self.size)
         yield from QuoteRun(cell, scenario, self.seed, RunSettings()).run(tell).rows
 
     def sections(self, data: StudyData) -> list[ReportSection]:
@@ -68,7 +58,3 @@ class GlobalBalancing(PadresSettings):
     def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         """The claims."""
         return verdicts(data)
-
-    @property
-    def _size(self) -> ScenarioSize:
-        return _SMALL if self.quick else GLOBAL

@@ -135,15 +135,15 @@ def _draw_estimates(rows: Sequence[EstimateRow]) -> Figure:
 def _kinds(rows: Sequence[EstimateRow]) -> dict[str, Points]:
     """The point styles of figure 7a."""
     kinds = {
-        "offloading broker": [row for row in rows if row.role == OFFLOADING and not _disturbed(row)],
-        "load-accepting broker": [row for row in rows if row.role == ACCEPTING and not _disturbed(row)],
-        "B1 while subscribers join": [row for row in rows if row.role == OFFLOADING and _disturbed(row)],
-        "B1's load-accepting broker then": [row for row in rows if row.role == ACCEPTING and _disturbed(row)],
+        "offloading broker": [row for row in rows if row.role == OFFLOADING and not _is_disturbed(row)],
+        "load-accepting broker": [row for row in rows if row.role == ACCEPTING and not _is_disturbed(row)],
+        "B1 while subscribers join": [row for row in rows if row.role == OFFLOADING and _is_disturbed(row)],
+        "B1's load-accepting broker then": [row for row in rows if row.role == ACCEPTING and _is_disturbed(row)],
     }
     return {name: ([row.actual for row in some], [row.estimated for row in some]) for name, some in kinds.items()}
 
 
-def _disturbed(row: EstimateRow) -> bool:
+def _is_disturbed(row: EstimateRow) -> bool:
     return row.joining and row.offloader == CROWDED
 
 

@@ -42,22 +42,12 @@ class LocalBalancing(PadresSettings):
         "matching takes on its machines, so that loads are ours, and how they compare is the paper's."
     )
     tables = (EdgeRow, MessageRow, EstimateRow)
+    full, small = LOCAL, _SMALL
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """All that the numbers depend on."""
-        return {**self.describe(self._size), "runs": self.cells()}
-
-    @property
-    def smaller(self) -> str:
-        """What a quick run has less of."""
-        if not self.quick:
-            return ""
-        people, seconds = (
-            f"{_SMALL.subscribers} of {LOCAL.subscribers:,}",
-            f"{_SMALL.seconds:,.0f} of {LOCAL.seconds:,.0f}",
-        )
-        return f"{people} subscribers and {seconds} seconds"
+        return {**self.describe(), "runs": self.cells()}
 
     def cells(self) -> list[str]:
         """The run as in the paper, without balancing, and with other thresholds and samples."""
@@ -68,7 +58,7 @@ class LocalBalancing(PadresSettings):
 
     def measure(self, cell: str, tell: Tell) -> Iterator[Row]:
         """One run."""
-        size = self._size
+        size = self.size
         if cell != MAIN:
             size = replace(size, seconds=min(size.doubled_at, OTHERS_SECONDS))
         scenario = local_scenario(self.seed, self.stock_quotes, size)
@@ -81,10 +71,6 @@ class LocalBalancing(PadresSettings):
     def verdicts(self, data: StudyData) -> list[ClaimVerdict]:
         """The claims."""
         return verdicts(data)
-
-    @property
-    def _size(self) -> ScenarioSize:
-        return _SMALL if self.quick else LOCAL
 
 
 def _settings(cell: str) -> RunSettings:

@@ -42,12 +42,12 @@ class PadresScale(PadresSettings):
         "more later. What is compared is how long a delivery takes in the last 500 seconds."
     )
     tables = (EdgeRow,)
+    full, small = _EDGES_SIZE, _SMALL
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """All that the numbers depend on."""
-        edges, clusters = self._sizes
-        return {**self.describe(edges), "seconds with clusters": clusters.seconds}
+        return {**self.describe(), "seconds with clusters": self._chain_size.seconds}
 
     @property
     def smaller(self) -> str:
@@ -73,13 +73,13 @@ class PadresScale(PadresSettings):
         return verdicts(data.of(EdgeRow))
 
     def _scenario(self, cell: str) -> QuoteScenario:
-        size, chain = self._sizes
         for number in EDGES:
             if cell == edges_run(number):
-                return edges_scenario(self.seed, self.stock_quotes, number, size)
+                return edges_scenario(self.seed, self.stock_quotes, number, self.size)
         number = next(number for number in CLUSTERS if cell == clusters_run(number))
-        return clusters_scenario(self.seed, self.stock_quotes, number, chain)
+        return clusters_scenario(self.seed, self.stock_quotes, number, self._chain_size)
 
     @property
-    def _sizes(self) -> tuple[ScenarioSize, ScenarioSize]:
-        return (_SMALL, _SMALL) if self.quick else (_EDGES_SIZE, _CLUSTERS_SIZE)
+    def _chain_size(self) -> ScenarioSize:
+        """Of the runs with clusters."""
+        return _SMALL if self.quick else _CLUSTERS_SIZE
