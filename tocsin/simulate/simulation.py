@@ -33,6 +33,7 @@ class Simulation:
             accounts it, says how late it would be, and makes most subscriptions in one go, which is some hundred times
             as fast. All else is the same.
         progress: is told the seconds that have passed.
+        verdict: keeps for the system also what no record has: what is stored, and what everybody was given.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Simulation:
         brokers: BrokerLimits | None = None,
         coordinator: CoordinatorLimits | None = None,
         progress: Callable[[float], None] | None = None,
+        verdict: bool = False,
     ) -> None:
         self._scenario, self._policy, self._progress = scenario, policy or Policy(), progress
         limits = brokers or BrokerLimits(report_seconds=INTERVAL)
@@ -58,6 +60,7 @@ class Simulation:
             store_seconds=0.0,
             answer_seconds=0.0,
             decide_seconds=0.0,
+            verdict=verdict,
         )
         self.system = System([], seed, setup, cluster=self._cluster)
         made = CountedDeliveries if level == "counted" else FrameDeliveries
