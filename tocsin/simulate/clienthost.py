@@ -92,6 +92,9 @@ class ClientHost(CoreProcess):
                     self.links[connection].send(0, text)
             case actions.Deliver():
                 self._take(action)
+            case actions.StateChanged(state):
+                if state is actions.ConnectionState.MOVING and self.moving:
+                    self.moving(self)
             case actions.Missed(subscription, first, last, epoch):
                 self.diary.missed(subscription, first, last, self.core.incarnation(subscription))
                 self.world.clock.after(0.0, self.tell, events.Taken(subscription, last, epoch))
@@ -113,9 +116,6 @@ class ClientHost(CoreProcess):
                 self.diary.ended(subscription)
             case actions.Unsubscribed(ref):
                 self.diary.left(ref)
-            case actions.StateChanged(actions.ConnectionState.MOVING):
-                if self.moving:
-                    self.moving(self)
 
     def _confirmed(self, ref: int, held: Held) -> None:
         was = self._numbers.get(ref)

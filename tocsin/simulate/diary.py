@@ -182,6 +182,9 @@ class BlankDiary(Diary):
     def begun(self, be: int, since: int, live: bool, incarnation: str = "") -> None:
         """Nobody will ask."""
 
+    def wanted(self, be: int) -> None:
+        """Nobody will ask."""
+
     def leaving(self, ref: int, be: int) -> None:
         """Nobody will ask."""
 

@@ -51,6 +51,7 @@ class Setup:
     """What a system is made of.
 
     ``verdict`` says whether everything is kept by which a coordinator can be started again, and everybody judged.
+    Without it nobody may crash, and no channel be dropped.
     """
 
     conditions: Conditions = field(default_factory=Conditions)
@@ -93,6 +94,7 @@ class System:
         self.brokers: dict[str, BrokerHost] = {}
         self.people: dict[str, ClientHost] = {}
         self.diaries: dict[str, Diary] = {}
+        self._blank = BlankDiary("everybody")
         # What everybody's application wants, whatever happens to its program.
         self.desired: dict[str, dict[int, client_events.Subscribe]] = {}
         # Who wants to leave for good or is to be removed, who has left, and what they had.
@@ -148,7 +150,7 @@ class System:
         if name in self.people and self.people[name].alive:
             return self.people[name]
         self.remark(f"{name} starts")
-        diary = self.diaries.setdefault(name, (Diary if self.setup.verdict else BlankDiary)(name))
+        diary = self.diaries.setdefault(name, Diary(name) if self.setup.verdict else self._blank)
         person = self.people[name] = ClientHost(self.world, name, self._token(name), diary, self.setup.rules, location)
         person.refused = self._refused
         if self.on_person:
