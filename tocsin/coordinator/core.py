@@ -85,18 +85,19 @@ class CoordinatorCore:
     def handle(self, now: float, event: Event) -> list[Action]:
         """What is to be done about an event."""
         self._parts.preparations.now = now
+        # Each case that is not it costs as much as a call, so what comes most often is first.
         match event:
-            case Tick():
-                self._tick(now)
             case Received(link, message):
                 self._received(now, link, message)
+            case BatchStored(batch):
+                self._parts.outbox.stored(batch)
             case SignOfLife(link):
                 self._heard(now, link)
+            case Tick():
+                self._tick(now)
             case Lost(link):
                 self._lost(now, link)
                 self._doubt = self._parts.detector.wake()
-            case BatchStored(batch):
-                self._parts.outbox.stored(batch)
             case Amended(keyring, names):
                 self._amended(now, keyring, names)
             case Decided():
@@ -343,7 +344,7 @@ class CoordinatorCore:
         """What is stored is otherwise; what the subscriber has given up meanwhile stays given up."""
         name, number = keep.subscriber, keep.held.subscription
         meant = {*keep.was} if keep.gone and keep.was else {number, *keep.was}
-        held = meant & {each.subscription for each in self._parts.assignments.subscriptions_of(name)}
+        held = meant.intersection(self._parts.assignments.numbers_of(name))
         for other in sorted(held if keep.gone else held - {number}):
             self._drop(name, other)
         for other in self._namesakes(keep) if held and not keep.gone else ():
