@@ -8,13 +8,12 @@ from hashlib import sha256
 
 import msgspec
 import pytest
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.coordinator.keyring import Keyring
-from tocsin.coordinator.tokens import Claims, SigningKey, Verifier, _KnownSignatures, claims
+from tocsin.coordinator.tokens import Claims, SigningKey, Verifier, _KnownToken, _KnownTokens, claims
 from tocsin.errors import InvalidError, UnauthorizedError
 
 RING = Keyring.new()
@@ -168,10 +167,15 @@ def test_a_token_that_was_signed_elsewhere_is_taken_and_a_forged_one_is_not() ->
         verify(RING, f"{body}.{encoded(wrong)}")
 
 
-def test_only_so_many_signatures_are_remembered_and_the_others_are_computed_again() -> None:
-    known = _KnownSignatures(2)
-    for word in ("one", "two", "three"):
-        known.add(KEY.public, b"made up", word)
-    known.verify(KEY.public, b"made up", "three")
-    with pytest.raises(InvalidSignature):
-        known.verify(KEY.public, b"made up", "one")
+def test_only_so_many_tokens_are_remembered_and_the_others_are_read_again() -> None:
+    known = _KnownTokens(2)
+    for token in ("one", "two", "three"):
+        known.add(KEY.public, token, ANN)
+    assert [known.get(token) for token in ("one", "three", "four")] == [None, _KnownToken(KEY.public, ANN), None]
+
+
+def test_a_token_that_is_remembered_can_be_withdrawn_like_any_other() -> None:
+    token = KEY.sign(ANN)
+    assert verify(RING, token) == ANN
+    with pytest.raises(UnauthorizedError, match="withdrawn"):
+        Verifier(msgspec.structs.replace(RING.trust, withdrawn=frozenset({ANN.id}))).verify(token, 0.0)

@@ -22,7 +22,7 @@ EAGER = Policy(thresholds=Thresholds(chance=0, target=None, cool_down=20, settle
 
 
 def played(level: Level) -> System:
-    simulation = Simulation(paper(SMALL, 3), 3, EAGER, level)
+    simulation = Simulation(paper(SMALL, 3), 3, EAGER, level, verdict=True)
     simulation.run()
     return simulation.system
 

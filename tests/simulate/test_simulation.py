@@ -26,6 +26,14 @@ def test_the_same_seed_is_the_same_record() -> None:
     assert run("counted").fingerprint == run("counted").fingerprint != run("counted", seed=4).fingerprint
 
 
+@pytest.mark.parametrize("level", ["counted", "frames"])
+def test_what_is_kept_for_a_verdict_changes_nothing(level: Level) -> None:
+    judged = Simulation(paper(SMALL_RATE, 3), 3, EAGER, level, verdict=True)
+    assert judged.run().fingerprint == run(level).fingerprint
+    assert judged.system.store.read().held
+    assert all(diary.open for diary in judged.system.diaries.values())
+
+
 def test_counting_gives_the_loads_moves_and_plans_of_sending() -> None:
     counted, sent = run("counted"), run("frames")
     assert counted.moves == sent.moves > 0

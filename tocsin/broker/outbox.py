@@ -73,6 +73,8 @@ class Outbox:
 
     def send_notes(self) -> list[Session]:
         """Makes frames of what was noted, one for all who get the same; who has too much waiting now."""
+        if not (self._noted or self._full):
+            return []
         groups: dict[tuple[bytes, ...], list[Session]] = {}
         for session in self._noted:
             notes = tuple(session.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Final
 
 from tocsin.broker.detachments import NUMBER_BYTES, Detachments
@@ -76,7 +77,7 @@ class Reattachments:
 
     def wake(self) -> float:
         """When something is due."""
-        return min((at for at, _, _ in self._retries), default=float("inf"))
+        return min(at for at, _, _ in self._retries) if self._retries else inf
 
     def _attach(self, channel: HeldChannel, backends: list[BackendSubscription]) -> None:
         parameters = [backend.parameters for backend in backends]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import inf
 
 from msgspec.structs import replace
@@ -120,6 +121,10 @@ class Assignments:
     def subscriptions_of(self, subscriber: str) -> list[Held]:
         """What a subscriber holds, with its cursors."""
         return list(self._held.get(subscriber, {}).values())
+
+    def numbers_of(self, subscriber: str) -> Collection[int]:
+        """The numbers of what a subscriber holds, as they are now and will be."""
+        return self._held.get(subscriber, {}).keys()
 
     def hold(self, subscriber: str, held: Held) -> bool:
         """Notes a subscription; False when it was held before.

@@ -85,18 +85,19 @@ class CoordinatorCore:
     def handle(self, now: float, event: Event) -> list[Action]:
         """What is to be done about an event."""
         self._parts.preparations.now = now
+        # Each case that is not it costs as much as a call, so what comes most often is first.
         match event:
-            case Tick():
-                self._tick(now)
             case Received(link, message):
                 self._received(now, link, message)
+            case BatchStored(batch):
+                self._parts.outbox.stored(batch)
             case SignOfLife(link):
                 self._heard(now, link)
+            case Tick():
+                self._tick(now)
             case Lost(link):
                 self._lost(now, link)
                 self._doubt = self._parts.detector.wake()
-            case BatchStored(batch):
-                self._parts.outbox.stored(batch)
             case Amended(keyring, names):
                 self._amended(now, keyring, names)
             case Decided():

@@ -60,7 +60,7 @@ def _correct(parts: CoordinatorParts, message: Keep) -> None:
     """What is stored is otherwise; what the subscriber has given up meanwhile stays given up."""
     name, number = message.subscriber, message.held.subscription
     meant = {*message.was} if message.gone and message.was else {number, *message.was}
-    held = meant & {each.subscription for each in parts.assignments.subscriptions_of(name)}
+    held = meant.intersection(parts.assignments.numbers_of(name))
     for other in sorted(held if message.gone else held - {number}):
         _drop(parts, name, other)
     for other in _namesakes(parts, message) if held and not message.gone else ():

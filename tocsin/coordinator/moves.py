@@ -175,7 +175,7 @@ class OngoingMoves:
 
     def _put(self, assignment: Assignment) -> None:
         self._assignments.put(assignment)
-        held = [each.subscription for each in self._assignments.subscriptions_of(assignment.subscriber)]
+        held = self._assignments.numbers_of(assignment.subscriber)
         self._workload.seat(assignment.subscriber, assignment.destination or assignment.broker, held)
 
     def _prepare(self, now: float, move: OngoingMove) -> None:

@@ -61,6 +61,6 @@ class CoordinatorParts:
         for member in self.registry:
             self.workload.open(member.record)
         for assignment in self.assignments.all():
-            held = [each.subscription for each in self.assignments.subscriptions_of(assignment.subscriber)]
+            held = self.assignments.numbers_of(assignment.subscriber)
             self.workload.seat(assignment.subscriber, assignment.destination or assignment.broker, held)
         self.moves.restore(now)

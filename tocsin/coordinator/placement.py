@@ -74,7 +74,7 @@ class PlacementQueue:
         return subscriber in self._assignments and not placed
 
     def _choice(self, subscriber: str) -> str:
-        held = [each.subscription for each in self._assignments.subscriptions_of(subscriber)]
         closed = [member.name for member in self._registry if not member.open]
-        view, newcomer = self._workload.view(closed), self._workload.newcomer(subscriber, held)
+        view = self._workload.view(closed)
+        newcomer = self._workload.newcomer(subscriber, self._assignments.numbers_of(subscriber))
         return self._workload.name(self._policy.place(view, newcomer))

@@ -119,9 +119,9 @@ class Preparations:
             self._waiting.pop(broker, None)
 
     def _send(self, broker: str, subscriber: str, stay: int) -> int:
-        link, total = self._registry.link(broker), len(subscriber)
-        registration = self._assignments.get(subscriber).registration
-        for part, more in with_more(parts(self._assignments.subscriptions_of(subscriber), size)):
-            total += sum(map(size, part))
+        link, registration = self._registry.link(broker), self._assignments.get(subscriber).registration
+        held = self._assignments.subscriptions_of(subscriber)
+        weights = {each.subscription: size(each) for each in held}
+        for part, more in with_more(parts(held, lambda each: weights[each.subscription])):
             self._outbox.send(link, Prepare(subscriber, stay, part, more, registration))
-        return total
+        return len(subscriber) + sum(weights.values())

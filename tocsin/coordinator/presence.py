@@ -170,9 +170,7 @@ class PresenceTracker:
         """Somebody who was away weighs again."""
         if subscriber in self._away:
             del self._away[subscriber]
-            self._workload.resume(
-                subscriber, [each.subscription for each in self._assignments.subscriptions_of(subscriber)]
-            )
+            self._workload.resume(subscriber, self._assignments.numbers_of(subscriber))
 
     def _left(self, now: float, subscriber: str) -> None:
         assignment = self._assignments.get(subscriber)

@@ -53,7 +53,7 @@ def _believe(parts: CoordinatorParts, member: BrokerMember, serving: list[tuple[
 
 
 def _seat(parts: CoordinatorParts, assignment: Assignment) -> None:
-    held = [each.subscription for each in parts.assignments.subscriptions_of(assignment.subscriber)]
+    held = parts.assignments.numbers_of(assignment.subscriber)
     parts.workload.seat(assignment.subscriber, assignment.destination or assignment.broker, held)
 
 

@@ -21,7 +21,7 @@ from tocsin.errors import InvalidError, UnauthorizedError
 from tocsin.model.terms import Groups, SubscriberName
 from tocsin.model.trust import Trust
 
-# About half a kilobyte each: some ten thousand who come back need not be checked again.
+# About a kilobyte each: some ten thousand who come back need not be checked again.
 _REMEMBERED: Final = 16_384
 Role = Literal["subscriber", "broker", "operator"]
 _UNSIGNED = "the token was not signed here: ask the coordinator for one"
@@ -73,11 +73,12 @@ class SigningKey(msgspec.Struct, frozen=True):
 
     def sign(self, claims: Claims) -> str:
         """A token for these claims."""
-        body = _text(msgspec.json.encode(msgspec.structs.replace(claims, key=self.id)))
-        signature = _private(self.secret).sign(body.encode())
+        said = msgspec.json.encode(msgspec.structs.replace(claims, key=self.id))
+        body = _text(said)
+        token = f"{body}.{_text(_private(self.secret).sign(body.encode()))}"
         # Whoever is given a token comes with it next.
-        _known.add(self.public, signature, body)
-        return f"{body}.{_text(signature)}"
+        _known.add(self.public, token, msgspec.json.decode(said, type=Claims))
+        return token
 
 
 class Verifier:
@@ -104,6 +105,9 @@ class Verifier:
         return claims
 
     def _check_signature(self, token: str) -> Claims:
+        known = _known.get(token)
+        if known and (trusted := self.trust.keys.get(known.claims.key)) and trusted.text == known.key:
+            return known.claims
         body, _, mark = token.partition(".")
         try:
             claims, signature = msgspec.json.decode(_bytes(body), type=Claims), _bytes(mark)
@@ -111,37 +115,43 @@ class Verifier:
             raise UnauthorizedError(_UNSIGNED) from None
         if not claims.key:
             raise UnauthorizedError(_OLD)
-        try:
-            if claims.key in self._keys:
-                _known.verify(self.trust.keys[claims.key].text, signature, body)
-        except InvalidSignature:
-            raise UnauthorizedError(_UNSIGNED) from None
+        if claims.key in self._keys:
+            try:
+                self._keys[claims.key].verify(signature, body.encode())
+            except InvalidSignature:
+                raise UnauthorizedError(_UNSIGNED) from None
+            _known.add(self.trust.keys[claims.key].text, token, claims)
         return claims
 
 
-class _KnownSignatures:
-    """The signatures that were last made or found right here: they stay right, and are not computed again."""
+class _KnownToken(msgspec.Struct, frozen=True):
+    """What a token says, by the public key that it was signed with."""
+
+    key: str
+    claims: Claims
+
+
+class _KnownTokens:
+    """The tokens that were last signed or found right here: they stay right, and need not be read again."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._known: OrderedDict[tuple[str, bytes, str], None] = OrderedDict()
+        self._known: OrderedDict[str, _KnownToken] = OrderedDict()
         self._lock = Lock()
 
-    def add(self, key: str, signature: bytes, body: str) -> None:
+    def add(self, key: str, token: str, claims: Claims) -> None:
         """One that is right, by a public key."""
         with self._lock:
-            self._known[key, signature, body] = None
+            self._known[token] = _KnownToken(key, claims)
             if len(self._known) > self._most:
                 self._known.popitem(last=False)
 
-    def verify(self, key: str, signature: bytes, body: str) -> None:
-        """Raises InvalidSignature."""
-        if (key, signature, body) not in self._known:
-            _public(key).verify(signature, body.encode())
-            self.add(key, signature, body)
+    def get(self, token: str) -> _KnownToken | None:
+        """What is known of a token."""
+        return self._known.get(token)
 
 
-_known = _KnownSignatures(_REMEMBERED)
+_known = _KnownTokens(_REMEMBERED)
 
 
 @lru_cache(maxsize=16)

@@ -165,12 +165,18 @@ class NamedWorkload:
 
     def rate(self, rates: dict[int, float]) -> None:
         """Notes the rates of BE subscriptions, in bytes per second. Impossible ones are passed over."""
-        possible = {each: whole_rate(each, rate) for each, rate in rates.items() if 0 <= rate <= _FASTEST}
-        known = {subscription: rate for subscription, rate in possible.items() if subscription in self._subscriptions}
+        known, wanted = list[int](), list[int]()
+        for subscription, rate in rates.items():
+            if not 0 <= rate <= _FASTEST:
+                continue
+            number, whole = self._subscriptions.get(subscription), whole_rate(subscription, rate)
+            if number is None:
+                self._remember(subscription, whole)
+            else:
+                known.append(number)
+                wanted.append(whole)
         if known:
-            self._live.set_rates([self._subscriptions[subscription] for subscription in known], list(known.values()))
-        for subscription in possible.keys() - known.keys():
-            self._remember(subscription, possible[subscription])
+            self._live.set_rates(known, wanted)
 
     def rate_of(self, subscription: int) -> int:
         """λ of a BE subscription, as far as it is known."""

@@ -156,13 +156,13 @@ class BrokerHost(CoreProcess):
         match action:
             case actions.Send(session, frame):
                 self._send(session, frame)
-            case actions.SendMany(sessions, frame):
-                for session in sessions:
-                    self._send(session, frame)
             case actions.ToCoordinator(message):
                 self._coordinator.send(message)
             case actions.ToData(message):
                 self._data.send(message)
+            case actions.SendMany(sessions, frame):
+                for session in sessions:
+                    self._send(session, frame)
             case actions.Close(session, code):
                 if link := self.forget(session):
                     self._outlet.close(link, code)

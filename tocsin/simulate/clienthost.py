@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 from tocsin.client.core import actions, events
 from tocsin.client.core.core import SubscriberCore
@@ -13,13 +12,11 @@ from tocsin.client.rules import Rules
 from tocsin.coordinator import answers
 from tocsin.coordinator.events import RequestBroker
 from tocsin.errors import TocsinError
-from tocsin.model.subscriber import Held, Note
+from tocsin.model.subscriber import Held
 from tocsin.simulate.coordinatorhost import Asking
 from tocsin.simulate.diary import Diary
 from tocsin.simulate.network import SimulatedConnection
 from tocsin.simulate.process import CoreProcess, SimulatedWorld
-
-_INCARNATION: Final = re.compile(rb'"i":"([^"]*)"')
 
 
 class OpenedConnection:
@@ -95,6 +92,9 @@ class ClientHost(CoreProcess):
                     self.links[connection].send(0, text)
             case actions.Deliver():
                 self._take(action)
+            case actions.StateChanged(state):
+                if state is actions.ConnectionState.MOVING and self.moving:
+                    self.moving(self)
             case actions.Missed(subscription, first, last, epoch):
                 self.diary.missed(subscription, first, last, self.core.incarnation(subscription))
                 self.world.clock.after(0.0, self.tell, events.Taken(subscription, last, epoch))
@@ -116,9 +116,6 @@ class ClientHost(CoreProcess):
                 self.diary.ended(subscription)
             case actions.Unsubscribed(ref):
                 self.diary.left(ref)
-            case actions.StateChanged(actions.ConnectionState.MOVING):
-                if self.moving:
-                    self.moving(self)
 
     def _confirmed(self, ref: int, held: Held) -> None:
         was = self._numbers.get(ref)
@@ -129,7 +126,7 @@ class ClientHost(CoreProcess):
 
     def _take(self, action: actions.Deliver) -> None:
         subscription, note = action.subscription, action.note
-        self.diary.had(subscription, note.e, _incarnation(note))
+        self.diary.had(subscription, note)
         if self.delivered:
             self.delivered(action)
         seconds = self.world.random.random() * self.slowness if self.slowness else 0.0
@@ -143,9 +140,3 @@ class ClientHost(CoreProcess):
     def _located(self, answer: answers.Answer | TocsinError) -> None:
         found: Any = answer if isinstance(answer, answers.Located) else None
         self.tell(events.BrokerFound(found.url) if found else events.CoordinatorFailed(str(answer)))
-
-
-def _incarnation(note: Note) -> str:
-    """Under which a note was found, as its payload says."""
-    found = _INCARNATION.search(bytes(note.payload))
-    return found[1].decode() if found else ""

@@ -288,9 +288,10 @@ class DataClusterModel:
         """The same, but what it weighs is not counted."""
         number = self.execution[channel] = self.execution.get(channel, 0) + 1
         bes = [be for be in self.bes_by_channel.get(channel, []) if self.attached[be] and chosen(be)]
+        counted = self.incarnation(channel), number
         for be in bes:
             self.found[be].append(number)
-            self.ever[be].add((self.incarnation(channel), number))
+            self.ever[be].add(counted)
         return bes
 
 

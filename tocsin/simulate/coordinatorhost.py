@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -114,6 +114,13 @@ class CoordinatorHost(CoreProcess):
             if self.decided:
                 self.decided(decided)
             self.tell(decided)
+
+
+class BlankStore(MemoryStore):
+    """That of a coordinator which is never started again: nothing need be kept."""
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Nobody will ask."""
 
 
 class BrokerLink:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from tocsin.model.histories import DROPPED, History, common_execution, knows
+from tocsin.model.subscriber import Note
 from tocsin.simulate.cluster import DataClusterModel
+
+_INCARNATION: Final = re.compile(rb'"i":"([^"]*)"')
 
 
 class LostExecutions(NamedTuple):
@@ -112,12 +116,12 @@ class Diary:
         """The application wants a subscription, whatever became of it before."""
         self.undecided.discard(be)
 
-    def had(self, be: int, execution: int, incarnation: str = "") -> None:
+    def had(self, be: int, note: Note) -> None:
         """The application was given a note."""
         if be in self._open:
-            self._open[be].had.append((incarnation, execution))
+            self._open[be].had.append((_incarnation(note), note.e))
         else:
-            self._stray.append(f"{self.name} was given execution {execution} of {be}, which it does not hold")
+            self._stray.append(f"{self.name} was given execution {note.e} of {be}, which it does not hold")
 
     def missed(self, be: int, first: int, last: int, incarnation: str = "") -> None:
         """The application was told that nothing is kept of these executions."""
@@ -170,6 +174,31 @@ class Diary:
         what = f"lost {missing[:5]}" if missing and not span.ended else "out of order or twice"
         what += f", strange {strange[:5]}" if strange else ""
         return f"{self.name} of subscription {span.be} after {span.since}: {what}; had {span.had[-10:]}"
+
+
+class BlankDiary(Diary):
+    """That of somebody on whom no verdict is passed: nothing is written down."""
+
+    def begun(self, be: int, since: int, live: bool, incarnation: str = "") -> None:
+        """Nobody will ask."""
+
+    def wanted(self, be: int) -> None:
+        """Nobody will ask."""
+
+    def leaving(self, ref: int, be: int) -> None:
+        """Nobody will ask."""
+
+    def had(self, be: int, note: Note) -> None:
+        """Nobody will ask."""
+
+    def missed(self, be: int, first: int, last: int, incarnation: str = "") -> None:
+        """Nobody will ask."""
+
+
+def _incarnation(note: Note) -> str:
+    """Under which a note was found, as its payload says."""
+    found = _INCARNATION.search(bytes(note.payload))
+    return found[1].decode() if found else ""
 
 
 def _executions_found(cluster: DataClusterModel, be: int) -> list[tuple[str, int]]:

@@ -84,7 +84,7 @@ class CountedBroker(BrokerCore):
 
     def takes(self, stay: Stay, backend: BackendSubscription) -> bool:
         """Whether a connected subscriber can have one more subscription at once."""
-        session, few = stay.session, len(stay.subscriptions) < self.limits.subscriptions
+        session, few = stay.session, len(stay.subscriptions) < self._limits.subscriptions
         connected = session is not None and not session.slow and backend.be not in session.cursors
         return connected and few and backend.be not in stay.subscriptions
 
@@ -97,8 +97,9 @@ class CountedBroker(BrokerCore):
         """A subscriber has come or gone."""
         if stay.session is session:
             missed = self._absences.end(stay, self._kept)
-            self.account(now, missed.incoming, missed.outgoing)
-            self._caught_up(now, missed)
+            if any(missed):
+                self.account(now, missed.incoming, missed.outgoing)
+                self._caught_up(now, missed)
         elif stay.session is None:
             self._absences.begin(stay)
 
@@ -141,12 +142,13 @@ class Shortcut:
         name = person.host
         if not (person.alive and coordinator.alive and person.core.is_settled):
             return None
-        known = coordinator.core.view
-        assigned = known.assignment(name)
-        host = self._brokers.get(assigned.broker) if assigned.broker and not known.is_moving(name) else None
+        assigned = coordinator.core.view.assignment(name)
+        # Whoever has a destination is moving.
+        host = self._brokers.get(assigned.broker) if assigned.broker and not assigned.destination else None
         if host is None or not (host.alive and host.linked) or not isinstance(core := host.core, CountedBroker):
             return None
-        stay, backend = core.holdings.stays.get(name), core.holdings.keys.get(key(call.channel, call.parameters))
+        holdings = core.holdings
+        stay, backend = holdings.stays.get(name), holdings.keys.get(key(call.channel, call.parameters))
         if stay is None or backend is None or stay.number != assigned.stay or not core.takes(stay, backend):
             return None
         return core, stay, backend

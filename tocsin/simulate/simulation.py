@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from heapq import merge
+from itertools import accumulate, count, takewhile
 from typing import Any, Literal
+
+import numpy as np
 
 from tocsin.broker.limits import BrokerLimits
 from tocsin.client.core.events import Stop
@@ -33,6 +35,7 @@ class Simulation:
             accounts it, says how late it would be, and makes most subscriptions in one go, which is some hundred times
             as fast. All else is the same.
         progress: is told the seconds that have passed.
+        verdict: keeps for the system also what no record has: what is stored, and what everybody was given.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class Simulation:
         brokers: BrokerLimits | None = None,
         coordinator: CoordinatorLimits | None = None,
         progress: Callable[[float], None] | None = None,
+        verdict: bool = False,
     ) -> None:
         self._scenario, self._policy, self._progress = scenario, policy or Policy(), progress
         limits = brokers or BrokerLimits(report_seconds=INTERVAL)
@@ -58,6 +62,7 @@ class Simulation:
             store_seconds=0.0,
             answer_seconds=0.0,
             decide_seconds=0.0,
+            verdict=verdict,
         )
         self.system = System([], seed, setup, cluster=self._cluster)
         made = CountedDeliveries if level == "counted" else FrameDeliveries
@@ -90,25 +95,25 @@ class Simulation:
             act(*arguments)
         system.clock.run(start + self._scenario.seconds)
 
-    def _happenings(self) -> Iterator[tuple[float, Callable[..., None], tuple[Any, ...]]]:
-        """What happens, in the order of time."""
+    def _happenings(self) -> Iterator[Happening]:
+        """What happens, in the order of time; of what happens at the same time, earlier tables come first."""
         s = self._scenario
-        tables = [
-            _rows(0, self._login, s.logins.at, s.logins.subscriber),
-            _rows(1, self._move, s.moves.at, s.moves.subscriber, s.moves.x, s.moves.y),
-            _rows(2, self._subscribe, s.subscribes.at, s.subscribes.subscriber, s.subscribes.line),
-            _rows(3, self._unsubscribe, s.unsubscribes.at, s.unsubscribes.subscriber, s.unsubscribes.line),
-            _rows(4, self._stage.rate, s.rates.at, s.rates.line, s.rates.bytes),
-            _rows(5, self._logout, s.logouts.at, s.logouts.subscriber),
-            # Between executions, whose periods are whole seconds.
-            _every(7, 0, self._sample, INTERVAL, s.seconds, -0.5),
-        ]
-        tables += [
-            _every(6, number, self._stage.execute, channel.period, s.seconds, channel.phase, number)
+        executions = sorted(
+            (at, count, number)
             for number, channel in enumerate(s.channels)
-        ]
-        for at, _, _, _, act, arguments in merge(*tables):
-            yield at, act, arguments
+            for count, at in enumerate(_times(channel.period, s.seconds, channel.phase))
+        )
+        return _in_order(
+            Happenings(self._login, s.logins.at, s.logins.subscriber),
+            Happenings(self._move, s.moves.at, s.moves.subscriber, s.moves.x, s.moves.y),
+            Happenings(self._subscribe, s.subscribes.at, s.subscribes.subscriber, s.subscribes.line),
+            Happenings(self._unsubscribe, s.unsubscribes.at, s.unsubscribes.subscriber, s.unsubscribes.line),
+            Happenings(self._stage.rate, s.rates.at, s.rates.line, s.rates.bytes),
+            Happenings(self._logout, s.logouts.at, s.logouts.subscriber),
+            Happenings(self._stage.execute, [at for at, _, _ in executions], [number for _, _, number in executions]),
+            # Between executions, whose periods are whole seconds.
+            Happenings(self._sample, list(_times(INTERVAL, s.seconds, -0.5))),
+        )
 
     def _login(self, subscriber: int) -> None:
         name = self._names[subscriber]
@@ -169,24 +174,30 @@ class Simulation:
         return record
 
 
-Row = tuple[float, int, int, int, Callable[..., None], tuple[Any, ...]]
-"""When, the rank of its table, its number there, and, of several tables of a rank, which: no two have all of these."""
+Happening = tuple[float, Callable[..., None], list[Any]]
+"""When, and what is called then with which arguments."""
 
 
-def _rows(rank: int, act: Callable[..., None], at: list[float], *columns: list[Any]) -> Iterator[Row]:
-    """A table in the order of time; of what happens at the same time, tables of a lower rank come first."""
-    for number in sorted(range(len(at)), key=at.__getitem__):
-        yield at[number], rank, number, 0, act, tuple([column[number] for column in columns])
+class Happenings:
+    """Something that happens at these times; of each, the columns have the arguments."""
+
+    def __init__(self, act: Callable[..., None], at: list[float], *columns: list[Any]) -> None:
+        self.act, self.at, self.columns = act, at, columns
 
 
-def _every(
-    rank: int, table: int, act: Callable[..., None], period: float, until: float, phase: float = 0.0, *arguments: Any
-) -> Iterator[Row]:
-    """The same again and again."""
-    number = 1
-    while (at := phase + number * period) <= until:
-        yield at, rank, number, table, act, arguments
-        number += 1
+def _in_order(*tables: Happenings) -> Iterator[Happening]:
+    """All rows in the order of time."""
+    firsts = [0, *accumulate(len(table.at) for table in tables)]
+    order = np.argsort(np.concatenate([table.at for table in tables]), kind="stable")
+    found = np.searchsorted(firsts, order, side="right") - 1
+    for place, number in zip(order.tolist(), found.tolist(), strict=True):
+        table, row = tables[number], place - firsts[number]
+        yield table.at[row], table.act, [column[row] for column in table.columns]
+
+
+def _times(period: float, until: float, phase: float = 0.0) -> Iterator[float]:
+    """Again and again."""
+    return takewhile(lambda at: at <= until, (phase + number * period for number in count(1)))
 
 
 @contextmanager

@@ -9,8 +9,6 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from msgspec import Struct
-
 from tocsin.balance.control.thresholds import Thresholds
 from tocsin.balance.placement.placement import Placement
 from tocsin.balance.policies import placement, planner
@@ -31,9 +29,9 @@ from tocsin.simulate.brokerhost import BrokerHost
 from tocsin.simulate.clienthost import ClientHost
 from tocsin.simulate.clock import VirtualClock
 from tocsin.simulate.cluster import DataClusterModel
-from tocsin.simulate.coordinatorhost import Asking, CoordinatorHost
+from tocsin.simulate.coordinatorhost import Asking, BlankStore, CoordinatorHost
 from tocsin.simulate.datahost import DataHost
-from tocsin.simulate.diary import Diary
+from tocsin.simulate.diary import BlankDiary, Diary
 from tocsin.simulate.network import Conditions, SimulatedNetwork
 from tocsin.simulate.process import SimulatedWorld
 from tocsin.simulate.trace import Trace
@@ -50,7 +48,11 @@ def product() -> Planners:
 
 @dataclass
 class Setup:
-    """What a system is made of."""
+    """What a system is made of.
+
+    ``verdict`` says whether everything is kept by which a coordinator can be started again, and everybody judged.
+    Without it nobody may crash, and no channel be dropped.
+    """
 
     conditions: Conditions = field(default_factory=Conditions)
     brokers: BrokerLimits = field(default_factory=BrokerLimits)
@@ -64,14 +66,7 @@ class Setup:
     most_waiting: int = MOST_IDS
     read_seconds: float = 0.0
     decide_seconds: float = 0.5
-
-
-class DesiredSubscription(Struct):
-    """What a subscriber's application wants, whatever happens to its program."""
-
-    channel: str
-    parameters: dict[str, Any]
-    live: bool = False
+    verdict: bool = True
 
 
 class System:
@@ -95,11 +90,13 @@ class System:
         self.world = SimulatedWorld(self.network, self.trace)
         self.cluster = cluster or DataClusterModel(window=self.setup.brokers.rate_seconds)
         self.cluster.now = lambda: self.clock.now
-        self.store = MemoryStore(Keyring((_KEY,)))
+        self.store = (MemoryStore if self.setup.verdict else BlankStore)(Keyring((_KEY,)))
         self.brokers: dict[str, BrokerHost] = {}
         self.people: dict[str, ClientHost] = {}
         self.diaries: dict[str, Diary] = {}
-        self.desired: dict[str, dict[int, DesiredSubscription]] = {}
+        self._blank = BlankDiary("everybody")
+        # What everybody's application wants, whatever happens to its program.
+        self.desired: dict[str, dict[int, client_events.Subscribe]] = {}
         # Who wants to leave for good or is to be removed, who has left, and what they had.
         self.leaving: dict[str, bool] = {}
         self.departed: dict[str, None] = {}
@@ -153,14 +150,14 @@ class System:
         if name in self.people and self.people[name].alive:
             return self.people[name]
         self.remark(f"{name} starts")
-        diary = self.diaries.setdefault(name, Diary(name))
+        diary = self.diaries.setdefault(name, Diary(name) if self.setup.verdict else self._blank)
         person = self.people[name] = ClientHost(self.world, name, self._token(name), diary, self.setup.rules, location)
         person.refused = self._refused
         if self.on_person:
             self.on_person(person)
         person.start()
-        for ref, desired in self.desired.setdefault(name, {}).items():
-            person.tell(client_events.Subscribe(ref, desired.channel, desired.parameters, desired.live))
+        for desired in self.desired.setdefault(name, {}).values():
+            person.tell(desired)
         return person
 
     def crash_person(self, name: str) -> None:
@@ -190,8 +187,7 @@ class System:
     def want(self, name: str, channel: str, parameters: dict[str, Any], live: bool = False) -> int:
         """The same; many may have the same parameters, which are not changed."""
         ref, person = next(self._refs), self.people[name]
-        self.desired[name][ref] = DesiredSubscription(channel, parameters, live)
-        request = client_events.Subscribe(ref, channel, parameters, live)
+        request = self.desired[name][ref] = client_events.Subscribe(ref, channel, parameters, live)
         if not (self.at_once and self.at_once(person, request)):
             person.diary.wanted(self.cluster.be(channel, parameters))
             person.tell(request)

@@ -8,7 +8,7 @@ from struct import Struct
 
 from tocsin.simulate.clock import START
 
-_BLOCK = 1 << 16
+_MANY = 1 << 10
 _pack = Struct("<d").pack
 
 
@@ -16,7 +16,7 @@ class Trace:
     """Takes every event of every node in. Two runs with the same fingerprint went the same way."""
 
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
-        self._hash, self._block = blake2b(digest_size=8), bytearray()
+        self._hash, self._pieces = blake2b(digest_size=8), list[bytes]()
         self._show = show
         self._kinds: dict[type, bytes] = {}
         self.events = 0
@@ -25,16 +25,16 @@ class Trace:
         """A node is told something."""
         self.events += 1
         kind = self._kinds.get(type(event)) or self._spell(type(event))
-        block = self._block
-        block += b"".join((_pack(now), node.encode(), kind, data if isinstance(data, bytes) else data.encode()))
-        if len(block) > _BLOCK:
+        pieces = self._pieces
+        pieces += _pack(now), node.encode(), kind, data if isinstance(data, bytes) else data.encode()
+        if len(pieces) > _MANY:
             self._digest()
         if self._show:
             self._show(f"{now - START:10.4f}  {node:<12} {_short(event)}")
 
     def remark(self, now: float, text: str) -> None:
         """Something happens to the world."""
-        self._block += text.encode()
+        self._pieces.append(text.encode())
         if self._show:
             self._show(f"{now - START:10.4f}  *** {text}")
 
@@ -49,8 +49,8 @@ class Trace:
         return spelled
 
     def _digest(self) -> None:
-        self._hash.update(self._block)
-        self._block.clear()
+        self._hash.update(b"".join(self._pieces))
+        self._pieces.clear()
 
 
 def _short(event: object) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.data.channels.strikes import Strikes
+from tocsin.data.ids import NONE, ascending
 from tocsin.data.subscriptions import Segments
-from tocsin.data.subscriptions.ids import NONE, ascending
 from tocsin.data.subscriptions.rows import BE
 
 

@@ -13,8 +13,8 @@ from tocsin.bench.report import Figure, median
 from tocsin.data.channels.frames import SubscriptionFrames
 from tocsin.data.compiler import grid, query
 from tocsin.data.compiler.rewrite import SUBSCRIPTIONS, Rewriter, Way, fresh
+from tocsin.data.ids import NONE
 from tocsin.data.lake import frames
-from tocsin.data.subscriptions.ids import NONE
 
 RECORDS = 10_000
 _TURNS = 5

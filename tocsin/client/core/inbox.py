@@ -143,7 +143,9 @@ class Inbox:
         stream = self._streams.get(held.subscription)
         if stream is None:
             return
-        stream.heard[connection] = held.incarnation
+        # None is what a connection that is not there has named: so nothing is made where there are no incarnations.
+        if held.incarnation or stream.heard:
+            stream.heard[connection] = held.incarnation
         if len(stream.heard) > _CONNECTIONS:
             del stream.heard[min(stream.heard)]
         # Of two brokers one may know less than the other.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -27,6 +28,8 @@ PASSING: Final = frozenset({"busy", "unavailable", "storage", "internal"})
 _ABSENT: Final = "not-found"
 _GONE: Final = "gone"
 _spell = msgspec.json.Encoder(order="deterministic").encode
+# A channel's name as names are compared. Thousands of subscriptions are to few channels, and share what this gives.
+_fold: Final = lru_cache(maxsize=1024)(str.casefold)
 
 
 class WantedSubscription(msgspec.Struct):
@@ -40,7 +43,7 @@ class WantedSubscription(msgspec.Struct):
     @property
     def channel(self) -> str:
         """The channel's name, as names are compared."""
-        return self.call.channel.casefold()
+        return _fold(self.call.channel)
 
     def is_same(self, other: WantedSubscription) -> bool:
         """Whether both are known to be one subscription: by its number, or as they ask for it in the same words."""
@@ -129,7 +132,7 @@ class WantedSubscriptions:
     def welcomed(self, subscriptions: list[Held]) -> list[Action]:
         """A broker has said what it holds; what differs from what is wanted is asked for."""
         listed = {held.subscription for held in subscriptions}
-        for held in subscriptions:
+        for held in subscriptions if self._leaving else ():
             self._recognise(held, listed)
         left = [self._settle_unsubscribe(number) for number in list(self._leaving) if number not in listed]
         for ref, wanted in self._wanted.items():
@@ -138,7 +141,7 @@ class WantedSubscriptions:
         unlisted = self._channels.keys() - listed - {wanted.number for wanted in self._wanted.values()}
         ended = [self._drop(number) for number in sorted(unlisted)]
         resumed = [self._resume(held) for held in subscriptions]
-        spared = [] if self._welcomed else self._spare({held.channel.casefold() for held in subscriptions})
+        spared = [] if self._welcomed else self._spare({_fold(held.channel) for held in subscriptions})
         self._welcomed = True
         self._window.again()
         return [action for actions in (*left, *ended, *resumed, *spared) for action in actions]
@@ -265,7 +268,7 @@ class WantedSubscriptions:
                     parting.add(wanted.channel)
 
     def _admit(self, held: Held) -> None:
-        self._channels[held.subscription] = held.channel.casefold()
+        self._channels[held.subscription] = _fold(held.channel)
         self._known[held.subscription] = held
         if self._gone:
             words = _words(held)
@@ -287,12 +290,13 @@ class WantedSubscriptions:
         return any(channel == wanted.channel and number not in known for number, channel in self._channels.items())
 
     def _resume(self, held: Held) -> list[Action]:
-        number, channel = held.subscription, held.channel.casefold()
+        number = held.subscription
         if number in self._leaving:
             return []
         if number in self._channels:
             self._admit(held)
             return []
+        channel = _fold(held.channel)
         # It may be what a request brought about whose answer was lost: that answer decides when it comes again.
         asked = [wanted for wanted in self._wanted.values() if wanted.number is None and wanted.channel == channel]
         if any(wanted.leaving for wanted in asked):
@@ -375,4 +379,4 @@ class WantedSubscriptions:
 
 def _words(held: Held) -> bytes:
     """What a subscription is to, as the data cluster spells it: it may get another number, but these stay."""
-    return _spell((held.channel.casefold(), held.parameters))
+    return _spell((_fold(held.channel), held.parameters))

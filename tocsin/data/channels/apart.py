@@ -22,8 +22,8 @@ from tocsin.data.channels.stains import MOST as MOST_STAINS
 from tocsin.data.channels.stains import Record, Stain
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.rewrite import BE, fresh
+from tocsin.data.ids import IdArray
 from tocsin.data.lake import frames
-from tocsin.data.subscriptions.ids import IdArray
 
 # Records are looked at one by one up to so many. If more are new they are taken as a whole; more of a dataset that is
 # read as a whole are nobody's fault, since it would mean something else without them all.

@@ -30,11 +30,11 @@ from tocsin.data.channels.trial import SeparateTrial
 from tocsin.data.compiler import query
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.rewrite import SUBSCRIPTIONS, fresh
+from tocsin.data.ids import NONE, IdArray, ascending, common, without
 from tocsin.data.lake.table import Table
 from tocsin.data.results import ChannelResults, sizes
 from tocsin.data.store import SetAside
 from tocsin.data.subscriptions import Segments, SubscriptionRegistry
-from tocsin.data.subscriptions.ids import NONE, IdArray, ascending, common, without
 from tocsin.log import get_logger
 from tocsin.settings import ChannelsSettings
 

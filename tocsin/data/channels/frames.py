@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.channels.arrival import Arrival
 from tocsin.data.compiler.rewrite import BE
+from tocsin.data.ids import IdArray
 from tocsin.data.lake import frames
 from tocsin.data.lake.table import Table
 from tocsin.data.subscriptions import Segments
-from tocsin.data.subscriptions.ids import IdArray
 
 _NUMBERS = itertools.count(1)
 

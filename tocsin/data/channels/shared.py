@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 from tocsin.data.channels.arrival import OvertakenError
 from tocsin.data.channels.matches import NodeMatch
 from tocsin.data.compiler.check import Compiled
+from tocsin.data.ids import IdArray, ascending, together
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.location import TOLD_NODES
 from tocsin.data.lake.table import Snapshot, Table
 from tocsin.data.nodes.channels import DatasetFiles, NodeChannel, SubscriptionFiles
 from tocsin.data.store import SetAside
 from tocsin.data.subscriptions import Segments, SubscriptionRegistry
-from tocsin.data.subscriptions.ids import IdArray, ascending, together
 from tocsin.data.subscriptions.rows import BE
 from tocsin.errors import TocsinError
 from tocsin.log import get_logger

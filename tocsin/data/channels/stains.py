@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tocsin.data.compiler.rewrite import BE
-from tocsin.data.subscriptions.ids import IdArray
+from tocsin.data.ids import IdArray
 
 MOST: Final = 16
 """So many groups of subscriptions of one channel do without different records; each is a share of every execution."""

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from tocsin.data.ids import NONE, IdArray, ascending, common, together
 from tocsin.data.subscriptions import Segments
-from tocsin.data.subscriptions.ids import NONE, IdArray, ascending, common, together
 from tocsin.data.subscriptions.segments import added_ids
 
 _MOST: Final = 3

@@ -17,7 +17,7 @@ from tocsin.data.channels.frames import only, register, without
 from tocsin.data.channels.shares import QueryShares, fault
 from tocsin.data.compiler.check import Compiled
 from tocsin.data.compiler.rewrite import SUBSCRIPTIONS
-from tocsin.data.subscriptions.ids import IdArray
+from tocsin.data.ids import IdArray
 
 
 class SeparateTrial:

@@ -8,12 +8,12 @@ from pyspark.sql import SparkSession
 
 from tocsin.data.channels.frames import SubscriptionFrames, register
 from tocsin.data.compiler.rewrite import SUBSCRIPTIONS
+from tocsin.data.ids import NONE
 from tocsin.data.lake import frames
 from tocsin.data.lake.folder import Folder
 from tocsin.data.lake.table import VERSION
 from tocsin.data.nodes.channels import DatasetFiles, NodeChannel
 from tocsin.data.subscriptions import Segments
-from tocsin.data.subscriptions.ids import NONE
 from tocsin.data.subscriptions.rows import BE, schema
 from tocsin.schema.arrow import record_schema
 

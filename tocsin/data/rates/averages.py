@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from tocsin.data.ids import ascending
 from tocsin.data.rates.tracks import Tracks
-from tocsin.data.subscriptions.ids import ascending
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tocsin.data.subscriptions.ids import NONE, IdArray, among, ascending
+from tocsin.data.ids import NONE, IdArray, among, ascending, look_up
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,8 +59,8 @@ class Tracks:
     def find(self, ids: IdArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
         """For each id whether it has a row, and the places of those that have."""
         self._settle()
-        found = among(ids, self.ids)
-        return found, np.searchsorted(self.ids, ids[found])
+        found, places = look_up(ids, self.ids)
+        return found, places[found]
 
     def places(self, ids: IdArray, channel: int, begun: float) -> npt.NDArray[np.intp]:
         """The place of each id, given a row where there is none."""

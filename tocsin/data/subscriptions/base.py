@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tocsin.data.ids import IdArray, ascending
 from tocsin.data.lake.folder import Folder
-from tocsin.data.subscriptions.ids import IdArray, ascending
 from tocsin.data.subscriptions.rows import BE
 from tocsin.errors import StorageError
 

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from tocsin.data.ids import NONE, IdArray, among, ascending, without
 from tocsin.data.lake.folder import Folder
 from tocsin.data.store import Store
 from tocsin.data.subscriptions.base import Base
-from tocsin.data.subscriptions.ids import NONE, IdArray, among, ascending, without
 from tocsin.data.subscriptions.live import Live
 from tocsin.data.subscriptions.rows import columns, table
 from tocsin.errors import StorageError

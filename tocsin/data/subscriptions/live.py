@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tocsin.data.ids import NONE, IdArray, ascending, together, without
 from tocsin.data.subscriptions.base import Base
-from tocsin.data.subscriptions.ids import NONE, IdArray, ascending, together, without
 from tocsin.data.subscriptions.rows import BE, schema
 from tocsin.data.subscriptions.segments import Segments, added_ids
 from tocsin.schema.definitions import Channel

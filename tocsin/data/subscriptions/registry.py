@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tocsin.data.ids import NONE, IdArray, Ids, ascending, common
 from tocsin.data.lake.directory import as_folder
 from tocsin.data.lake.folder import Folder
 from tocsin.data.store import Store
 from tocsin.data.subscriptions.files import BaseFiles, recover
-from tocsin.data.subscriptions.ids import NONE, IdArray, Ids, ascending, common
 from tocsin.data.subscriptions.live import Live
 from tocsin.data.subscriptions.rows import BE, Row, canonical_rows, columns, schema, table
 from tocsin.data.subscriptions.segments import Segments

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tocsin.data.subscriptions.ids import IdArray
+from tocsin.data.ids import IdArray
 from tocsin.errors import InvalidError
 from tocsin.model.bounds import check_parameters
 from tocsin.model.quoting import quote_value

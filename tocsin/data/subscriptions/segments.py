@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from tocsin.data.ids import NONE, IdArray, ascending, together, without
 from tocsin.data.subscriptions.base import Base
-from tocsin.data.subscriptions.ids import NONE, IdArray, ascending, together, without
 from tocsin.data.subscriptions.rows import BE
 
 

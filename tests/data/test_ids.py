@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.data.subscriptions.ids import Ids, among, ascending, common, together, without
+from tocsin.data.ids import Ids, among, ascending, common, together, without
 from tocsin.errors import InvalidError
 
 IdSets = st.sets(st.integers(-50, 50) | st.integers(-(1 << 63), (1 << 63) - 1))

@@ -26,11 +26,16 @@ def ascending(ids: Iterable[int]) -> IdArray:
 
 def among(ids: IdArray, others: IdArray) -> npt.NDArray[np.bool_]:
     """For each of the ids, in any order, whether it is one of ``others``, which are ascending."""
+    return look_up(ids, others)[0]
+
+
+def look_up(ids: IdArray, others: IdArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+    """The same, and for those that are, in which place."""
     if not len(others):
-        return np.zeros(len(ids), np.bool_)
+        return np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.intp)
     places = np.searchsorted(others, ids)
     places[places == len(others)] = 0
-    return np.equal(others[places], ids)
+    return np.equal(others[places], ids), places
 
 
 def common(left: IdArray, right: IdArray) -> IdArray:
