@@ -103,6 +103,8 @@ def test_a_parameter_that_is_none_is_explained(tocsin: Program) -> None:
     run = tocsin("subscribe", "Fires", "--param", "flood")
     assert run.status == 1
     assert "write NAME=VALUE" in run.err
+    run = tocsin("subscribe", "Fires", "--param", "event=flood", "--param", "event=fire")
+    assert run.err.startswith("error: --param event is given twice")
 
 
 def test_nobody_there_is_explained(tocsin: Program) -> None:

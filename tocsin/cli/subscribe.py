@@ -127,6 +127,8 @@ def parameters(texts: list[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise InvalidError(f"--param {text}: write NAME=VALUE, such as --param event=flood")
+        if name in found:
+            raise InvalidError(f"--param {name} is given twice: a subscription has one value for each parameter")
         found[name] = _value(value)
     return found
 
