@@ -71,7 +71,7 @@ def test_what_is_no_coordinator_is_said_to_be_none(tocsin: Program) -> None:
 
 
 def test_brokers_can_be_told_apart_however_narrow_it_is(top: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("COLUMNS", "40")
     _, north, south, *_ = (line for line in top("top", "--once").out.splitlines() if not line.startswith(" "))
     assert [line.split()[0] for line in (north, south)] == ["north", "south"]
 
