@@ -23,7 +23,8 @@ def take_lock(file: Path, what: str) -> int:
         holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
         os.close(descriptor)
         raise ConflictError(
-            f"{what} at {file.parent} is being written by process {holder}: stop that process first"
+            f"{what} at {file.parent} is being written by process {holder}: stop that process first, or choose another "
+            "directory"
         ) from None
     except OSError:
         os.close(descriptor)

@@ -7,8 +7,9 @@ import pytest
 from tests.cli.program import Program
 from tests.data.server.memory import MemoryCluster
 from tocsin.cli.parts import parts
-from tocsin.data.language.forms import LoadDataset
+from tocsin.data.language.forms import LoadDataset, Statement
 from tocsin.errors import ConflictError, StatementError
+from tocsin.model.messages import StatementOutcome
 
 APPLICATION = """\
 CREATE REFERENCE DATASET Shelters (id STRING, name STRING);   -- where to go
@@ -127,6 +128,27 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(
     assert ["channel", "Of", "created"] in [line.split() for line in dry.out.splitlines()]
 
 
+def test_a_file_without_statements_is_said_to_be_one(tocsin: Program, cluster: MemoryCluster) -> None:
+    applied = tocsin("apply", "-", stdin=b"-- to be done\n")
+    assert (applied.status, applied.out, applied.err) == (0, "", "there is no statement in it\n")
+
+
+def test_one_thing_is_described_line_by_line(
+    tocsin: Program, cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    columns = {f"column{number}": "string" for number in range(9)}
+    described = {"name": "Of", "kind": "repetitive", "by_nodes": 0, "columns": columns, "statement": "CREATE …"}
+
+    async def describe(_: Statement) -> StatementOutcome:
+        return StatementOutcome("channel Of", "shown", "", [described])
+
+    monkeypatch.setattr(cluster, "_outcome", describe)
+    _, *facts = tocsin("apply", "-", stdin=b"DESCRIBE CHANNEL Of").out.split("channel Of\n")[1].splitlines()
+    assert [fact.split()[0] for fact in facts[:2]] == ["kind", "columns"]
+    assert facts[1].split()[1].startswith('{"column0":"string","column1":')
+
+
 @pytest.mark.parametrize("rows", [b"id,name\n1\n", b"id,nme\n1,Hall\n", b"id,name\n\xff,Hall\n"])
 def test_a_file_whose_content_does_not_fit_is_refused_before_anything_is_changed(
     tocsin: Program, cluster: MemoryCluster, application: Path, rows: bytes
@@ -167,7 +189,7 @@ def test_a_server_that_is_not_there_is_named_with_what_to_do(tocsin: Program, ap
     away = tocsin("apply", "app/app.sql", "--server", "http://127.0.0.1:9")
     assert away.status == 1
     assert away.err.startswith("error: no answer from http://127.0.0.1:9 (")
-    assert "is 'tocsin data' running there?" in away.err
+    assert "is 'tocsin data' or 'tocsin up' running there?" in away.err
 
 
 def test_parts_keep_the_places_of_the_whole_file() -> None:

@@ -25,11 +25,12 @@ def test_a_duration_of_nothing_is_a_usage_error(tocsin: Program) -> None:
     assert tocsin("demo", "--seconds", "0").status == 2
 
 
-def test_a_trace_that_is_not_there_is_refused_before_anything_starts(tocsin: Program) -> None:
-    refused = tocsin("demo", "--trace", "none.parquet", "--keep", "kept")
-    assert refused.status == 1
-    assert "none.parquet: cannot be read as traces in Parquet" in refused.err
-    assert not Path("kept/log").exists()
+def test_a_trace_that_is_not_there_is_refused_before_anything_is_made(tocsin: Program) -> None:
+    for kept in (["--keep", "kept"], []):
+        refused = tocsin("demo", "--trace", "none.parquet", *kept)
+        assert (refused.status, refused.out) == (1, "")
+        assert "none.parquet: cannot be read as traces in Parquet" in refused.err
+    assert not Path("kept").exists()
 
 
 def test_who_may_not_make_hosts_is_told_so_before_anything_starts(

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from rich.markup import render
+from typer.main import get_command
 
 from tocsin import __version__
 from tocsin.cli import main as program
@@ -91,6 +95,30 @@ def test_a_bad_setting_is_one_line_on_standard_error_and_status_1(tocsin: Progra
 
 def test_help_does_not_need_good_settings(tocsin: Program) -> None:
     assert tocsin("--set", "data.port=x", "settings", "--help").status == 0
+
+
+def test_descriptions_fill_the_width_of_the_terminal(tocsin: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    for command in (["demo"], ["simulate", "faults"]):
+        helped = [line.strip() for line in tocsin(*command, "--help").out.split("╭─")[0].splitlines()]
+        *filled, _ = "\n".join(helped).strip().split("\n\n")[-1].splitlines()
+        assert filled
+        assert all(len(line) > 80 for line in filled), helped
+
+
+def _described(command: Any) -> Iterator[str]:
+    """What a command, its options and the commands below it say of themselves."""
+    yield command.help or ""
+    yield from (each.help or "" for each in command.params)
+    for inner in getattr(command, "commands", {}).values():
+        yield from _described(inner)
+
+
+def test_what_is_in_brackets_in_a_description_is_shown() -> None:
+    descriptions = list(_described(get_command(app)))
+    assert len(descriptions) > 100
+    for description in descriptions:
+        assert render(description).plain == description.replace("\\[", "[")
 
 
 def test_usage_errors_have_status_2(tocsin: Program) -> None:

@@ -143,3 +143,9 @@ def test_what_was_accepted_is_told_even_when_the_rest_fails(tocsin: Program, rep
     failed = tocsin("publish", "reports", "-", "--batch", "1", stdin=b'[{"id":"1"},\n{"id":')
     assert (failed.status, failed.out) == (1, "1 accepted, 0 refused\n")
     assert failed.err.startswith("error: line 2: not JSON")
+
+
+def test_a_url_that_is_none_is_refused_at_once(tocsin: Program) -> None:
+    refused = tocsin("publish", "reports", "-", "--server", "127.0.0.1:8800", stdin=b'{"id": "1"}')
+    assert refused.status == 1
+    assert refused.err.startswith("error: 127.0.0.1:8800 is not a URL: ")

@@ -62,7 +62,7 @@ def test_a_server_that_is_starting_says_so(tocsin: Program, cluster: MemoryClust
 
 
 def test_health_without_a_token_is_the_status_alone(tocsin: Program, cluster: MemoryCluster) -> None:
-    assert tocsin("show", "health", "--token", "").out.startswith("status ok")
+    assert tocsin("show", "health", "--token", "").out == "status ok; with a token there is more to see\n"
 
 
 def test_an_unknown_thing_is_a_usage_error(tocsin: Program) -> None:
@@ -101,8 +101,8 @@ def test_channels_fit_into_eighty_columns() -> None:
 def test_what_is_wrong_with_a_channel_is_told_below_the_table(
     tocsin: Program, cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing = {"name": "Of", "state": "failing", "error": "no such column", "set_aside": 1, "dead_letters": 0}
+    failing = {"name": "Of", "state": "failing", "error": "no such column", "set_aside": 1, "missed": 2}
     monkeypatch.setattr(cluster, "rows", lambda _: [failing])
     shown = tocsin("show", "channels").out.splitlines()
     assert [line.split() for line in shown[:2]] == [["name", "state"], ["Of", "failing"]]
-    assert shown[2:] == ["• Of: no such column, 1 set aside"]
+    assert shown[2:] == ["• Of: no such column, 2 missed, as an execution took longer than the period, 1 set aside"]

@@ -15,7 +15,8 @@ import pytest
 
 from tests.cli.program import Program
 from tests.client.lively import Lively
-from tocsin.testing.wires import NOWHERE
+from tocsin.broker import actions as broker_actions
+from tocsin.testing.wires import NOWHERE, Node
 
 
 @contextmanager
@@ -103,6 +104,8 @@ def test_a_parameter_that_is_none_is_explained(tocsin: Program) -> None:
     run = tocsin("subscribe", "Fires", "--param", "flood")
     assert run.status == 1
     assert "write NAME=VALUE" in run.err
+    run = tocsin("subscribe", "Fires", "--param", "event=flood", "--param", "event=fire")
+    assert run.err.startswith("error: --param event is given twice")
 
 
 def test_nobody_there_is_explained(tocsin: Program) -> None:
@@ -135,4 +138,26 @@ def test_waiting_for_a_broker_is_said_and_can_be_ended() -> None:
     assert "registered as guest-" in said[0]
     assert said[1].startswith("trouble: ")
     assert said[2].startswith("reconnecting: ")
+    assert process.returncode == 0
+
+
+class _WithoutData(Lively):
+    """No broker gets an answer to what it asks of the data cluster."""
+
+    def _broker_did(self, node: Node, action: broker_actions.Action) -> None:
+        if not isinstance(action, broker_actions.ToData):
+            super()._broker_did(node, action)
+
+
+@pytest.mark.process
+def test_waiting_for_the_data_cluster_is_said_and_can_be_ended() -> None:
+    with _living(_WithoutData("a")) as sandbox:
+        command = [sys.executable, "-m", "tocsin", "subscribe", "Fires", "--coordinator", sandbox.url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr
+            said = [process.stderr.readline() for _ in range(3)]
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+    assert said[1].startswith("connected: ")
+    assert said[2].startswith("not subscribed yet: the broker waits for the data cluster")
     assert process.returncode == 0

@@ -43,6 +43,15 @@ def test_what_cannot_be_is_one_line_with_what_to_do(tocsin: Program) -> None:
     assert tocsin("token", "add", "ann", "--role", "admin").status == 1
 
 
+def test_a_directory_that_cannot_be_made_is_refused_with_what_to_do(tocsin: Program) -> None:
+    Path("file").write_text("", encoding="utf-8")
+    for section, command in (("data", "add"), ("coordinator", "sign")):
+        refused = tocsin("--set", f"{section}.directory=file/below", "token", command, "ann", "--role", "broker")
+        assert refused.status == 1
+        assert refused.err.startswith("error: file/below cannot be used (")
+        assert f"--set {section}.directory=PATH" in refused.err
+
+
 def test_another_data_directory_has_tokens_of_its_own(tocsin: Program) -> None:
     tocsin("--set", "data.directory=other", "token", "add", "ann", "--role", "admin")
     assert "no tokens yet" in tocsin("token", "list").out

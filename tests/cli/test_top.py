@@ -59,7 +59,7 @@ def test_a_coordinator_that_is_not_there_is_one_sentence(tocsin: Program) -> Non
     refused = tocsin("top", "--once", "--coordinator", "http://127.0.0.1:1")
     assert refused.status == 1
     assert refused.err.startswith("error: no answer from http://127.0.0.1:1 (")
-    assert "is 'tocsin coordinator' running there? --coordinator names another" in refused.err
+    assert "is 'tocsin coordinator' or 'tocsin up' running there? --coordinator names another" in refused.err
     assert "not a URL" in tocsin("top", "--once", "--coordinator", "127.0.0.1:8700").err
 
 
@@ -67,7 +67,13 @@ def test_a_coordinator_that_is_not_there_is_one_sentence(tocsin: Program) -> Non
 def test_what_is_no_coordinator_is_said_to_be_none(tocsin: Program) -> None:
     refused = tocsin("top", "--once", "--coordinator", os.environ["TOCSIN_SERVER"])
     assert refused.status == 1
-    assert "there is no call GET /status" in refused.err
+    assert "there is no call GET /status here: this is a data cluster" in refused.err
+
+
+def test_brokers_can_be_told_apart_however_narrow_it_is(top: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    _, north, south, *_ = (line for line in top("top", "--once").out.splitlines() if not line.startswith(" "))
+    assert [line.split()[0] for line in (north, south)] == ["north", "south"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from tocsin.client.operator import HealthProbe, Operator, ServerCalls
-from tocsin.errors import ConflictError, InvalidError, UnavailableError
+from tocsin.errors import ConflictError, InvalidError, TocsinError, UnavailableError
 from tocsin.model.messages import Listed
 from tocsin.testing.serving import serving
 
@@ -100,15 +100,17 @@ async def test_who_waits_is_given_what_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "error", "said"),
     [
-        ("http://127.0.0.1:1", r"no answer from http://127\.0\.0\.1:1 \(.+\); start one$"),
-        ("127.0.0.1:8700", r"127\.0\.0\.1:8700 is not a URL: "),
-        ("http://127.0.0.1:high", r"http://127\.0\.0\.1:high is not a URL: "),
+        ("http://127.0.0.1:1", UnavailableError, r"no answer from http://127\.0\.0\.1:1 \(.+\); start one$"),
+        ("127.0.0.1:8700", InvalidError, r"127\.0\.0\.1:8700 is not a URL: "),
+        ("http://127.0.0.1:high", InvalidError, r"http://127\.0\.0\.1:high is not a URL: "),
     ],
 )
-def test_a_server_that_cannot_be_reached_is_one_sentence_with_what_to_do(url: str, said: str) -> None:
-    with ServerCalls(url, None, hint="start one") as calls, pytest.raises(UnavailableError, match=said):
+def test_a_server_that_cannot_be_reached_is_one_sentence_with_what_to_do(
+    url: str, error: type[TocsinError], said: str
+) -> None:
+    with ServerCalls(url, None, hint="start one") as calls, pytest.raises(error, match=said):
         calls.call("GET", "/status")
 
 

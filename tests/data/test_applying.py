@@ -238,3 +238,9 @@ def test_checking_tells_what_would_happen_and_changes_nothing(world: World) -> N
     checked = Applier(world.catalog, world.settings.feeds).check(DATASETS + FEED + CHANNEL)
     assert [outcome.action for outcome in checked] == ["created"] * 4
     assert world.shown("DATASETS") == {}
+
+
+def test_checking_a_load_says_of_what_is_loaded_only_what_is_known(world: World) -> None:
+    text = "CREATE REFERENCE DATASET Shelters (id STRING) PRIMARY KEY id; LOAD DATASET Shelters FROM 's.csv'"
+    _, load = Applier(world.catalog, world.settings.feeds).check(text)
+    assert (load.action, load.detail) == ("loaded", "unless it holds that file already")

@@ -244,7 +244,7 @@ async def test_health_is_starting_until_spark_is_there_then_ok_and_degraded_with
 
 
 async def test_a_spark_that_does_not_start_is_told_and_publications_are_accepted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refused(*_: object) -> None:
         raise UnavailableError("Spark did not start with master 'spark://nowhere'")
@@ -259,6 +259,8 @@ async def test_a_spark_that_does_not_start_is_told_and_publications_are_accepted
     health = await cluster.health()
     assert (health.status, health.spark) == ("degraded", False)
     assert "Spark did not start" in health.problems[0]
+    [logged] = [record for record in caplog.records if record.getMessage() == "the data cluster cannot begin"]
+    assert not logged.exc_info, "its sentence says all"
     with pytest.raises(UnavailableError, match="Spark did not start"):
         await cluster.apply("CREATE CONTINUOUS CHANNEL C() AS SELECT r.id FROM Reports r", None)
     await cluster.stop()

@@ -207,6 +207,7 @@ async def test_what_is_wrong_is_said_where_it_was_asked(sandbox: Sandbox, browse
         await tocsin.connect(url, {token: "forged", rules}).catch((error) => report([error.code, error.message]));
         const me = await tocsin.connect(url, {token, rules});
         await me.subscribe(nowhere).catch((error) => report([error.code, error.message]));
+        await me.publish("places", {x: 1}).catch((error) => report([error.code, error.message]));
         const fires = await me.subscribe("Fires");
         const other = await tocsin.connect(url, {token, rules});
         await taken(fires, 1).catch((error) => report(error.code));
@@ -216,6 +217,8 @@ async def test_what_is_wrong_is_said_where_it_was_asked(sandbox: Sandbox, browse
         code, _ = await browser.report()
         assert code == "unauthorized"
         assert await browser.report() == ["not-found", "there is no channel Nowhere"]
+        one = "publish takes an array of records; write [record] for a single one"
+        assert await browser.report() == ["invalid", one]
         assert await browser.report() == "replaced"
         assert await browser.report() == "replaced"
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from tocsin.cli import invocation, messages, output
 from tocsin.cli.connection import RefusedStatementError, RemoteError, RemoteServer, ServerOption, TokenOption, connect
 from tocsin.cli.pointing import point
-from tocsin.cli.show import STATEMENT, rows
+from tocsin.cli.show import STATEMENT, facts, rows
 from tocsin.errors import InvalidError, NotFoundError, StatementError
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def apply(
         messages.print(_describe_rest(outcomes), soft_wrap=True)
         raise typer.Exit(1)
     if any(outcome.action == "changed" for outcome in outcomes):
-        messages.print("some definitions differ and were left as they are; say CREATE OR REPLACE to replace them")
+        differ = "some definitions differ and were left as they are; say CREATE OR REPLACE to replace them"
+        messages.print(differ, soft_wrap=True)
         raise typer.Exit(1)
 
 
@@ -71,6 +72,8 @@ def _apply(text: str, data: RemoteServer, directory: Path, outcomes: list[Statem
     from tocsin.cli.parts import datasets, parts
 
     pieces = list(parts(text))
+    if not pieces:
+        messages.print("there is no statement in it")
     would = _check(text, data) if pieces else []
     if loads := [piece for piece in pieces if not isinstance(piece, str)]:
         _check_files(loads, directory, datasets(data, text, would))
@@ -168,6 +171,7 @@ def _print(outcomes: list[StatementOutcome], heading: str) -> None:
     output.print(table)
     for outcome in outcomes:
         if outcome.rows:
-            output.print(Text(f"\n{outcome.statement}", style="bold"), rows(outcome.rows), sep="\n")
+            shown = rows(outcome.rows) if outcome.statement.startswith("show ") else facts(outcome.rows[0])
+            output.print(Text(f"\n{outcome.statement}", style="bold"), shown, sep="\n")
         if len(outcome.rows) == 1 and STATEMENT in outcome.rows[0]:
             output.print(Text(outcome.rows[0][STATEMENT]), soft_wrap=True)

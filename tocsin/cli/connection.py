@@ -78,7 +78,7 @@ class RemoteServer(AbstractContextManager["RemoteServer"]):
 
         self.url, self.ca = url, ca
         self._reasons, self._soon, self._doing = Reasons(tell), soon, ""
-        hint = f"is '{self.program}' running there? {self.option} names another"
+        hint = f"is '{self.program}' or 'tocsin up' running there? {self.option} names another"
         self._calls = ServerCalls(
             url, token, seconds=ANSWER_SECONDS, ca=ca, hint=hint, proxied=True, transport=transport
         )

@@ -43,9 +43,11 @@ def data(
 
 async def _run(settings: Settings, demo: bool) -> None:
     from tocsin.data.server.serve import bind
+    from tocsin.http.tls import tls
 
     _check_demo(settings, demo)
-    # A port that is taken is found out before Spark starts.
+    # A port that is taken, or a certificate that cannot be read, is found out before Spark starts.
+    tls("data", settings.data.tls_certificate, settings.data.tls_key)
     with bind(settings) as listener:
         await _lead(settings, demo, listener)
 

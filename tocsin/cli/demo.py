@@ -60,10 +60,10 @@ def demo(
     from tocsin.local.network import occupy, refuse_tls
 
     asked = invocation(context)
+    # A file that cannot be read is found out before anything starts, or is left behind.
+    land = ground(seed, None if trace else people, roads, trace)
+    plan = CrowdPlan("", "", people, seed, _name(trace), _name(roads))
     with kept_directory(keep) as directory, occupy(directory, "--keep"):
-        # A file that cannot be read is found out before anything starts.
-        land = ground(seed, None if trace else people, roads, trace)
-        plan = CrowdPlan("", "", people, seed, _name(trace), _name(roads))
         try:
             if hosts:
                 refuse_tls(asked.settings)

@@ -66,7 +66,7 @@ def slices(
     real: Annotated[
         bool,
         typer.Option(
-            "--real", help="Also what 1, 2 and 3 real workers take on this machine, which needs tocsin[data] and Java"
+            "--real", help="Also what 1, 2 and 3 real workers take on this machine, which needs tocsin\\[data] and Java"
         ),
     ] = False,
     out: Out = None,

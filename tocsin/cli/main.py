@@ -5,6 +5,7 @@ Importing this must stay quick: a command imports what is heavy (Spark, pandas, 
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -81,6 +82,16 @@ app.add_typer(slices.app, name="slices")
 app.command("settings")(settings.show)
 
 
+def _fill_paragraphs(commands: typer.Typer) -> None:
+    """Has the lines of a command's description broken by the terminal's width, not where the docstring's lines end."""
+    for command in commands.registered_commands:
+        paragraphs = (command.help or inspect.getdoc(command.callback) or "").split("\n\n")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    for group in commands.registered_groups:
+        if group.typer_instance:
+            _fill_paragraphs(group.typer_instance)
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"tocsin {__version__}")
@@ -103,6 +114,9 @@ def options(
 ) -> None:
     """Options before the command hold for every command."""
     context.obj = Invocation(config, overrides or ())
+
+
+_fill_paragraphs(app)
 
 
 def main() -> None:

@@ -110,8 +110,9 @@ def _brokers(network: NetworkView) -> RenderableType:
     if not network.status.brokers:
         return Text("no brokers yet; 'tocsin broker' starts one")
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("broker")
-    table.add_column("state")
+    # What cannot be told apart when it is cut off, however narrow the terminal.
+    table.add_column("broker", no_wrap=True)
+    table.add_column("state", no_wrap=True)
     for heading in ("subscribers", "online", "slow", "load", "incoming", "outgoing", "off"):
         table.add_column(heading, justify="right")
     for broker in network.status.brokers:

@@ -9,7 +9,8 @@ import typer
 from rich.text import Text
 
 from tocsin.cli import invocation, messages
-from tocsin.cli.connection import CoordinatorOption, TokenOption, connect_coordinator
+from tocsin.cli.connection import CoordinatorOption, RemoteError, TokenOption, connect_coordinator
+from tocsin.errors import NotFoundError
 
 app = typer.Typer(
     help="Remove subscribers and brokers for good; 'me' is for subscribers themselves.", no_args_is_help=True
@@ -33,7 +34,13 @@ def user(
 def me(context: typer.Context, coordinator: CoordinatorOption = None, token: TokenOption = None) -> None:
     """Leave for good, by your own token: what you have subscribed to ends, and the token is worthless."""
     with connect_coordinator(invocation(context).settings, coordinator, token) as server:
-        server.delete("/users/me")
+        try:
+            server.delete("/users/me")
+        except RemoteError as error:
+            if error.code != NotFoundError.code:
+                raise
+            # To an operator it is a name like any other.
+            raise NotFoundError("this token is no subscriber's; 'tocsin remove user NAME' removes another") from None
     messages.print("You have left; whoever registers under the name is somebody else.")
 
 

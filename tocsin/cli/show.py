@@ -15,7 +15,11 @@ from tocsin.cli.connection import RemoteServer, ServerOption, TokenOption, conne
 STATEMENT: Final = "statement"
 ERROR: Final = "error"
 SLICES: Final = "slice_records"
-WRONG: Final = ("missed", "set_aside", "dead_letters")
+WRONG: Final = {
+    "missed": "missed, as an execution took longer than the period",
+    "set_aside": "set aside",
+    "dead_letters": "dead letters",
+}
 What = Literal["datasets", "feeds", "channels", "subscriptions", "brokers", "health"]
 
 
@@ -62,9 +66,12 @@ def _health(data: RemoteServer) -> None:
 
     from tocsin.model.messages import Health
 
-    health = msgspec.json.decode(data.health(), type=Health)
+    said = data.health()
+    health = msgspec.json.decode(said, type=Health)
     style = "green" if health.status == "ok" else "yellow"
-    output.print(Text.assemble("status ", (health.status, f"bold {style}"), f", up {health.uptime_seconds:.0f} s"))
+    # Whoever shows no token is told the status, and nothing else.
+    up = f", up {health.uptime_seconds:.0f} s" if b'"uptime_seconds"' in said else "; with a token there is more to see"
+    output.print(Text.assemble("status ", (health.status, f"bold {style}"), up))
     for problem in health.problems:
         output.print(Text(f"• {problem}"))
     for things in (health.feeds, health.channels):
@@ -88,7 +95,7 @@ def _condense(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def _remarks(item: Mapping[str, Any]) -> list[str]:
     """What is wrong with a thing."""
-    counted = [f"{item[name]} {name.replace('_', ' ')}" for name in WRONG if item.get(name)]
+    counted = [f"{item[name]} {what}" for name, what in WRONG.items() if item.get(name)]
     return [*([str(item[ERROR])] if item.get(ERROR) else []), *counted]
 
 
@@ -104,6 +111,17 @@ def rows(items: Iterable[Mapping[str, Any]]) -> Table:
         table.add_column(name.replace("_", " "), overflow="fold", no_wrap=name == "name")
     for item in items:
         table.add_row(*(Text(_cell_text(item.get(name))) for name in names if name != STATEMENT))
+    return table
+
+
+def facts(item: Mapping[str, Any]) -> Table:
+    """A table of one object, with a line for each name that says something of it, but for statements."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in item.items():
+        if value and name != STATEMENT:
+            table.add_row(name.replace("_", " "), Text(_cell_text(value)))
     return table
 
 

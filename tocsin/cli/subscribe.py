@@ -10,6 +10,7 @@ from rich.text import Text
 
 from tocsin.cli import invocation, messages, output
 from tocsin.cli.connection import CoordinatorOption, connect_coordinator, is_overlay
+from tocsin.cli.waiting import Reasons, telling
 from tocsin.errors import ForbiddenError, InvalidError, TocsinError, UnauthorizedError
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ _LEAVE_SECONDS: Final = 2.0
 _WHAT_COMES: Final = (
     "what it finds is printed as it comes, the first time some ten seconds later than usual, since Spark warms up; "
     "Ctrl-C ends"
+)
+_NOT_YET: Final = (
+    "not subscribed yet: the broker waits for the data cluster, which may be starting, busy or away; this waits until "
+    "it answers; Ctrl-C ends"
 )
 
 
@@ -127,6 +132,8 @@ def parameters(texts: list[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise InvalidError(f"--param {text}: write NAME=VALUE, such as --param event=flood")
+        if name in found:
+            raise InvalidError(f"--param {name} is given twice: a subscription has one value for each parameter")
         found[name] = _value(value)
     return found
 
@@ -151,9 +158,10 @@ class PrintedSubscription:
 
     async def read(self, me: Subscriber, passing: bool) -> None:
         """Prints until enough was printed; a ``passing`` guest is gone for good then."""
-        subscription = await me.subscribe(
-            self._channel, live=self._live, parameters=self._parameters, on_gap=self._print_gap
-        )
+        with telling(lambda: _NOT_YET, Reasons()):
+            subscription = await me.subscribe(
+                self._channel, live=self._live, parameters=self._parameters, on_gap=self._print_gap
+            )
         messages.print(Text(f"subscribed to {subscription.channel}; {_WHAT_COMES}"), style="dim", soft_wrap=True)
         try:
             await self._print(subscription)

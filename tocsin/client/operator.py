@@ -169,7 +169,7 @@ class HealthProbe:
 class ServerCalls(AbstractContextManager["ServerCalls"]):
     """Calls to one server, each waited for.
 
-    What can go wrong: as with an :class:`Operator`, and the URL may be none (UnavailableError, too).
+    What can go wrong: as with an :class:`Operator`, and the URL may be none (InvalidError).
 
     Args:
         url: the server's; that of its WebSocket will do.
@@ -222,11 +222,12 @@ class ServerCalls(AbstractContextManager["ServerCalls"]):
         return _content(self.request(method, path, **options))
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """The answer, whatever it is; that there is none is an UnavailableError."""
+        """The answer, whatever it is; that there is none is an UnavailableError, that there never will be an
+        InvalidError."""
         try:
             return self._client.request(method, self._called + path, **options)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise UnavailableError(f"{self.url} is not a URL: {error}") from None
+            raise InvalidError(f"{self.url} is not a URL: {error}") from None
         except httpx.HTTPError as error:
             raise _no_answer(self.url, error, self._hint) from error
 

@@ -227,6 +227,9 @@ class _Statements:
         rows = self._target.load(statement.dataset, directory and directory / statement.path)
         if rows is None:
             return StatementOutcome(title, "unchanged", "holds that file already")
+        if directory is None:
+            # Only checked: the file is not at hand.
+            return StatementOutcome(title, "loaded", "unless it holds that file already")
         return StatementOutcome(title, "loaded", f"{rows:,} rows")
 
     def _drop(self, statement: Drop) -> StatementOutcome:

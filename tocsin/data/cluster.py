@@ -312,6 +312,9 @@ class Cluster:
     async def _begin(self) -> None:
         try:
             await self._in_thread(self._begin_with_spark)
+        except TocsinError as error:
+            self._condition.problem = str(error).splitlines()[0]
+            log.error("the data cluster cannot begin", reason=str(error))  # noqa: TRY400  (its sentence says all)
         except Exception as error:
             self._condition.problem = str(error).splitlines()[0]
             log.exception("the data cluster cannot begin")

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from tocsin.errors import BusyError, InvalidError, StatementError, TocsinError, UnauthorizedError
+from tocsin.errors import BusyError, InvalidError, NotFoundError, StatementError, TocsinError, UnauthorizedError
 from tocsin.http.answers import answer
 from tocsin.log import get_logger
 from tocsin.model.messages import Failure, ProblemDetails, Refusal, StatementOutcome
@@ -73,20 +73,23 @@ def endpoint(call: Call) -> Callable[[Request], Awaitable[Response]]:
     return called
 
 
-def no_such_call(request: Request, error: Exception) -> Response:
-    """The answer to a call that does not exist."""
-    assert isinstance(error, HTTPException)
-    headers = dict(error.headers or {})
-    called = f"{request.method} {request.url.path}"
-    if error.status_code == 405:
-        told = ProblemDetails(
-            "method-not-allowed", f"{called}: allowed here are {headers.get('Allow', 'other methods')}"
-        )
-    elif error.status_code == 404:
-        told = ProblemDetails("not-found", f"there is no call {called}; GET /docs shows those there are")
-    else:
-        told = ProblemDetails("error", error.detail)
-    return answer(Failure(told), error.status_code, headers)
+def no_such_call(here: str) -> Callable[[Request, Exception], Response]:
+    """What answers calls that do not exist. ``here`` says which server this is: most who ask meant another one."""
+
+    def told(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        headers = dict(error.headers or {})
+        called = f"{request.method} {request.url.path}"
+        if error.status_code == 405:
+            allowed = headers.get("Allow", "other methods")
+            problem = ProblemDetails("method-not-allowed", f"{called}: allowed here are {allowed}")
+        elif error.status_code == NotFoundError.status:
+            problem = ProblemDetails(NotFoundError.code, f"there is no call {called} here: {here}")
+        else:
+            problem = ProblemDetails("error", error.detail)
+        return answer(Failure(problem), error.status_code, headers)
+
+    return told
 
 
 def _headers(error: Exception) -> dict[str, str]:

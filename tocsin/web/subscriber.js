@@ -68,6 +68,9 @@ export class Subscriber extends EventTarget {
    * @returns {Promise<{accepted: number, refused: {index: number, reason: string}[], unlisted: number}>}
    */
   async publish(feed, records) {
+    if (!Array.isArray(records)) {
+      throw new TocsinError("invalid", "publish takes an array of records; write [record] for a single one");
+    }
     const {accepted, refused = [], unlisted = 0} = await this.#requests.ask({type: "publish", feed, records});
     return {accepted, refused, unlisted};
   }

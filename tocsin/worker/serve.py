@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -45,6 +45,7 @@ from tocsin.worker.worker import Worker
 log = get_logger(__name__)
 
 _CONNECTIONS = 100
+_HERE: Final = "this is a processing node"
 
 
 class WorkerHealth(msgspec.Struct, frozen=True):
@@ -200,7 +201,7 @@ def _server(
     app = Starlette(
         routes=[Route("/health", health)],
         middleware=[Middleware(Envelope)],
-        exception_handlers={HTTPException: no_such_call, Exception: lambda _, error: failure(error)},
+        exception_handlers={HTTPException: no_such_call(_HERE), Exception: lambda _, error: failure(error)},
     )
     doorways = Doorways(_CONNECTIONS)
     return _Server(config(app, doorways), listens, doorways)

@@ -64,6 +64,16 @@ REFUSALS = {
         "SELECT r.id, event AS e FROM Reports r WHERE r.etype = ^evnt",
         "there is no",
     ),
+    "a parameter that is used by a misspelled name alone": (
+        "event STRING, above INT",
+        "SELECT r.id FROM Reports r WHERE r.etype = event AND r.severity > ^abov",
+        "parameter above is never used; is it meant by abov?",
+    ),
+    "a parameter that is never used, beside other names": (
+        "event STRING",
+        "^SELECT r.id, severity FROM Reports r WHERE is_new(r)",
+        "parameter event is never used: subscriptions would differ in it and find the same; leave it out",
+    ),
     "unknown function": ("", "SELECT ^nearby(r.x) AS n FROM Reports r", "there is no function nearby"),
     "a number compared with text": (
         "n INT",

@@ -71,6 +71,12 @@ def test_a_file_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
         ReplayStore(tmp_path, "h", 10)
 
 
+def test_a_directory_that_cannot_be_made_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match=r"file/below cannot be used .*--set overlay\.directory=PATH"):
+        ReplayStore(tmp_path / "file" / "below", "h", 10)
+
+
 def test_no_more_bytes_are_kept_than_may_be_but_for_the_latest(tmp_path: Path) -> None:
     size = len(msgspec.json.encode(routed(1)))
     with closing(ReplayStore(tmp_path, "h", 10, 3 * size)) as store:

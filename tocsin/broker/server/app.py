@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -11,7 +13,7 @@ from starlette.routing import Route
 
 from tocsin.broker.server.entrance import PATH
 from tocsin.broker.server.server import BrokerServer
-from tocsin.errors import NotFoundError, UnavailableError
+from tocsin.errors import UnavailableError
 from tocsin.http.answers import answer
 from tocsin.http.envelope import CALLER, Envelope
 from tocsin.http.failures import Call, endpoint, failure, no_such_call
@@ -19,6 +21,8 @@ from tocsin.http.origins import Guard
 from tocsin.http.script import PATHS as SCRIPTS
 from tocsin.http.script import script
 from tocsin.model.messages import Failure, ProblemDetails
+
+_HERE: Final = "this is a broker"
 
 
 def create_app(server: BrokerServer) -> Starlette:
@@ -45,12 +49,5 @@ def create_app(server: BrokerServer) -> Starlette:
     return Starlette(
         routes=[Route(path, endpoint(call)) for path, call in calls.items()],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=server.origins)],
-        exception_handlers={HTTPException: _answer_unrouted, Exception: lambda _, error: failure(error)},
+        exception_handlers={HTTPException: no_such_call(_HERE), Exception: lambda _, error: failure(error)},
     )
-
-
-def _answer_unrouted(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == NotFoundError.status:
-        return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of a broker"))
-    return no_such_call(request, error)

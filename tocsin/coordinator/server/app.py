@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
@@ -16,12 +16,13 @@ from tocsin.coordinator.server.calls import CoordinatorCalls, guard
 from tocsin.coordinator.server.driver import CoordinatorDriver
 from tocsin.coordinator.server.links import BrokerLinks
 from tocsin.coordinator.server.watch import StoreWatch
-from tocsin.errors import NotFoundError
 from tocsin.http.envelope import Envelope
 from tocsin.http.failures import failure, no_such_call
 from tocsin.http.origins import Guard, Origins
 from tocsin.http.script import PATHS as SCRIPTS
 from tocsin.settings.coordinator import CoordinatorSettings
+
+_HERE: Final = "this is a coordinator"
 
 
 def create_app(
@@ -54,7 +55,7 @@ def create_app(
             Middleware(Guard, origins=origins),
             Middleware(_SharedWith, origins=origins),
         ],
-        exception_handlers={HTTPException: _answer_unrouted, Exception: lambda _, error: failure(error)},
+        exception_handlers={HTTPException: no_such_call(_HERE), Exception: lambda _, error: failure(error)},
     )
     app.router.redirect_slashes = False
     return app
@@ -75,10 +76,3 @@ class _SharedWith(CORSMiddleware):
     def is_allowed_origin(self, origin: str) -> bool:
         """Whether pages of this origin may."""
         return self._origins.allows(origin)
-
-
-def _answer_unrouted(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == NotFoundError.status:
-        return failure(NotFoundError(f"there is no call {request.method} {request.url.path} of a coordinator"))
-    return no_such_call(request, error)

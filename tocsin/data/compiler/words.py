@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ def check(spark: SparkSession, reading: BodyReading, datasets: Mapping[str, Data
     _check_names(body, plan)
     _check_common(body, datasets)
     _check_relations(plan, reading, datasets)
-    _check_parameters(reading)
+    _check_parameters(reading, plan)
 
 
 def _parse(spark: SparkSession, body: Body) -> plans.Node:
@@ -106,12 +106,13 @@ def _check_relations(plan: plans.Node, reading: BodyReading, datasets: Mapping[s
             raise body.source.error(f"{name} must be read by name and alias in a FROM clause, as in FROM {name} r", at)
 
 
-def _check_parameters(reading: BodyReading) -> None:
+def _check_parameters(reading: BodyReading, plan: plans.Node) -> None:
     body, parameters = reading.body, reading.channel.parameters
     read = {d.name: d for scope in body.scopes for item in scope.items if (d := reading.dataset(item))}
     for index, parameter in enumerate(parameters):
         uses = [token for token in reading.references if reading.parameter(token) == index]
         if not uses:
+            _check_misspelt(reading, parameter.name, read.values(), plan)
             reason = f"parameter {parameter.name} is never used: subscriptions would differ in it and find the same"
             raise StatementError(f"{reason}; leave it out", line=1, column=1)
         for dataset in read.values():
@@ -120,6 +121,26 @@ def _check_parameters(reading: BodyReading) -> None:
                 raise body.error(f"{reason}; call the parameter something else", uses[0])
     for token in reading.references:
         _check_reference(body, token)
+
+
+def _check_misspelt(reading: BodyReading, parameter: str, read: Iterable[Dataset], plan: plans.Node) -> None:
+    """A parameter that is never used is most likely used by a name that is almost its own."""
+    for expression in plans.expressions(plan):
+        for part in plans.below(expression):
+            name = _bare_name(part)
+            if name is None or any(dataset.column(name) for dataset in read):
+                continue
+            if names.suggestion(name, [parameter]):
+                reason = f"parameter {parameter} is never used; is it meant by {name}?"
+                raise reading.body.source.error(reason, plans.offset(part) or 0)
+
+
+def _bare_name(expression: plans.Node) -> str | None:
+    """The name that an expression is, if it is one alone."""
+    if plans.kind(expression) != "UnresolvedAttribute":
+        return None
+    parts = list(map(str, plans.sequence(expression.nameParts())))
+    return parts[0] if len(parts) == 1 else None
 
 
 def _check_reference(body: Body, token: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from itertools import groupby
+from typing import Final
 
 import msgspec
 from starlette.applications import Starlette
@@ -29,6 +30,8 @@ from tocsin.settings import Settings
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
+_HERE: Final = "this is a data cluster; GET /docs shows its calls"
+
 
 def create_app(
     cluster: DataCluster, tokens: KnownTokens, settings: Settings, demo_token: str | None = None
@@ -48,7 +51,7 @@ def create_app(
             WebSocketRoute("/nodes", NodeSocket(cluster, gate).endpoint),
         ],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=origins)],
-        exception_handlers={HTTPException: no_such_call, Exception: lambda _, error: failure(error)},
+        exception_handlers={HTTPException: no_such_call(_HERE), Exception: lambda _, error: failure(error)},
     )
     app.router.redirect_slashes = False
     app.state.openapi = _openapi()

@@ -46,11 +46,10 @@ async def run(
     ``listening``. ``listener`` is a socket from :func:`bind`, made here unless given.
     """
     directory = settings.data.directory
-    files = tls("data", settings.data.tls_certificate, settings.data.tls_key)
     app = create_app(cluster, tokens, settings, demo_token)
     uploads.clear(directory)
     listener = listener or bind(settings)
-    url = address(listener, "https" if files else "http")
+    url = address(listener, "https" if settings.data.tls_certificate else "http")
 
     def listens() -> None:
         note_address(directory, url)

@@ -119,7 +119,10 @@ class SqliteDatabase:
                 raise
             raise refusal from error
         except OSError as error:
-            raise StorageError(f"{self._file.parent}: {error.strerror or error}") from error
+            raise StorageError(
+                f"{self._file.parent} cannot be used ({error.strerror or error}): see to the disk, or choose another "
+                "with --set data.directory=PATH"
+            ) from error
 
     def _refusal(self, error: sqlite3.Error) -> TocsinError | None:
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE

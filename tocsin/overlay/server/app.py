@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -9,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 
-from tocsin.errors import NotFoundError
 from tocsin.http.answers import answer
 from tocsin.http.envelope import Envelope
 from tocsin.http.failures import endpoint, failure, no_such_call
@@ -18,6 +19,8 @@ from tocsin.http.script import PATHS as SCRIPTS
 from tocsin.http.script import script
 from tocsin.overlay.server.server import OverlayServer
 from tocsin.overlay.server.websocket import CLIENT, LINK
+
+_HERE: Final = "this is an overlay's broker; programs name it by its ws:// URL"
 
 
 def create_app(server: OverlayServer, origins: Origins) -> Starlette:
@@ -39,13 +42,5 @@ def create_app(server: OverlayServer, origins: Origins) -> Starlette:
             WebSocketRoute(CLIENT, server.clients.endpoint),
         ],
         middleware=[Middleware(Envelope), Middleware(Guard, origins=origins)],
-        exception_handlers={HTTPException: _no_such_call, Exception: lambda _, error: failure(error)},
+        exception_handlers={HTTPException: no_such_call(_HERE), Exception: lambda _, error: failure(error)},
     )
-
-
-def _no_such_call(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.status_code == NotFoundError.status:
-        what = f"there is no call {request.method} {request.url.path} of an overlay's broker"
-        return failure(NotFoundError(f"{what}; programs name it by its ws:// URL"))
-    return no_such_call(request, error)

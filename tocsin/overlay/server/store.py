@@ -167,7 +167,12 @@ class ReplayStore:
             yield
         except sqlite3.OperationalError as error:
             raise StorageError(f"{self._file}: {error}; nothing was changed; see to the disk and try again") from error
-        except (sqlite3.DatabaseError, OSError, msgspec.MsgspecError) as error:
+        except OSError as error:
+            raise StorageError(
+                f"{self._file.parent} cannot be used ({error.strerror or error}): see to the disk, or choose another "
+                "with --set overlay.directory=PATH"
+            ) from error
+        except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
             raise StorageError(f"{self._file} cannot be used ({error}): put a backup in its place") from error
 
 
