@@ -8,6 +8,7 @@ from weakref import ref
 
 from tocsin.content.language import parse
 from tocsin.overlay.actions import SendLink
+from tocsin.overlay.interests import OWN
 from tocsin.overlay.links import MOST_FILTERS, Links, read
 from tocsin.overlay.messages import Change, Sync
 from tocsin.overlay.post import Post
@@ -86,3 +87,39 @@ def test_an_edge_is_asked_for_control_messages_only() -> None:
     asking.said()
     asking.links.synced("head", Sync(["high > 3"], ["to = 'x'"]))
     assert asking.said() == [("edge", Change(True, ["to = 'x'"], []))]
+
+
+def test_as_long_as_a_neighbour_asks_for_what_cannot_be_read_it_wants_everything() -> None:
+    asking = Asking()
+    links = asking.links
+    links.opened("down", is_head=False)
+    links.opened("up", is_head=True)
+    asking.said()
+    links.synced("down", Sync(["a ~ 1", "a > 1"], ["to ~ 'x'", "to = 'x'"]))
+    assert links.publications.route({"b": 1.0}, OWN) == ["down"]
+    assert links.control.route({"to": "x"}, OWN) == ["down"]
+    assert links.unreadable == {"down": 1}
+    # Of a head above, in words that it cannot read either.
+    assert asking.said() == [("up", Change(False, [""], [])), ("up", Change(True, ["to = 'x'"], []))]
+    links.changed("down", Change(False, [f"a = {'9' * 5000}", ""], ["a ~ 1"]))
+    assert links.publications.route({"b": 1.0}, OWN) == ["down"]
+    links.changed("down", Change(False, [], [f"a = {'9' * 5000}"]))
+    assert links.publications.route({"b": 1.0}, OWN) == ["down"]
+    assert links.unreadable == {}
+    links.changed("down", Change(False, [], [""]))
+    assert links.publications.route({"b": 1.0}, OWN) == []
+    assert links.publications.route({"a": 2.0}, OWN) == ["down"]
+    assert links.unreadable == {}
+    assert asking.said() == [("up", Change(False, ["a > 1"], [""]))]
+
+
+def test_a_neighbour_whose_filters_cannot_be_read_begins_anew_when_it_links_again() -> None:
+    links = Asking().links
+    links.opened("down", is_head=False)
+    links.synced("down", Sync(["a ~ 1"], []))
+    links.lost("down")
+    links.changed("down", Change(False, ["a ~ 2"], []))
+    assert links.unreadable == {}
+    links.opened("down", is_head=False)
+    links.synced("down", Sync(["a = 1"], []))
+    assert links.publications.route({"b": 1.0}, OWN) == []
