@@ -148,18 +148,18 @@ class Engine:
             found = found[np.isin(found, self._around(box))]
         return np.sort(found)
 
-    def coverer(self, filter: Filter, but: int) -> int | None:
-        """The number of any filter that covers this one, other than a certain number; None if there is none."""
+    def coverer(self, filter: Filter, *but: int) -> int | None:
+        """The number of any filter that covers this one, other than certain few; None if there is none."""
         boxes = filter.boxes()
         first, several = next(boxes), next(boxes, None) is not None
         compared = 0
         for part in self._parts_around(first):
-            for number in part[: _MANY if several else 2].tolist():
-                if number != but and (not several or self._filters[number].covers(filter)):
+            for number in part[: _MANY if several else len(but) + 1].tolist():
+                if number not in but and (not several or self._filters[number].covers(filter)):
                     return int(number)
             compared += len(part)
             if several and compared > _MANY:
-                return next((number for number in self.covering(filter).tolist() if number != but), None)
+                return next((number for number in self.covering(filter).tolist() if number not in but), None)
         return None
 
     def _around(self, box: Box) -> Int64s:

@@ -74,15 +74,16 @@ class Links:
         return {link: len(texts) for link, texts in own.items() if texts}
 
     def due(self, now: float) -> None:
-        """Asks no more for what has been covered for long enough."""
-        if self._settle_at <= now:
+        """Goes on with what takes long, and asks no more for what has been covered for long enough."""
+        if self.publications.is_busy:
+            self._ask(False, self.publications.go_on())
+        elif self._settle_at <= now:
             self._settle_at = inf
             self._ask(False, self.publications.settle())
-            self._settle_later()
 
     def wake(self) -> float:
         """When there is something to do."""
-        return self._settle_at
+        return self._post.now if self.publications.is_busy else self._settle_at
 
     def opened(self, link: str, is_head: bool) -> None:
         """A link stands."""
