@@ -9,7 +9,7 @@ from weakref import ref
 from tocsin.content.language import parse
 from tocsin.overlay.actions import SendLink
 from tocsin.overlay.interests import OWN
-from tocsin.overlay.links import MOST_FILTERS, Links, read
+from tocsin.overlay.links import MOST_FILTERS, Links, in_slices, read
 from tocsin.overlay.messages import Change, Sync
 from tocsin.overlay.post import Post
 
@@ -123,3 +123,17 @@ def test_a_neighbour_whose_filters_cannot_be_read_begins_anew_when_it_links_agai
     links.opened("down", is_head=False)
     links.synced("down", Sync(["a = 1"], []))
     assert links.publications.route({"b": 1.0}, OWN) == []
+
+
+def test_what_asks_for_much_is_heard_in_slices_and_drops_last() -> None:
+    texts = [f"high = {number}" for number in range(60)]
+    sync, *changes = in_slices(Sync(texts, ["to = 'x'"]))
+    assert isinstance(sync, Sync)
+    assert sync.control == ["to = 'x'"]
+    assert sync.publications + [text for each in changes if isinstance(each, Change) for text in each.add] == texts
+    heard = [each for each in in_slices(Change(False, texts, texts[:40])) if isinstance(each, Change)]
+    assert [text for each in heard for text in each.add] == texts
+    assert [text for each in heard for text in each.drop] == texts[:40]
+    assert [bool(each.drop) for each in heard] == sorted(bool(each.drop) for each in heard)
+    assert all(len(each.add) + len(each.drop) <= 25 for each in heard)
+    assert list(in_slices(Change(True, texts[:5], texts[:5]))) == [Change(True, texts[:5], texts[:5])]

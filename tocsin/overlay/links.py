@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
 from tocsin.content.filter import Filter, quote
@@ -12,14 +12,19 @@ from tocsin.content.language import MOST_CANONICAL_TEXT, parse
 from tocsin.errors import FilterError
 from tocsin.overlay.interests import OWN, Difference, Interests
 from tocsin.overlay.limits import FORGET_SECONDS
-from tocsin.overlay.messages import Change, Control, Sync
+from tocsin.overlay.messages import Change, Control, FromLink, Sync
 from tocsin.overlay.post import Post
 
 MOST_FILTERS: Final = 500
 """Filters that are asked for in one message, so that a neighbour has time for others in between."""
 
+_SLICE: Final = 10
+"""Filters that are heard at once: those that take longest take about as long as so many hundred others."""
+
 EVERYTHING: Final = Filter()
 """What is wanted in place of a filter that cannot be read: whoever asked for it looks through what comes."""
+
+T = TypeVar("T")
 
 # Those that somebody holds: what nobody wants any more takes no memory, whatever was asked for before.
 _known: WeakValueDictionary[str, Filter] = WeakValueDictionary()
@@ -90,7 +95,7 @@ class Links:
         self._is_head[link], self._unreadable[link] = is_head, set()
         # Publications come from heads only: nothing is asked of an edge.
         publications, control = self.publications.open(link, is_head), self.control.open(link)
-        first, *others = _pieces(publications) or [[]]
+        first, *others = _pieces(publications, MOST_FILTERS) or [[]]
         self._post.send(link, Sync(list(map(str, first)), list(map(str, control))))
         for each in others:
             self._post.send(link, Change(False, list(map(str, each)), []))
@@ -153,7 +158,7 @@ class Links:
         for link, (add, drop) in changes.items():
             if link in self._is_head:
                 # In one message, if it is small: what takes the place of something dropped must not come later.
-                first, *others = _pieces(add) or [[]]
+                first, *others = _pieces(add, MOST_FILTERS) or [[]]
                 for each in others:
                     self._post.send(link, Change(control, list(map(str, each)), []))
                 self._post.send(link, Change(control, list(map(str, first)), list(map(str, drop))))
@@ -190,5 +195,20 @@ def _read_all(texts: Iterable[str]) -> tuple[list[Filter], set[str]]:
     return filters, unread
 
 
-def _pieces(filters: list[Filter]) -> list[list[Filter]]:
-    return [filters[at : at + MOST_FILTERS] for at in range(0, len(filters), MOST_FILTERS)]
+def in_slices(message: FromLink) -> Iterator[FromLink]:
+    """A message, or several that say the same with fewer filters each, so that a broker has time for others in between.
+    What is dropped is dropped last, as what takes its place must not come later."""
+    match message:
+        case Sync(publications, control) if len(publications) > _SLICE:
+            first, *others = _pieces(publications, _SLICE)
+            yield Sync(first, control)
+            yield from (Change(False, each, []) for each in others)
+        case Change(control, add, drop) if len(add) + len(drop) > _SLICE:
+            yield from (Change(control, each, []) for each in _pieces(add, _SLICE))
+            yield from (Change(control, [], each) for each in _pieces(drop, _SLICE))
+        case _:
+            yield message
+
+
+def _pieces(each: list[T], most: int) -> list[list[T]]:
+    return [each[at : at + most] for at in range(0, len(each), most)]
