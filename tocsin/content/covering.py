@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate, groupby
-from math import prod
 from typing import Final, TypeVar
 
 from tocsin.content.engine import Engine
@@ -118,7 +117,7 @@ class CoveringSet:
     def _covers_much(self, filter: Filter) -> bool:
         if filter not in self._top:
             return False
-        return any(boxes > _SLICE for boxes in accumulate(map(_boxes, self._filters[filter].wards)))
+        return any(boxes > _SLICE for boxes in accumulate(each.alternatives for each in self._filters[filter].wards))
 
     def _change(self, add: Iterable[Filter], drop: dict[Filter, None]) -> CoveringChange:
         going = [filter for filter in drop if filter in self._filters]
@@ -147,7 +146,7 @@ class CoveringSet:
         compared = [(filter, len(self._perhaps_covered(filter))) for filter in covering]
         if sum(count for _, count in compared) <= _COMPARISONS * len(self._top):
             return [partial(self._compare, some) for some in _split(compared, _COMPARISONS * _SLICE)]
-        looked_up = [(filter, _boxes(filter)) for filter in self._top]
+        looked_up = [(filter, filter.alternatives) for filter in self._top]
         return [partial(self._look_up, some, covering) for some in _split(looked_up, _SLICE)]
 
     def _remove(self, filter: Filter, orphans: dict[Filter, None]) -> None:
@@ -251,15 +250,11 @@ def _attributes(filter: Filter) -> int:
     return len(filter.constraints)
 
 
-def _boxes(filter: Filter) -> int:
-    return prod(max(1, len(wanted.pieces)) for _, wanted in filter.constraints)
-
-
 def _first(filters: Iterable[Filter], most: int) -> list[Filter]:
     """The first ones with so many boxes, and one at least."""
     first: list[Filter] = []
     for filter in filters:
-        most -= _boxes(filter)
+        most -= filter.alternatives
         if first and most < 0:
             break
         first.append(filter)
