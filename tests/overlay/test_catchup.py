@@ -255,7 +255,6 @@ def test_no_fetch_has_more_alternatives_than_a_head_looks_for_in_short_time(benc
     assert max(len(fetch.filters) for fetch in fetches) * 64 * 100 < LIMITS.ask_bytes
 
 
-
 def test_what_comes_late_of_a_log_that_is_lost_is_nothing_of_the_next_one(bench: Bench) -> None:
     """Publications of before may wait on a link in the middle, where what is asked and answered overtakes them."""
     bench.subscribe(1, 0)

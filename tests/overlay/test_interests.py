@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.content.strategies import FILTERS, PUBLICATIONS
 from tests.examples import examples
-from tocsin.content import covering
 from tocsin.content.covering import CoveringSet
 from tocsin.content.filter import Filter
 from tocsin.content.language import parse
@@ -78,33 +77,31 @@ def test_neighbours_are_asked_for_the_covering_set_of_the_others(
 def test_what_takes_long_is_done_in_slices_and_nothing_that_is_needed_is_missing_meanwhile(
     steps: list[tuple[str, str, list[Filter]] | bool | None],
 ) -> None:
-    plain = Plain(Interests(linger=True))
+    plain = Plain(Interests(linger=True, at_once=1))
     for link in ("a", "b", "c"):
         plain.open(link)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covering, "_SLICE", 1)
-        for step in [*steps, *[None, True] * 2]:
-            if step is None and not plain.interests.is_busy:
-                plain.apply(plain.interests.settle())
-            elif step is True:
-                while plain.interests.is_busy:
-                    plain.apply(plain.interests.go_on())
-            elif not isinstance(step, tuple):
-                plain.apply(plain.interests.go_on())
-            else:
-                link, what, filters = step
-                plain.apply(plain.interests.want(link, *((filters, []) if what == "want" else ([], filters))))
-                before = plain.wanted[link]
-                plain.wanted[link] = before | set(filters) if what == "want" else before - set(filters)
-            for neighbour, told in plain.told.items():
-                assert told == set(plain.interests.asked_filters(neighbour))
-                assert all(any(asked.covers(each) for asked in told) for each in plain.needed(neighbour))
-        while plain.interests.is_busy:
-            plain.apply(plain.interests.go_on())
-        for _ in range(2):
+    for step in [*steps, *[None, True] * 2]:
+        if step is None and not plain.interests.is_busy:
             plain.apply(plain.interests.settle())
+        elif step is True:
             while plain.interests.is_busy:
                 plain.apply(plain.interests.go_on())
+        elif not isinstance(step, tuple):
+            plain.apply(plain.interests.go_on())
+        else:
+            link, what, filters = step
+            plain.apply(plain.interests.want(link, *((filters, []) if what == "want" else ([], filters))))
+            before = plain.wanted[link]
+            plain.wanted[link] = before | set(filters) if what == "want" else before - set(filters)
+        for neighbour, told in plain.told.items():
+            assert told == set(plain.interests.asked_filters(neighbour))
+            assert all(any(asked.covers(each) for asked in told) for each in plain.needed(neighbour))
+    while plain.interests.is_busy:
+        plain.apply(plain.interests.go_on())
+    for _ in range(2):
+        plain.apply(plain.interests.settle())
+        while plain.interests.is_busy:
+            plain.apply(plain.interests.go_on())
     assert plain.interests.is_settled
     assert all(told == plain.needed(neighbour) for neighbour, told in plain.told.items())
 

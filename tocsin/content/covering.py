@@ -18,8 +18,8 @@ from tocsin.content.poset import CoveringChange
 
 # Comparing two filters takes about a twentieth of the time that it takes to look one up among many.
 _COMPARISONS: Final = 20
-# So many boxes of filters are looked up in a slice.
-_SLICE: Final = 200
+AT_ONCE: Final = 200
+"""Alternatives of filters that are looked up in a slice."""
 
 T = TypeVar("T")
 Slice = Callable[[], list[Filter]]
@@ -41,10 +41,12 @@ class _Kept:
 class CoveringSet:
     """Filters, each once, and which of them no other one covers.
 
-    What is added twice, or dropped without being there, changes nothing.
+    What is added twice, or dropped without being there, changes nothing. What takes long is done in slices, each of so
+    many alternatives of filters ``at_once``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._at_once = at_once
         self._clear()
 
     def _clear(self) -> None:
@@ -104,7 +106,7 @@ class CoveringSet:
         """Some of what is covered by a filter that is to go finds another one that covers it, or comes into the CSS."""
         filter = next(iter(self._leaving))
         kept = self._filters[filter]
-        some = _first(kept.wards, _SLICE) if kept.keeper is None else []
+        some = _first(kept.wards, self._at_once) if kept.keeper is None else []
         for ward in some:
             del kept.wards[ward]
             self._filters[ward].keeper = None
@@ -117,7 +119,9 @@ class CoveringSet:
     def _covers_much(self, filter: Filter) -> bool:
         if filter not in self._top:
             return False
-        return any(boxes > _SLICE for boxes in accumulate(each.alternatives for each in self._filters[filter].wards))
+        return any(
+            boxes > self._at_once for boxes in accumulate(each.alternatives for each in self._filters[filter].wards)
+        )
 
     def _change(self, add: Iterable[Filter], drop: dict[Filter, None]) -> CoveringChange:
         going = [filter for filter in drop if filter in self._filters]
@@ -145,9 +149,9 @@ class CoveringSet:
         covering = {filter: None for filter in filters if filter in self._top}
         compared = [(filter, len(self._perhaps_covered(filter))) for filter in covering]
         if sum(count for _, count in compared) <= _COMPARISONS * len(self._top):
-            return [partial(self._compare, some) for some in _split(compared, _COMPARISONS * _SLICE)]
+            return [partial(self._compare, some) for some in _split(compared, _COMPARISONS * self._at_once)]
         looked_up = [(filter, filter.alternatives) for filter in self._top]
-        return [partial(self._look_up, some, covering) for some in _split(looked_up, _SLICE)]
+        return [partial(self._look_up, some, covering) for some in _split(looked_up, self._at_once)]
 
     def _remove(self, filter: Filter, orphans: dict[Filter, None]) -> None:
         """Its wards get its keeper; if it has none, they have to find another, or come into the CSS."""

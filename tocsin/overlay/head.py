@@ -74,7 +74,7 @@ class Head:
     ) -> None:
         self.name, self._limits = name, limits or OverlayLimits()
         self._post = Post()
-        self._links = Links(name, self._post, self._limits.linger_seconds)
+        self._links = Links(name, self._post, self._limits.linger_seconds, self._limits.at_once)
         self._links.want_control(address_filter("to", HEADS))
         most, most_bytes = self._limits.replay_publications, self._limits.replay_bytes
         self._log = ReplayLog(name, kept or _new_log(incarnation), most, most_bytes)

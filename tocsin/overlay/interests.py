@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tocsin.content.covering import CoveringSet, Slice
+from tocsin.content.covering import AT_ONCE, CoveringSet, Slice
 from tocsin.content.filter import Filter
 from tocsin.content.filterset import FilterSet
 from tocsin.content.poset import Poset
@@ -29,8 +29,8 @@ class _Ask:
     If filters ``linger``, what is covered by one that has come lately is asked for, too.
     """
 
-    def __init__(self, linger: bool) -> None:
-        self._covering, self._linger = CoveringSet(), linger
+    def __init__(self, linger: bool, at_once: int) -> None:
+        self._covering, self._linger = CoveringSet(at_once), linger
         self._uses: Counter[Filter] = Counter()
         # What came into the covering set since it was settled last, and before that, since it was the last time.
         self._new: dict[Filter, None] = {}
@@ -97,11 +97,11 @@ class Interests:
 
     If filters ``linger``, neighbours go on to be asked for what has become covered, until :meth:`settle` was called
     twice. So somebody who subscribes to everything, again and again for a moment, has not all others asked for anew
-    each time.
+    each time. What takes long then is done in slices, of so many alternatives of filters ``at_once``.
     """
 
-    def __init__(self, linger: bool = False) -> None:
-        self.own, self._linger = Poset(), linger
+    def __init__(self, linger: bool = False, at_once: int = AT_ONCE) -> None:
+        self.own, self._linger, self._at_once = Poset(), linger, at_once
         self._wanted: dict[str, Poset | FilterSet] = {OWN: self.own}
         self._asks: dict[str, _Ask] = {}
 
@@ -137,7 +137,7 @@ class Interests:
         wanted, self._wanted[link] = list(self._wanted.values()), FilterSet()
         if not gives:
             return []
-        ask = self._asks[link] = _Ask(self._linger)
+        ask = self._asks[link] = _Ask(self._linger, self._at_once)
         return ask.begin([filter for each in wanted for filter in each])
 
     def close(self, link: str) -> dict[str, Difference]:

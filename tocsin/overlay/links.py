@@ -7,6 +7,7 @@ from math import inf
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
+from tocsin.content.covering import AT_ONCE
 from tocsin.content.filter import Filter, quote
 from tocsin.content.language import MOST_CANONICAL_TEXT, parse
 from tocsin.errors import FilterError
@@ -53,8 +54,8 @@ class Links:
     here: it is sent everything as long as it does, and what it asks of control messages in that way is left out.
     """
 
-    def __init__(self, name: str, post: Post, linger_seconds: float = 0.0) -> None:
-        self.publications, self.control = Interests(linger=linger_seconds > 0), Interests()
+    def __init__(self, name: str, post: Post, linger_seconds: float = 0.0, at_once: int = AT_ONCE) -> None:
+        self.publications, self.control = Interests(linger_seconds > 0, at_once), Interests()
         self._name, self._post = name, post
         self._linger_seconds, self._settle_at = linger_seconds, inf
         self._is_head: dict[str, bool] = {}
