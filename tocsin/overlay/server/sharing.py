@@ -26,7 +26,7 @@ PER_SECOND_EACH: Final = 30.0
 
 TIME_EACH: Final = 0.1
 """Of an edge's time, what a bearer may take with what it says, whatever its filters are like."""
-TIME_OF_ALL: Final = 0.25
+TIME_OF_ALL: Final = 0.5
 """The same of all clients together who cannot be told from each other."""
 _TIME_BURST: Final = 2.0
 
