@@ -205,8 +205,7 @@ class PieceFetcher:
 
     def _groups_to_ask(self, fetching: list[HeldSubscription]) -> list[list[HeldSubscription]]:
         """Those who are asked for at once: all, unless the message would be too large."""
-        filters = sum(len(str(each)) + _ALTERNATIVE_BYTES * each.alternatives for each in self._filters(fetching))
-        size = filters + _size(self._cursors(fetching))
+        size = sum(map(_weight, self._filters(fetching))) + _size(self._cursors(fetching))
         if size <= self._limits.ask_bytes or len(fetching) == 1:
             return [fetching]
         half = len(fetching) // 2
@@ -357,6 +356,10 @@ def note(publication: Routed) -> Note:
         publication.sequence,
     )
     return Note(head, offset, publisher, sequence, publication.content)
+
+
+def _weight(filter: Filter) -> int:
+    return len(str(filter)) + _ALTERNATIVE_BYTES * (filter.alternatives - 1)
 
 
 def _size(cursors: dict[str, dict[str, int]]) -> int:

@@ -51,8 +51,8 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     refetches: int = 5
     """How often, before it is waited for a way to them."""
     ask_bytes: int = 262_144
-    """How many bytes of filters and cursors heads are asked with at once, if they are more than one subscriber's. An
-    alternative of a filter counts as a hundred more."""
+    """How many bytes of filters and cursors heads are asked with at once, if they are more than one subscriber's. Each
+    further alternative of a filter counts as a hundred more."""
     rate_seconds: float = 30.0
     """The span of the moving averages of incoming publications and outgoing bytes."""
     report_seconds: float = 5.0
