@@ -94,3 +94,28 @@ def test_a_filter_need_not_be_there_to_be_covered() -> None:
 def test_what_is_not_there_cannot_be_removed() -> None:
     with pytest.raises(NotFoundError, match="high > 3"):
         Poset().remove(parse("high > 3"))
+
+
+def test_to_take_out_what_lies_between_many_compares_none_of_these_with_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = 40
+    above = [parse(f"a > {at} and b > {many - at}") for at in range(many)]
+    below = [parse(f"a > {many + 1 + at} and b > {2 * many + 1 - at}") for at in range(many)]
+    aside = [parse(f"a > {many + at} and b > {many - at - 1}") for at in range(1, many)]
+    between, poset, compared = parse(f"a > {many} and b > {many}"), Poset(), 0
+    for filter in (*above, between, *below, *aside):
+        poset.insert(filter)
+    covers = Filter.covers
+
+    def count(mine: Filter, other: Filter) -> bool:
+        nonlocal compared
+        compared += 1
+        return covers(mine, other)
+
+    monkeypatch.setattr(Filter, "covers", count)
+    poset.remove(between)
+    monkeypatch.undo()
+    # Each of those above with each that is above some of those below, once.
+    assert compared <= many * len(aside)
+    check(poset, {*above, *below, *aside})

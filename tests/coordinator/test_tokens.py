@@ -9,7 +9,7 @@ from hashlib import sha256
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tocsin.coordinator.keyring import Keyring
@@ -19,6 +19,8 @@ from tocsin.errors import InvalidError, UnauthorizedError
 RING = Keyring.new()
 KEY = RING.signing
 ANN = Claims("ann", "subscriber", 100.0, ("fire",), 0, "id", KEY.id)
+
+NESTED = b'{"x":' + 2000 * b"[" + 2000 * b"]" + b"}"
 
 
 def verify(ring: Keyring, token: str, now: float = 0.0) -> Claims:
@@ -125,6 +127,7 @@ def test_what_is_no_group_is_refused(group: str) -> None:
 
 
 @given(st.text())
+@example(f"{encoded(NESTED)}.AAAA")
 def test_anything_else_is_no_token(text: str) -> None:
     with pytest.raises(UnauthorizedError):
         verify(RING, text)

@@ -245,6 +245,16 @@ def test_no_fetch_is_larger_than_it_may_be(bench: Bench) -> None:
     assert all(bench.told(client)[0] == Began("h", 80, "h.1", "h.1", PRESENT) for client in range(1, 201))
 
 
+def test_no_fetch_has_more_alternatives_than_a_head_looks_for_in_short_time(bench: Bench) -> None:
+    for client in range(1, 101):
+        bench.subscribe(client, 80, "n > 0 and " + " and ".join(f"a{each} != {client}" for each in range(6)))
+    bench.fetches()
+    bench.hear(Restored())
+    fetches = [fetch for _, fetch in bench.fetches()]
+    assert sum(len(fetch.filters) for fetch in fetches) == 100
+    assert max(len(fetch.filters) for fetch in fetches) * 64 * 100 < LIMITS.ask_bytes
+
+
 def test_what_comes_late_of_a_log_that_is_lost_is_nothing_of_the_next_one(bench: Bench) -> None:
     """Publications of before may wait on a link in the middle, where what is asked and answered overtakes them."""
     bench.subscribe(1, 0)

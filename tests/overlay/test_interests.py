@@ -69,6 +69,71 @@ def test_neighbours_are_asked_for_the_covering_set_of_the_others(
 
 
 @settings(max_examples=examples(80), deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.none(), st.booleans(), st.tuples(LINKS, st.sampled_from(["want", "drop"]), st.lists(FILTERS)))
+    )
+)
+def test_what_takes_long_is_done_in_slices_and_nothing_that_is_needed_is_missing_meanwhile(
+    steps: list[tuple[str, str, list[Filter]] | bool | None],
+) -> None:
+    plain = Plain(Interests(linger=True, at_once=1))
+    for link in ("a", "b", "c"):
+        plain.open(link)
+    for step in [*steps, *[None, True] * 2]:
+        if step is None and not plain.interests.is_busy:
+            plain.apply(plain.interests.settle())
+        elif step is True:
+            while plain.interests.is_busy:
+                plain.apply(plain.interests.go_on())
+        elif not isinstance(step, tuple):
+            plain.apply(plain.interests.go_on())
+        else:
+            link, what, filters = step
+            plain.apply(plain.interests.want(link, *((filters, []) if what == "want" else ([], filters))))
+            before = plain.wanted[link]
+            plain.wanted[link] = before | set(filters) if what == "want" else before - set(filters)
+        for neighbour, told in plain.told.items():
+            assert told == set(plain.interests.asked_filters(neighbour))
+            assert all(any(asked.covers(each) for asked in told) for each in plain.needed(neighbour))
+    while plain.interests.is_busy:
+        plain.apply(plain.interests.go_on())
+    for _ in range(2):
+        plain.apply(plain.interests.settle())
+        while plain.interests.is_busy:
+            plain.apply(plain.interests.go_on())
+    assert plain.interests.is_settled
+    assert all(told == plain.needed(neighbour) for neighbour, told in plain.told.items())
+
+
+def test_who_goes_and_covers_much_goes_when_all_of_that_is_asked_for() -> None:
+    interests, everything = Interests(linger=True), parse("high exists")
+    interests.open("up")
+    filters = [parse(f"high > {number} and low > {-number}") for number in range(1000)]
+    interests.want(OWN, [everything, *filters], [])
+    assert interests.want(OWN, [], [everything]) == {}
+    told: list[Difference] = []
+    while interests.is_busy:
+        assert everything in interests.asked_filters("up")
+        (difference,) = interests.go_on().values()
+        told.append(difference)
+    assert [each for difference in told for each in difference.add] == filters
+    assert max(len(difference.add) for difference in told) < len(filters) / 2
+    assert [difference.drop for difference in told] == [[]] * (len(told) - 1) + [[everything]]
+
+
+def test_who_comes_back_before_it_has_gone_is_still_asked_for() -> None:
+    interests, everything = Interests(linger=True), parse("high exists")
+    interests.open("up")
+    interests.want(OWN, [everything, *(parse(f"high > {number} and low > {-number}") for number in range(1000))], [])
+    interests.want(OWN, [], [everything])
+    interests.go_on()
+    assert interests.want(OWN, [everything], []) == {}
+    assert not interests.is_busy
+    assert everything in interests.asked_filters("up")
+
+
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(st.one_of(st.none(), st.tuples(LINKS, st.sampled_from(["want", "drop"]), st.lists(FILTERS)))))
 def test_what_lingers_is_no_less_than_is_needed_and_just_that_once_it_was_settled_twice(
     steps: list[tuple[str, str, list[Filter]] | None],

@@ -8,7 +8,8 @@ from weakref import ref
 
 from tocsin.content.language import parse
 from tocsin.overlay.actions import SendLink
-from tocsin.overlay.links import MOST_FILTERS, Links, read
+from tocsin.overlay.interests import OWN
+from tocsin.overlay.links import MOST_FILTERS, Links, in_slices, read
 from tocsin.overlay.messages import Change, Sync
 from tocsin.overlay.post import Post
 
@@ -86,3 +87,53 @@ def test_an_edge_is_asked_for_control_messages_only() -> None:
     asking.said()
     asking.links.synced("head", Sync(["high > 3"], ["to = 'x'"]))
     assert asking.said() == [("edge", Change(True, ["to = 'x'"], []))]
+
+
+def test_as_long_as_a_neighbour_asks_for_what_cannot_be_read_it_wants_everything() -> None:
+    asking = Asking()
+    links = asking.links
+    links.opened("down", is_head=False)
+    links.opened("up", is_head=True)
+    asking.said()
+    links.synced("down", Sync(["a ~ 1", "a > 1"], ["to ~ 'x'", "to = 'x'"]))
+    assert links.publications.route({"b": 1.0}, OWN) == ["down"]
+    assert links.control.route({"to": "x"}, OWN) == ["down"]
+    assert links.unreadable == {"down": 1}
+    # Of a head above, in words that it cannot read either.
+    assert asking.said() == [("up", Change(False, [""], [])), ("up", Change(True, ["to = 'x'"], []))]
+    links.changed("down", Change(False, [f"a = {'9' * 5000}", ""], ["a ~ 1"]))
+    assert links.publications.route({"b": 1.0}, OWN) == ["down"]
+    links.changed("down", Change(False, [], [f"a = {'9' * 5000}"]))
+    assert links.publications.route({"b": 1.0}, OWN) == ["down"]
+    assert links.unreadable == {}
+    links.changed("down", Change(False, [], [""]))
+    assert links.publications.route({"b": 1.0}, OWN) == []
+    assert links.publications.route({"a": 2.0}, OWN) == ["down"]
+    assert links.unreadable == {}
+    assert asking.said() == [("up", Change(False, ["a > 1"], [""]))]
+
+
+def test_a_neighbour_whose_filters_cannot_be_read_begins_anew_when_it_links_again() -> None:
+    links = Asking().links
+    links.opened("down", is_head=False)
+    links.synced("down", Sync(["a ~ 1"], []))
+    links.lost("down")
+    links.changed("down", Change(False, ["a ~ 2"], []))
+    assert links.unreadable == {}
+    links.opened("down", is_head=False)
+    links.synced("down", Sync(["a = 1"], []))
+    assert links.publications.route({"b": 1.0}, OWN) == []
+
+
+def test_what_asks_for_much_is_heard_in_slices_and_drops_last() -> None:
+    texts = [f"high = {number}" for number in range(60)]
+    sync, *changes = in_slices(Sync(texts, ["to = 'x'"]))
+    assert isinstance(sync, Sync)
+    assert sync.control == ["to = 'x'"]
+    assert sync.publications + [text for each in changes if isinstance(each, Change) for text in each.add] == texts
+    heard = [each for each in in_slices(Change(False, texts, texts[:40])) if isinstance(each, Change)]
+    assert [text for each in heard for text in each.add] == texts
+    assert [text for each in heard for text in each.drop] == texts[:40]
+    assert [bool(each.drop) for each in heard] == sorted(bool(each.drop) for each in heard)
+    assert all(len(each.add) + len(each.drop) <= 25 for each in heard)
+    assert list(in_slices(Change(True, texts[:5], texts[:5]))) == [Change(True, texts[:5], texts[:5])]

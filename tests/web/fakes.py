@@ -108,3 +108,9 @@ class FakeHead(FakeBroker):
         messages = [await self.heard() for _ in range(count)]
         assert {message["type"] for message in messages} == {"Publish"}
         return [(message["sequence"], message["content"]["high"]) for message in messages]
+
+    async def left(self) -> list[int]:
+        """Numbers of what it has sent before it leaves."""
+        assert self._socket
+        async with asyncio.timeout(SECONDS):
+            return [json.loads(text)["sequence"] async for text in self._socket]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -324,6 +325,50 @@ async def test_what_is_not_stored_when_a_head_dies_is_sent_again_once(browse: Op
         assert await peer.published(1) == [(21, 4)]
         await peer.say("Stored", sequence=21)
         assert await browser.report() == "stored"
+
+
+async def test_a_page_sends_no_more_than_a_thousand_that_are_not_stored(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {name: "page", rules});
+        const first = Array.from({length: 1002}, (_, high) => me.publish({high}).catch(() => {}))[0];
+        await first;
+        await report("stored");
+        await asked();
+        me.close();
+    """
+    async with FakeHead() as peer, browse(script, url=peer.url) as browser:
+        await peer.introduced("")
+        await peer.say("Known", sequence=0, incarnation="i", continued=False)
+        assert (await peer.published(1000))[-1] == (1000, 999)
+        await peer.say("Stored", sequence=1)
+        assert await peer.published(1) == [(1001, 1000)]
+        assert await browser.report() == "stored"
+        browser.ask()
+        assert await peer.left() == []
+
+
+async def test_a_broker_that_does_not_answer_is_given_up(browse: Open) -> None:
+    script = """
+        const told = (promise) => promise.then(() => "done", (error) => error.code);
+        const patience = {rules: {...rules, open: 0.1}};
+        await report(await told((await tocsin.connect(silent, patience)).publish({high: 1})));
+        await report(await told((await tocsin.connect(silent, patience)).subscribe("high > 0")));
+    """
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with browse(script, silent=f"ws://127.0.0.1:{silent.getsockname()[1]}") as browser:
+            assert [await browser.report(), await browser.report()] == ["unavailable", "unavailable"]
+
+
+async def test_an_edge_that_takes_no_message_so_large_is_not_asked_again(browse: Open) -> None:
+    script = """
+        const me = await tocsin.connect(url, {rules});
+        await report(await me.subscribe("high > 0").catch((error) => [error.code, error.message]));
+    """
+    async with FakeEdge() as edge, browse(script, url=edge.url) as browser:
+        await edge.subscribed(cursors={})
+        await edge.close(1009)
+        told = f"{edge.url} takes no message as large as one that was sent"
+        assert await browser.report() == ["too-large", told]
 
 
 async def test_a_pages_next_number_follows_the_highest_that_its_head_knows(browse: Open) -> None:

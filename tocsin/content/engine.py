@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Set
+from functools import lru_cache
+from math import inf, nextafter
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -148,18 +150,18 @@ class Engine:
             found = found[np.isin(found, self._around(box))]
         return np.sort(found)
 
-    def coverer(self, filter: Filter, but: int) -> int | None:
-        """The number of any filter that covers this one, other than a certain number; None if there is none."""
+    def coverer(self, filter: Filter, *but: int) -> int | None:
+        """The number of any filter that covers this one, other than certain few; None if there is none."""
         boxes = filter.boxes()
         first, several = next(boxes), next(boxes, None) is not None
         compared = 0
         for part in self._parts_around(first):
-            for number in part[: _MANY if several else 2].tolist():
-                if number != but and (not several or self._filters[number].covers(filter)):
+            for number in part[: _MANY if several else len(but) + 1].tolist():
+                if number not in but and (not several or self._filters[number].covers(filter)):
                     return int(number)
             compared += len(part)
             if several and compared > _MANY:
-                return next((number for number in self.covering(filter).tolist() if number != but), None)
+                return next((number for number in self.covering(filter).tolist() if number not in but), None)
         return None
 
     def _around(self, box: Box) -> Int64s:
@@ -264,7 +266,7 @@ class Engine:
             # Between the numbers of two strings there is room, so that one of them tells what is covered.
             line = self._lines.get(name, _NO_LINE)
             return _End(line.low(piece.low), -np.inf, False), _End(-line.high(piece.high), -np.inf, False)
-        return _low(piece.low), _high(piece.high)
+        return _number_ends(piece)
 
     def _hold(self, bounded: Box) -> None:
         """Gives the strings of a box's bounds their place in line."""
@@ -323,12 +325,18 @@ def _marks(ends: list[_End]) -> list[float]:
     return [*(end.bound for end in ends), *(end.value if end.is_open else np.inf for end in ends)]
 
 
+@lru_cache(maxsize=1024)
+def _number_ends(piece: Piece) -> tuple[_End, _End]:
+    """The boxes of a filter have the same few pieces."""
+    return _low(piece.low), _high(piece.high)
+
+
 def _low(cut: Cut) -> _End:
     """What is right of a cut in a line of numbers."""
     if cut == FIRST:
         return _UNBOUNDED
     value = float(cut[1])
-    return _End(float(np.nextafter(value, np.inf)), value, True) if cut[2] else _End(value, value, False)
+    return _End(nextafter(value, inf), value, True) if cut[2] else _End(value, value, False)
 
 
 def _high(cut: Cut) -> _End:
@@ -336,7 +344,7 @@ def _high(cut: Cut) -> _End:
     if cut == LAST:
         return _UNBOUNDED
     value = -float(cut[1])
-    return _End(value, value, False) if cut[2] else _End(float(np.nextafter(value, np.inf)), value, True)
+    return _End(value, value, False) if cut[2] else _End(nextafter(value, inf), value, True)
 
 
 _UNBOUNDED: Final = _End(-np.inf, -np.inf, False)

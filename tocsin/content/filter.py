@@ -76,6 +76,11 @@ class Filter:
         for name, value in self.points():
             yield name, type(value), value
 
+    @property
+    def alternatives(self) -> int:
+        """How many there are: to find it among others takes as much longer."""
+        return prod(max(1, len(wanted.pieces)) for _, wanted in self.constraints)
+
     def boxes(self) -> Iterator[Box]:
         """The alternatives; a publication is in one of them at most."""
         choices = [
@@ -92,10 +97,12 @@ def conjunction(predicates: Iterable[Predicate]) -> Filter:
         raise InvalidError(f"a filter with {len(given)} conditions; at most {MOST_PREDICATES} are taken")
     for predicate in given:
         wanted[predicate.attribute] = _narrow(wanted.get(predicate.attribute, Constraint()), predicate)
-    boxes = prod(max(1, len(each.pieces)) for each in wanted.values())
-    if boxes > MOST_BOXES:
-        raise InvalidError(f"a filter with {boxes} alternatives; at most {MOST_BOXES} are taken, so make several of it")
-    return Filter(tuple(sorted(wanted.items(), key=lambda item: item[0])))
+    made = Filter(tuple(sorted(wanted.items(), key=lambda item: item[0])))
+    if made.alternatives > MOST_BOXES:
+        raise InvalidError(
+            f"a filter with {made.alternatives} alternatives; at most {MOST_BOXES} are taken, so make several of it"
+        )
+    return made
 
 
 def _narrow(before: Constraint, predicate: Predicate) -> Constraint:

@@ -21,6 +21,8 @@ from tocsin.errors import FilterError, InvalidError
 MOST_TEXT: Final = 4096
 MOST_CANONICAL_TEXT: Final = 4 * MOST_TEXT
 """A filter as ``str`` writes it may be longer than it was: ``between`` becomes two conditions, ``1e9`` ten digits."""
+MOST_DIGITS: Final = 400
+"""Of a whole number; with more it is larger than any in double precision."""
 _OPERATORS: Final = {
     "=": Comparison.EQUAL,
     "==": Comparison.EQUAL,
@@ -215,4 +217,5 @@ def _error_at(text: str, at: int, reason: str) -> FilterError:
 
 
 def _number(text: str) -> float:
-    return float(text) if any(sign in text for sign in ".eE") else int(text)
+    # Python reads no whole number of thousands of digits.
+    return float(text) if any(sign in text for sign in ".eE") or len(text) > MOST_DIGITS else int(text)

@@ -110,8 +110,13 @@ class Poset:
             _part(parent, node)
         for child in children:
             _part(node, child)
+        # Those above it cover none of each other: what else is above a child is all that may lie between.
+        others = {other: None for child in children for other in child.parents}
+        covered = {parent: {other for other in others if parent.filter.covers(other.filter)} for parent in parents}
+        for child in children:
+            between = list(child.parents)
             for parent in parents:
-                if not any(parent.filter.covers(other.filter) for other in child.parents):
+                if covered[parent].isdisjoint(between):
                     _join(parent, child)
                     if parent is self._root:
                         change.entered.append(child.filter)

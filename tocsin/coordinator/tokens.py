@@ -111,7 +111,7 @@ class Verifier:
         body, _, mark = token.partition(".")
         try:
             claims, signature = msgspec.json.decode(_bytes(body), type=Claims), _bytes(mark)
-        except (ValueError, msgspec.MsgspecError):
+        except (ValueError, RecursionError, msgspec.MsgspecError):
             raise UnauthorizedError(_UNSIGNED) from None
         if not claims.key:
             raise UnauthorizedError(_OLD)

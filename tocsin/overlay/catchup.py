@@ -19,6 +19,8 @@ from tocsin.overlay.window import FetchWindow
 
 # For so many it is quicker to ask each than to look up who wants a publication.
 _FEW: Final = 4
+# What a head needs for one more alternative of a filter takes about as long as so many bytes.
+_ALTERNATIVE_BYTES: Final = 100
 # An offset in a message, with what is around it.
 _CURSOR_BYTES: Final = 24
 
@@ -203,7 +205,7 @@ class PieceFetcher:
 
     def _groups_to_ask(self, fetching: list[HeldSubscription]) -> list[list[HeldSubscription]]:
         """Those who are asked for at once: all, unless the message would be too large."""
-        size = sum(map(len, self._filters(fetching))) + _size(self._cursors(fetching))
+        size = sum(map(_weight, self._filters(fetching))) + _size(self._cursors(fetching))
         if size <= self._limits.ask_bytes or len(fetching) == 1:
             return [fetching]
         half = len(fetching) // 2
@@ -216,7 +218,7 @@ class PieceFetcher:
             held.fetch = id
             del self._asking[held]
         self._begin_fetch(id, self._answering.union(self._links.heads) - settled, group)
-        self._ask(HEADS, Fetch(id, self._filters(group), self._cursors(group), sorted(settled)))
+        self._ask(HEADS, Fetch(id, self._texts(group), self._cursors(group), sorted(settled)))
 
     def _cursors(self, group: list[HeldSubscription]) -> dict[str, dict[str, int]]:
         """By head and incarnation, the lowest that has not been answered."""
@@ -323,7 +325,7 @@ class PieceFetcher:
                 self._ready.pop(held, None)
         self._begin_fetch(id, [head], group)
         cursors = {head: {first.incarnations[head]: first.sent[head]}}
-        self._ask(head, Fetch(id, self._filters(group), cursors, []))
+        self._ask(head, Fetch(id, self._texts(group), cursors, []))
 
     def _begin_fetch(self, id: str, heads: Collection[str], group: list[HeldSubscription]) -> None:
         self._window.begin(id, heads, [held.client for held in group], self._post.now)
@@ -332,10 +334,13 @@ class PieceFetcher:
         self._links.route(Control({"to": to}, self._name, fetch))
         self._refetch = min(self._refetch, self._post.now + self._limits.refetch_seconds)
 
-    def _filters(self, fetching: list[HeldSubscription]) -> list[str]:
+    def _filters(self, fetching: list[HeldSubscription]) -> list[Filter]:
         """What covers the filters of these; of most, that of all is shorter."""
         most = 2 * len(fetching) > len(self._held)
-        return list(map(str, self._links.publications.own.covering_set() if most else _filters_of(fetching)))
+        return list(self._links.publications.own.covering_set() if most else _filters_of(fetching))
+
+    def _texts(self, fetching: list[HeldSubscription]) -> list[str]:
+        return list(map(str, self._filters(fetching)))
 
     def _id(self) -> str:
         self._fetches += 1
@@ -351,6 +356,10 @@ def note(publication: Routed) -> Note:
         publication.sequence,
     )
     return Note(head, offset, publisher, sequence, publication.content)
+
+
+def _weight(filter: Filter) -> int:
+    return len(str(filter)) + _ALTERNATIVE_BYTES * (filter.alternatives - 1)
 
 
 def _size(cursors: dict[str, dict[str, int]]) -> int:

@@ -63,7 +63,7 @@ class Edge:
     ) -> None:
         self.name, limits, tuning = name, limits or OverlayLimits(), tuning or Tuning()
         self._post = Post()
-        self._links = Links(name, self._post, limits.linger_seconds)
+        self._links = Links(name, self._post, limits.linger_seconds, limits.at_once)
         self._subscriptions = Subscriptions(name, incarnation, self._post, self._links, limits)
         self._gauges = Gauges(limits.rate_seconds)
         self._surroundings = Surroundings(

@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tocsin.content.filter import Filter
 from tocsin.content.values import check_publication
 from tocsin.errors import FilterError, InvalidError
 from tocsin.overlay import events
@@ -17,7 +16,7 @@ from tocsin.overlay.dialogue import Introduce, Known, Publish, Refused, Stored
 from tocsin.overlay.federation import Federation
 from tocsin.overlay.interests import OWN
 from tocsin.overlay.limits import FORGETTING, OverlayLimits
-from tocsin.overlay.links import Links, address_filter, read
+from tocsin.overlay.links import EVERYTHING, Links, address_filter, read
 from tocsin.overlay.messages import (
     HEADS,
     Body,
@@ -43,7 +42,6 @@ from tocsin.overlay.tuning import Tuning
 
 # So often at most it is looked for publishers to be forgotten.
 _BRIEF: Final = 0.1
-_EVERYTHING: Final = Filter()
 _STRANGER: Final = "say first which publisher this is"
 MOST_SKIPPED: Final = 1_000_000
 """Numbers that a publisher may leave out at once: else a single one could leave none for those that follow."""
@@ -76,7 +74,7 @@ class Head:
     ) -> None:
         self.name, self._limits = name, limits or OverlayLimits()
         self._post = Post()
-        self._links = Links(name, self._post, self._limits.linger_seconds)
+        self._links = Links(name, self._post, self._limits.linger_seconds, self._limits.at_once)
         self._links.want_control(address_filter("to", HEADS))
         most, most_bytes = self._limits.replay_publications, self._limits.replay_bytes
         self._log = ReplayLog(name, kept or _new_log(incarnation), most, most_bytes)
@@ -275,7 +273,7 @@ class Head:
             filters = [read(text) for text in fetch.filters]
         except FilterError:
             # Of a broker of another version, which may be far away. It looks at what comes itself: so it gets all.
-            filters = [_EVERYTHING]
+            filters = [EVERYTHING]
         limits, cursor = self._limits, min(asked, default=log.last)
         publications, upto = log.piece(cursor, filters, limits.fetch_publications, limits.fetch_bytes)
         found = Found(fetch.id, self.name, log.incarnation, shared, log.oldest, upto, log.last, publications)

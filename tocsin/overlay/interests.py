@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tocsin.content.covering import CoveringSet
+from tocsin.content.covering import AT_ONCE, CoveringSet, Slice
 from tocsin.content.filter import Filter
 from tocsin.content.filterset import FilterSet
 from tocsin.content.poset import Poset
@@ -29,12 +29,14 @@ class _Ask:
     If filters ``linger``, what is covered by one that has come lately is asked for, too.
     """
 
-    def __init__(self, linger: bool) -> None:
-        self._covering, self._linger = CoveringSet(), linger
+    def __init__(self, linger: bool, at_once: int) -> None:
+        self._covering, self._linger = CoveringSet(at_once), linger
         self._uses: Counter[Filter] = Counter()
         # What came into the covering set since it was settled last, and before that, since it was the last time.
         self._new: dict[Filter, None] = {}
         self._newer: dict[Filter, None] = {}
+        # What is to be done until the covering set is settled.
+        self._slices: deque[Slice] = deque()
 
     @property
     def asked(self) -> list[Filter]:
@@ -44,7 +46,12 @@ class _Ask:
     @property
     def is_settled(self) -> bool:
         """Whether nothing is asked for that something else covers."""
-        return not self._new and not self._newer
+        return not self._new and not self._newer and not self.is_busy
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more to be done at once."""
+        return bool(self._slices) or self._covering.is_leaving
 
     def begin(self, filters: list[Filter]) -> list[Filter]:
         """Others want these so far; what is to be asked."""
@@ -60,7 +67,9 @@ class _Ask:
             del self._uses[filter]
         if not self._linger:
             return Difference(*self._covering.change(more, over))
-        entered, left = self._covering.extend(more, over)
+        return self._changed(*self._covering.extend(more, over))
+
+    def _changed(self, entered: list[Filter], left: list[Filter]) -> Difference:
         for filter in left:
             self._new.pop(filter, None)
             self._newer.pop(filter, None)
@@ -69,11 +78,15 @@ class _Ask:
 
     def settle(self) -> Difference:
         """What those cover that were there when this was called before is no more asked for."""
-        covered = self._covering.cover(self._new)
+        self._slices.extend(self._covering.cover_in_slices(self._new))
         self._new, self._newer = self._newer, {}
-        for filter in covered:
-            self._new.pop(filter, None)
-        return Difference([], covered)
+        return self.go_on()
+
+    def go_on(self) -> Difference:
+        """Does some of what is to be done."""
+        if self._covering.is_leaving:
+            return self._changed(*self._covering.leave_on())
+        return self._changed([], self._slices.popleft()() if self._slices else [])
 
 
 class Interests:
@@ -84,11 +97,11 @@ class Interests:
 
     If filters ``linger``, neighbours go on to be asked for what has become covered, until :meth:`settle` was called
     twice. So somebody who subscribes to everything, again and again for a moment, has not all others asked for anew
-    each time.
+    each time. What takes long then is done in slices, of so many alternatives of filters ``at_once``.
     """
 
-    def __init__(self, linger: bool = False) -> None:
-        self.own, self._linger = Poset(), linger
+    def __init__(self, linger: bool = False, at_once: int = AT_ONCE) -> None:
+        self.own, self._linger, self._at_once = Poset(), linger, at_once
         self._wanted: dict[str, Poset | FilterSet] = {OWN: self.own}
         self._asks: dict[str, _Ask] = {}
 
@@ -107,8 +120,16 @@ class Interests:
 
     def settle(self) -> dict[str, Difference]:
         """Time has passed: what has been covered since the last time but one is no more asked for."""
-        changes = {neighbour: ask.settle() for neighbour, ask in self._asks.items()}
-        return {neighbour: change for neighbour, change in changes.items() if change.drop}
+        return _without_empty({neighbour: ask.settle() for neighbour, ask in self._asks.items()})
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a change has more to it than was done at once, so that a broker has time for others in between."""
+        return any(ask.is_busy for ask in self._asks.values())
+
+    def go_on(self) -> dict[str, Difference]:
+        """Does some of that."""
+        return _without_empty({neighbour: ask.go_on() for neighbour, ask in self._asks.items() if ask.is_busy})
 
     def open(self, link: str, gives: bool = True) -> list[Filter]:
         """There is one more neighbour, of which something is to be had if it ``gives``; what is to be asked of it. It
@@ -116,7 +137,7 @@ class Interests:
         wanted, self._wanted[link] = list(self._wanted.values()), FilterSet()
         if not gives:
             return []
-        ask = self._asks[link] = _Ask(self._linger)
+        ask = self._asks[link] = _Ask(self._linger, self._at_once)
         return ask.begin([filter for each in wanted for filter in each])
 
     def close(self, link: str) -> dict[str, Difference]:
@@ -146,4 +167,8 @@ class Interests:
 
     def _change(self, more: list[Filter], less: list[Filter], link: str) -> dict[str, Difference]:
         changes = {neighbour: ask.change(more, less) for neighbour, ask in self._asks.items() if neighbour != link}
-        return {neighbour: change for neighbour, change in changes.items() if change.add or change.drop}
+        return _without_empty(changes)
+
+
+def _without_empty(changes: dict[str, Difference]) -> dict[str, Difference]:
+    return {neighbour: change for neighbour, change in changes.items() if change.add or change.drop}

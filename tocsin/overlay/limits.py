@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from tocsin.content.covering import AT_ONCE
+
 FORGETTING: Final = 60
 """How often it is looked in that time whether there are publishers to be forgotten."""
 FORGET_SECONDS: Final = 600.0
@@ -32,6 +34,8 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     linger_seconds: float = 30.0
     """For how long neighbours go on to be asked for what somebody's filter has come to cover; up to twice that, as it
     is looked at so often."""
+    at_once: int = AT_ONCE
+    """How many alternatives of filters are looked up at once, when that is found or much is to be asked for anew."""
     fetch_publications: int = 1000
     """How many publications a head looks through for a piece of what somebody has missed."""
     fetch_bytes: int = 262_144
@@ -47,7 +51,8 @@ class OverlayLimits(msgspec.Struct, frozen=True, kw_only=True):
     refetches: int = 5
     """How often, before it is waited for a way to them."""
     ask_bytes: int = 262_144
-    """How many bytes of filters and cursors heads are asked with at once, if they are more than one subscriber's."""
+    """How many bytes of filters and cursors heads are asked with at once, if they are more than one subscriber's. Each
+    further alternative of a filter counts as a hundred more."""
     rate_seconds: float = 30.0
     """The span of the moving averages of incoming publications and outgoing bytes."""
     report_seconds: float = 5.0

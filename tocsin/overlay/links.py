@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
+from tocsin.content.covering import AT_ONCE
 from tocsin.content.filter import Filter, quote
 from tocsin.content.language import MOST_CANONICAL_TEXT, parse
+from tocsin.errors import FilterError
 from tocsin.overlay.interests import OWN, Difference, Interests
 from tocsin.overlay.limits import FORGET_SECONDS
-from tocsin.overlay.messages import Change, Control, Sync
+from tocsin.overlay.messages import Change, Control, FromLink, Sync
 from tocsin.overlay.post import Post
 
 MOST_FILTERS: Final = 500
 """Filters that are asked for in one message, so that a neighbour has time for others in between."""
+
+_SLICE: Final = 10
+"""Filters that are heard at once: those that take longest take about as long as so many hundred others."""
+
+EVERYTHING: Final = Filter()
+"""What is wanted in place of a filter that cannot be read: whoever asked for it looks through what comes."""
+
+T = TypeVar("T")
 
 # Those that somebody holds: what nobody wants any more takes no memory, whatever was asked for before.
 _known: WeakValueDictionary[str, Filter] = WeakValueDictionary()
@@ -39,14 +50,16 @@ class Links:
     What can go wrong: a link is lost. Then nothing is wanted on it until it stands again and the other broker has said
     what it wants, all of it; neighbours are asked for less meanwhile. Somebody wants what covers everything, and then
     does not, again and again: what has become covered is asked for during another ``linger_seconds``, or up to twice
-    that, and routing goes by more than is needed meanwhile.
+    that, and routing goes by more than is needed meanwhile. A neighbour of another version asks for what cannot be read
+    here: it is sent everything as long as it does, and what it asks of control messages in that way is left out.
     """
 
-    def __init__(self, name: str, post: Post, linger_seconds: float = 0.0) -> None:
-        self.publications, self.control = Interests(linger=linger_seconds > 0), Interests()
+    def __init__(self, name: str, post: Post, linger_seconds: float = 0.0, at_once: int = AT_ONCE) -> None:
+        self.publications, self.control = Interests(linger_seconds > 0, at_once), Interests()
         self._name, self._post = name, post
         self._linger_seconds, self._settle_at = linger_seconds, inf
         self._is_head: dict[str, bool] = {}
+        self._unreadable: dict[str, set[str]] = {}
         self.want_control(address_filter("to", name))
 
     @property
@@ -59,23 +72,31 @@ class Links:
         """Those of them that are heads."""
         return [link for link, is_head in self._is_head.items() if is_head]
 
+    @property
+    def unreadable(self) -> dict[str, int]:
+        """How many filters each neighbour asks for that cannot be read here, if it does. One that has such neighbours
+        itself, and passes that on, does not count."""
+        own = {link: texts - {str(EVERYTHING)} for link, texts in self._unreadable.items()}
+        return {link: len(texts) for link, texts in own.items() if texts}
+
     def due(self, now: float) -> None:
-        """Asks no more for what has been covered for long enough."""
-        if self._settle_at <= now:
+        """Goes on with what takes long, and asks no more for what has been covered for long enough."""
+        if self.publications.is_busy:
+            self._ask(False, self.publications.go_on())
+        elif self._settle_at <= now:
             self._settle_at = inf
             self._ask(False, self.publications.settle())
-            self._settle_later()
 
     def wake(self) -> float:
         """When there is something to do."""
-        return self._settle_at
+        return self._post.now if self.publications.is_busy else self._settle_at
 
     def opened(self, link: str, is_head: bool) -> None:
         """A link stands."""
-        self._is_head[link] = is_head
+        self._is_head[link], self._unreadable[link] = is_head, set()
         # Publications come from heads only: nothing is asked of an edge.
         publications, control = self.publications.open(link, is_head), self.control.open(link)
-        first, *others = _pieces(publications) or [[]]
+        first, *others = _pieces(publications, MOST_FILTERS) or [[]]
         self._post.send(link, Sync(list(map(str, first)), list(map(str, control))))
         for each in others:
             self._post.send(link, Change(False, list(map(str, each)), []))
@@ -83,18 +104,18 @@ class Links:
     def lost(self, link: str) -> None:
         """It does not any more."""
         if self._is_head.pop(link, None) is not None:
+            del self._unreadable[link]
             self._ask(False, self.publications.close(link))
             self._ask(True, self.control.close(link))
 
     def synced(self, link: str, message: Sync) -> None:
         """A neighbour has said what it wants."""
-        self._ask(False, self.publications.want(link, map(read, message.publications), []))
-        self._ask(True, self.control.want(link, map(read, message.control), []))
+        self._heard(False, link, message.publications, [])
+        self._heard(True, link, message.control, [])
 
     def changed(self, link: str, message: Change) -> None:
         """A neighbour wants something else."""
-        interests = self.control if message.control else self.publications
-        self._ask(message.control, interests.want(link, map(read, message.add), map(read, message.drop)))
+        self._heard(message.control, link, message.add, message.drop)
 
     def want(self, filter: Filter) -> None:
         """The broker wants publications, too."""
@@ -120,11 +141,25 @@ class Links:
                 self._post.send(link, message)
         return OWN in wanting
 
+    def _heard(self, control: bool, link: str, add: list[str], drop: list[str]) -> None:
+        if link not in self._is_head:
+            return
+        (more, unread), (less, dropped) = _read_all(add), _read_all(drop)
+        if control:
+            self._ask(True, self.control.want(link, more, less))
+            return
+        unreadable = self._unreadable[link]
+        before, self._unreadable[link] = bool(unreadable), (unreadable | unread) - dropped
+        after = bool(self._unreadable[link])
+        more += [EVERYTHING] * (after > before)
+        less += [EVERYTHING] * (before > after)
+        self._ask(False, self.publications.want(link, more, less))
+
     def _ask(self, control: bool, changes: dict[str, Difference]) -> None:
         for link, (add, drop) in changes.items():
             if link in self._is_head:
                 # In one message, if it is small: what takes the place of something dropped must not come later.
-                first, *others = _pieces(add) or [[]]
+                first, *others = _pieces(add, MOST_FILTERS) or [[]]
                 for each in others:
                     self._post.send(link, Change(control, list(map(str, each)), []))
                 self._post.send(link, Change(control, list(map(str, first)), list(map(str, drop))))
@@ -150,5 +185,31 @@ class LatestRequests:
         return before != id
 
 
-def _pieces(filters: list[Filter]) -> list[list[Filter]]:
-    return [filters[at : at + MOST_FILTERS] for at in range(0, len(filters), MOST_FILTERS)]
+def _read_all(texts: Iterable[str]) -> tuple[list[Filter], set[str]]:
+    """The filters, and what is none."""
+    filters, unread = [], set()
+    for text in texts:
+        try:
+            filters.append(read(text))
+        except FilterError:
+            unread.add(text)
+    return filters, unread
+
+
+def in_slices(message: FromLink) -> Iterator[FromLink]:
+    """A message, or several that say the same with fewer filters each, so that a broker has time for others in between.
+    What is dropped is dropped last, as what takes its place must not come later."""
+    match message:
+        case Sync(publications, control) if len(publications) > _SLICE:
+            first, *others = _pieces(publications, _SLICE)
+            yield Sync(first, control)
+            yield from (Change(False, each, []) for each in others)
+        case Change(control, add, drop) if len(add) + len(drop) > _SLICE:
+            yield from (Change(control, each, []) for each in _pieces(add, _SLICE))
+            yield from (Change(control, [], each) for each in _pieces(drop, _SLICE))
+        case _:
+            yield message
+
+
+def _pieces(each: list[T], most: int) -> list[list[T]]:
+    return [each[at : at + most] for at in range(0, len(each), most)]

@@ -7,8 +7,11 @@ const MOST_ATTRIBUTES = 64, MOST_NAME = 128, MOST_TEXT = 1024;
 /** As the head judges it: printable characters, of which the space is the only blank, and no backtick. */
 const NAME = /^(?:[^\p{C}\p{Z}`]| )+$/u;
 
+/** So many are under way at once; the rest waits here, as a head that takes few at a time would be sent them in vain. */
+const MOST_UNCONFIRMED = 1000;
+
 /** The code with which a broker closes what has sent a message that is too large: the same again would not help. */
-const TOO_LARGE = 1009;
+export const TOO_LARGE = 1009;
 
 /** The code with which it closes what has shown a token that has expired since: the same again is not taken. */
 export const EXPIRED = 4401;
@@ -17,13 +20,20 @@ export const EXPIRED = 4401;
 export const expired = (broker) =>
   new TocsinError("unauthorized", `the token for ${broker} has expired; connect again with another`);
 
+/** A connection that is given up if it does not open in time: a browser would wait for minutes. */
+export function dial(url, protocols, seconds) {
+  const socket = new WebSocket(url, protocols), deadline = setTimeout(() => socket.close(), seconds * 1000);
+  for (const event of ["open", "close"]) socket.addEventListener(event, () => clearTimeout(deadline));
+  return socket;
+}
+
 /**
  * A publisher of one name at one head. Numbers are the head's: it says which it has, and what waits goes on from there.
  * If it has lost its log, nothing that waits is stored, and all of it is numbered anew.
  */
 export class ContentPublisher {
   #name; #head; #url; #protocols; #rules; #socket = null; #retryTimer = null; #error = null;
-  #waiting = []; #stored = 0; #incarnation = ""; #ready = false; #reached = false;
+  #waiting = []; #stored = 0; #sent = 0; #incarnation = ""; #ready = false; #reached = false;
 
   constructor(name, head, url, protocols, rules) {
     [this.#name, this.#head, this.#url, this.#protocols, this.#rules] = [name, head, url, protocols, rules];
@@ -36,7 +46,7 @@ export class ContentPublisher {
     if (this.#error) throw this.#error;
     return new Promise((resolve, reject) => {
       this.#waiting.push({text, resolve, reject});
-      if (this.#ready) this.#send(this.#stored + this.#waiting.length, text);
+      this.#sendOn();
     });
   }
 
@@ -46,7 +56,7 @@ export class ContentPublisher {
   }
 
   #open() {
-    const socket = this.#socket = new WebSocket(this.#url, this.#protocols);
+    const socket = this.#socket = dial(this.#url, this.#protocols, this.#rules.open);
     const introduce = {type: "Introduce", publisher: this.#name, incarnation: this.#incarnation};
     socket.onopen = () => socket.send(JSON.stringify(introduce));
     socket.onmessage = ({data}) => this.#received(data);
@@ -70,8 +80,8 @@ export class ContentPublisher {
   #known({sequence, incarnation, continued}) {
     if (!continued) this.#stored = sequence;
     this.#confirm(sequence);
-    [this.#ready, this.#reached, this.#incarnation] = [true, true, incarnation];
-    this.#waiting.forEach(({text}, at) => this.#send(this.#stored + 1 + at, text));
+    [this.#ready, this.#reached, this.#incarnation, this.#sent] = [true, true, incarnation, 0];
+    this.#sendOn();
   }
 
   /** Everything up to a number is stored. */
@@ -82,6 +92,18 @@ export class ContentPublisher {
     }
     // Of what another one of this name has published.
     this.#stored = Math.max(this.#stored, sequence);
+    this.#sendOn();
+  }
+
+  /** Sends what waits and was not sent, as far as it may be under way. */
+  #sendOn() {
+    if (!this.#ready) return;
+    this.#sent = Math.max(this.#sent, this.#stored);
+    const upto = this.#stored + Math.min(this.#waiting.length, MOST_UNCONFIRMED);
+    while (this.#sent < upto) {
+      const {text} = this.#waiting[this.#sent - this.#stored];
+      this.#send(++this.#sent, text);
+    }
   }
 
   #send(sequence, text) {

@@ -12,11 +12,11 @@
  * Lost connections, moves between edges and repetitions are dealt with in here, by docs/overlay-protocol.md.
  */
 
-import {ContentPublisher, EXPIRED, expired} from "./publisher.js";
+import {ContentPublisher, EXPIRED, TOO_LARGE, dial, expired} from "./publisher.js";
 import {TocsinError} from "./tocsin.js";
 
 /** How patient and how large an application is: seconds, and publications that wait for it. */
-export const CONTENT_RULES = {firstWait: 0.2, longestWait: 5, backlog: 1000, retry: 1};
+export const CONTENT_RULES = {firstWait: 0.2, longestWait: 5, open: 10, backlog: 1000, retry: 1};
 
 /** How long whoever may leave an edge waits to hear from the other one: they are not heard on the same connection. */
 const SERVED_SECONDS = 5;
@@ -131,7 +131,7 @@ export class ContentSubscription {
   }
 
   #open(edge, session = "", migrating = 0) {
-    const socket = new WebSocket(clientUrl(edge), protocols(this.#token));
+    const socket = dial(clientUrl(edge), protocols(this.#token), this.#rules.open);
     const link = {edge, session, migrating, since: new Map(), socket};
     link.socket.onopen = () => this.#subscribe(link);
     link.socket.onmessage = ({data}) => this.#received(link, data);
@@ -268,6 +268,9 @@ export class ContentSubscription {
 
   #closed(link, code, reason) {
     if (code === EXPIRED) return this.#stop(expired(link.edge));
+    if (code === TOO_LARGE) {
+      return this.#stop(new TocsinError("too-large", `${link.edge} takes no message as large as one that was sent`));
+    }
     this.#lost(link, reason);
   }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -137,6 +138,15 @@ async def test_without_a_broker_subscribers_are_told_to_come_again(coordinator: 
     answer = await coordinator.call("GET", "/broker", await coordinator.subscriber("ann"))
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
     assert int(answer.headers["Retry-After"]) > 0
+
+
+async def test_what_looks_like_a_token_and_is_nested_too_deeply_is_refused_and_ends_nothing(
+    coordinator: Running,
+) -> None:
+    deep = urlsafe_b64encode(b'{"x":' + 2000 * b"[" + 2000 * b"]" + b"}").rstrip(b"=").decode()
+    for path in ("/broker", "/status"):
+        assert (await coordinator.call("GET", path, f"{deep}.AAAA")).status_code == 401
+    assert (await coordinator.call("GET", "/health", None)).status_code == 200
 
 
 async def test_only_subscribers_are_given_a_broker(coordinator: Running) -> None:

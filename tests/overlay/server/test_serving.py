@@ -31,7 +31,7 @@ from tocsin.overlay.dialogue import (
     Subscribe,
 )
 from tocsin.overlay.load import Metrics
-from tocsin.overlay.messages import Control, Fetch, FromLink, LocalLoad, Mark, Sync
+from tocsin.overlay.messages import Change, Control, Fetch, FromLink, LocalLoad, Mark, Routed, Sync
 from tocsin.overlay.server.serve import run_edge, run_head
 from tocsin.overlay.server.status import OverlayFigures, OverlayHealth
 from tocsin.settings.overlay import OverlaySettings
@@ -235,16 +235,35 @@ async def test_a_message_that_is_too_large_ends_its_connection(tmp_path: Path) -
 
 
 async def test_a_link_that_says_what_cannot_be_read_is_closed(tmp_path: Path) -> None:
-    async with head(tmp_path) as root:
-        for message, reason in (
-            (msgspec.json.encode(Sync(["size >"], [])).decode(), "a filter cannot be read"),
-            ("[]", "the message does not fit"),
-        ):
-            async with connect(f"{root}/link?broker=x&role=edge", proxy=None) as socket:
-                await socket.send(message)
-                await socket.wait_closed()
-                assert socket.close_code == 4400
-                assert reason in (socket.close_reason or "")
+    async with head(tmp_path) as root, connect(f"{root}/link?broker=x&role=edge", proxy=None) as socket:
+        await socket.send("[]")
+        await socket.wait_closed()
+        assert socket.close_code == 4400
+        assert "the message does not fit" in (socket.close_reason or "")
+
+
+@pytest.mark.parametrize("asking", [Sync(["size ~ 1"], []), Change(False, [f"size = {'9' * 5000}"], [])])
+async def test_a_broker_of_another_version_whose_filters_cannot_be_read_is_sent_everything(
+    tmp_path: Path, asking: FromLink
+) -> None:
+    async with (
+        head(tmp_path) as root,
+        httpx.AsyncClient(trust_env=False, base_url=f"http{root[2:]}") as http,
+        connect(f"{root}/link?broker=x&role=edge", proxy=None) as link,
+    ):
+        await link.send(msgspec.json.encode(asking).decode())
+
+        async def problems() -> list[str]:
+            return list((await http.get("/health")).json()["problems"])
+
+        await until_async(problems)
+        told = "x asks for 1 filters that h cannot read, so that everything is sent to it: are both of the same version"
+        assert await problems() == [f"{told}?"]
+        await publish(root, 7)
+        async with asyncio.timeout(SECONDS):
+            while not isinstance(found := msgspec.json.decode(await link.recv(), type=FromLink), Routed):
+                pass
+        assert found.content == {"symbol": "YHOO", "high": 7}
 
 
 async def test_nonsense_is_left_out_if_another_has_only_passed_it_on(tmp_path: Path) -> None:

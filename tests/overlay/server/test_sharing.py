@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from tests.overlay.server.test_access import KEYS, token
 from tests.waiting import SECONDS
 from tocsin.overlay.client import connect
 from tocsin.overlay.dialogue import Began, Note, Subscribe
-from tocsin.overlay.server.sharing import Bearers, FairOutput, OutputWindow, water_level
+from tocsin.overlay.server import sharing
+from tocsin.overlay.server.sharing import Bearers, FairOutput, OutputWindow, TimeShare, water_level
 from tocsin.settings.overlay import OverlaySettings
 
 MOST = 1000.0
@@ -150,3 +152,53 @@ async def test_one_person_with_many_subscriptions_has_no_more_than_others_leave(
         await reading
         # All that hers takes but for what there was of one window to begin with.
         assert now() - began > many * count * len(text) / bandwidth * 0.9
+
+
+async def test_whoever_has_used_up_its_part_of_the_time_is_heard_later_and_keeps_nobody_else_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mallorys, hers = "n > 1", "n > 2"
+    async with (
+        head(tmp_path, public_keys=KEYS) as root,
+        edge(root, public_keys=KEYS) as url,
+        talk(url, token("mallory")) as mallory,
+        talk(url, token("ann")) as ann,
+        connect(root, client_token=token("ticker")) as ticker,
+    ):
+        # What she says takes an hour, by this clock.
+        hours = count(0.0, 3600.0)
+        monkeypatch.setattr(sharing, "thread_time", lambda: next(hours))
+        await mallory.say(Subscribe("mallory", mallorys))
+        assert isinstance(await mallory.hear(), Began)
+        monkeypatch.undo()
+        await mallory.say(Subscribe("mallory", hers))
+        await ann.say(Subscribe("ann", hers))
+        assert isinstance(await ann.hear(), Began)
+        for n in (2, 3):
+            await ticker.publish({"n": n})
+        note = await ann.hear()
+        assert isinstance(note, Note)
+        assert note.content == {"n": 3}
+        told = [await mallory.hear() for _ in range(2)]
+        assert [each.content for each in told if isinstance(each, Note)] == [{"n": 2}, {"n": 3}]
+
+
+async def take_turn(share: TimeShare) -> None:
+    async with share.turn():
+        pass
+
+
+async def test_what_clients_say_who_cannot_be_told_from_each_other_takes_a_part_of_the_time_together() -> None:
+    bearers = Bearers(OverlaySettings())
+    loop = asyncio.get_running_loop()
+    ann, nobody = bearers.time_of("ann", loop.time()), bearers.time_of("", loop.time())
+    assert nobody is bearers.time_of("", loop.time())
+    with nobody.spend():
+        pass
+    async with nobody.turn():
+        # Whoever comes meanwhile waits, on whatever connection, until this one's turn is over.
+        other = asyncio.create_task(take_turn(nobody))
+        async with ann.turn():
+            assert not other.done()
+    async with asyncio.timeout(SECONDS):
+        await other

@@ -104,7 +104,8 @@ class OverlayClients:
             outgoing.put(encode(Refused(str(error))).decode())
             outgoing.end(UNREADABLE, str(error))
         finally:
-            self._driver.lose_client(client)
+            with self._bearers.time_of(identity.name, self._driver.now).spend():
+                self._driver.lose_client(client)
 
     async def _read(self, socket: WebSocket, identity: ClientIdentity, client: int, outgoing: Outgoing) -> None:
         driver = self._driver
@@ -118,12 +119,14 @@ class OverlayClients:
                     await asyncio.sleep(seconds)
                 if self._writer:
                     await self._writer.room()
+                driver.hear_client(client, message)
             else:
                 if others.take(1, driver.now):
                     outgoing.end(UNREAD, "too many messages in too short a time")
                     return
                 await self._bearers.speak(identity.name, driver.now)
-            driver.hear_client(client, message)
+                async with self._bearers.time_of(identity.name, driver.now).turn():
+                    driver.hear_client(client, message)
 
     def _check(self, identity: ClientIdentity, message: ToEdge | ToHead) -> ToEdge | ToHead:
         """The message, if it can be taken here."""

@@ -28,7 +28,8 @@ from tocsin.http import failures
 from tocsin.log import get_logger
 from tocsin.overlay.detection import Availability
 from tocsin.overlay.head import Head
-from tocsin.overlay.messages import ClusterLoad, Control, FromLink, LocalLoad, SessionAccept
+from tocsin.overlay.links import in_slices
+from tocsin.overlay.messages import Change, ClusterLoad, Control, FromLink, LocalLoad, SessionAccept, Sync
 from tocsin.overlay.server.access import OverlayAccess
 from tocsin.overlay.server.driver import OverlayDriver
 from tocsin.overlay.server.outgoing import CIRCLE, UNREADABLE, Outgoing
@@ -84,12 +85,16 @@ class OverlayLinks:
         self.circle = ""
         self._driver.open_link(broker.name, broker.role == "head", outgoing)
 
-    def said(self, broker: LinkedBroker, outgoing: Outgoing, text: str | bytes) -> None:
+    async def said(self, broker: LinkedBroker, outgoing: Outgoing, text: str | bytes) -> None:
         """The broker says something; raises InvalidError for what cannot be read. What makes no sense and comes from
         further away is left out: whoever passes it on has not said it."""
         message = _decode(text)
         if not (nonsense := _nonsense(message)):
-            self._driver.hear_link(broker.name, outgoing, message)
+            for each in in_slices(message):
+                self._driver.hear_link(broker.name, outgoing, each)
+                if isinstance(each, Sync | Change):
+                    # It may have taken long, and the next may be there already.
+                    await asyncio.sleep(0)
         elif isinstance(message, Control) and message.sender != broker.name:
             log.warning("a message is left out", broker=message.sender, over=broker.name, reason=nonsense)
         else:
@@ -118,7 +123,7 @@ class OverlayLinks:
 
     async def _read(self, socket: WebSocket, broker: LinkedBroker, outgoing: Outgoing) -> None:
         while True:
-            self.said(broker, outgoing, await receive(socket))
+            await self.said(broker, outgoing, await receive(socket))
 
     def _check(self, socket: WebSocket) -> LinkedBroker:
         """Who links, if it may."""
@@ -209,7 +214,7 @@ class HeadLink:
 
     async def _listen(self, socket: ClientConnection, broker: LinkedBroker, outgoing: Outgoing) -> None:
         while True:
-            self._links.said(broker, outgoing, await socket.recv(decode=False))
+            await self._links.said(broker, outgoing, await socket.recv(decode=False))
 
 
 def _decode(text: str | bytes) -> FromLink:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from math import inf
+from time import thread_time
 from typing import Any, Final
 
 from tocsin.overlay.server.outgoing import PendingBytes
@@ -21,6 +23,12 @@ Send = Callable[[str], Coroutine[Any, Any, None]]
 WINDOW_SECONDS: Final = 0.1
 PER_SECOND_EACH: Final = 30.0
 """Messages that a bearer's connections may send in a second for long; as many as there may be connections, at once."""
+
+TIME_EACH: Final = 0.1
+"""Of an edge's time, what a bearer may take with what it says, whatever its filters are like."""
+TIME_OF_ALL: Final = 0.5
+"""The same of all clients together who cannot be told from each other."""
+_TIME_BURST: Final = 2.0
 
 
 def water_level(demands: Iterable[float], most: float) -> float:
@@ -58,6 +66,36 @@ class OutputWindow:
         self._level = min(self._most, water_level(demands.values(), self._most))
 
 
+class TimeShare:
+    """What somebody may take of the loop's time with what it says: so much for long, two seconds at once. One thing
+    is heard after the other, whatever connections they come on, so that others have their turn in between."""
+
+    def __init__(self, share: float, now: float) -> None:
+        self._left, self._turn = TokenBucket(share, _TIME_BURST, now), asyncio.Lock()
+
+    def is_unused(self, now: float) -> bool:
+        """Whether it is as when it was made."""
+        return self._left.is_full(now) and not self._turn.locked()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Begins when it is its turn; what is done in it counts."""
+        async with self._turn:
+            if seconds := self._left.take(0.0, asyncio.get_running_loop().time()):
+                await asyncio.sleep(seconds)
+            with self.spend():
+                yield
+
+    @contextmanager
+    def spend(self) -> Iterator[None]:
+        """What is done in it counts, though it could not wait."""
+        began = thread_time()
+        try:
+            yield
+        finally:
+            self._left.take(thread_time() - began, asyncio.get_running_loop().time())
+
+
 class Bearers:
     """What each bearer of a signed token has here: its connections, what waits on them, and what it may say."""
 
@@ -65,6 +103,7 @@ class Bearers:
         self._settings = settings
         self._pending: dict[str, PendingBytes] = {}
         self._budgets: dict[str, TokenBucket] = {}
+        self._times: dict[str, TimeShare] = {}
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -87,6 +126,13 @@ class Bearers:
             self._pending[bearer].connections -= 1
             if not self._pending[bearer].connections:
                 del self._pending[bearer]
+
+    def time_of(self, bearer: str, now: float) -> TimeShare:
+        """What a bearer may take of the time here; without a name, what all may who have none."""
+        if bearer not in self._times:
+            self._times = {name: each for name, each in self._times.items() if not each.is_unused(now)}
+            self._times[bearer] = TimeShare(TIME_EACH if bearer else TIME_OF_ALL, now)
+        return self._times[bearer]
 
     async def speak(self, bearer: str, now: float) -> None:
         """Returns when a bearer may say one thing more."""

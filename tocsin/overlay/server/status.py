@@ -16,8 +16,8 @@ Role = Literal["head", "edge"]
 
 
 class OverlayHealth(msgspec.Struct, frozen=True):
-    """``degraded`` while there is no link to the head it should have one to, while a head's disk refuses, or after
-    subscribers whom an edge has sent to another one did not arrive there."""
+    """``degraded`` while there is no link to the head it should have one to, while a head's disk refuses, while a
+    neighbour asks for what cannot be read, or after subscribers whom an edge has sent to another one did not arrive."""
 
     status: Literal["ok", "degraded"]
     broker: str
@@ -83,11 +83,19 @@ def figures(driver: OverlayDriver, links: OverlayLinks, cluster: str, url: str, 
 
 
 def describe_failures(core: Head | Edge) -> list[str]:
-    """Where those did not arrive whom an edge has sent to another one, as sentences for an operator."""
-    if isinstance(core, Head):
-        return []
+    """Which neighbours are not understood, and where those did not arrive whom an edge has sent to another one, as
+    sentences for an operator."""
+    not_read = [
+        f"{link} asks for {count:,} filters that {core.name} cannot read, so that everything is sent to it: are both "
+        "of the same version?"
+        for link, count in core.links.unreadable.items()
+    ]
+    return not_read + (_describe_arrivals(core) if isinstance(core, Edge) else [])
+
+
+def _describe_arrivals(edge: Edge) -> list[str]:
     return [
         f"{each.missing} of the {each.sent} subscribers that were last sent to {each.acceptor} did not arrive: can "
-        f"they reach it at {core.surroundings.address(each.acceptor)}? If not, set its overlay.url"
-        for each in core.mediation.in_vain
+        f"they reach it at {edge.surroundings.address(each.acceptor)}? If not, set its overlay.url"
+        for each in edge.mediation.in_vain
     ]

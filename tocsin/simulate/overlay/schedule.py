@@ -61,6 +61,7 @@ class OverlaySchedule:
             replace(
                 _more_limits(_limits(random), Random(f"{seed} limits")),
                 linger_seconds=Random(f"{seed} lingering").choice([0.0, 0.3, 3.0]),
+                at_once=Random(f"{seed} slices").choice([1, 200]),
             ),
             _conditions(random),
             random.choice([0.0, 0.05, 0.5]),
