@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tocsin.data.feeds.batch import bounded_ends, fair_shares
+from tocsin.data.feeds.frame import DIVIDED_BYTES
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.reader import Entry, read
 
@@ -90,3 +91,14 @@ def test_a_frame_larger_than_the_batch_is_taken_whole(open_log: OpenLog, feed: P
     first = log.append({0: [b"x" * 700_000]})
     log.append({0: [b"y" * 700_000]})
     assert bounded_ends(feed, [0], log.ends(), 10) == first
+
+
+def test_however_much_is_appended_at_once_a_batch_is_as_large_as_it_may_be(open_log: OpenLog, feed: Path) -> None:
+    last = open_log().append({0: [b"x" * 1_000] * 20_000})
+    sizes, start = [], 0
+    while start < last[0]:
+        (end,) = bounded_ends(feed, [start], last, 4_000_000)
+        sizes.append(end - start)
+        start = end
+    assert max(sizes) < 4_000_000 + DIVIDED_BYTES + 1_000
+    assert len(sizes) == 5

@@ -19,7 +19,7 @@ from tocsin.data.disk import make_directory, sync_directory
 from tocsin.data.feeds.addresses import DirectoryLog
 from tocsin.data.feeds.batch import bounded_ends
 from tocsin.data.feeds.ends import EndsFile, read_ends
-from tocsin.data.feeds.frame import encode
+from tocsin.data.feeds.frame import encode_divided
 from tocsin.data.feeds.layout import settle_slices, slice_directory
 from tocsin.data.feeds.lines import read_here
 from tocsin.data.feeds.source import FORMAT, FeedSource, ranges_between
@@ -122,7 +122,7 @@ class FeedLog:
             StorageError: the disk refused; nothing was accepted, and the same call may be made again.
             SupersededError: another data cluster has taken over; nothing was accepted, and nothing will be.
         """
-        frames = {index: encode(records) for index, records in batches.items() if records}
+        frames = {index: encode_divided(records) for index, records in batches.items() if records}
         if not all(0 <= index < self._slices for index in frames):
             raise ValueError(f"slices are numbered 0 to {self._slices - 1}, not {sorted(frames)}")
         with self._lock:
