@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-# A quarter of a gigabyte, if each is as large as is taken.
-_FEWEST: Final = 64
+FEWEST: Final = 64
+"""A batch of no more is read whatever is in it: a quarter of a gigabyte, if each is as large as is taken."""
 _WEIGHT: Final = 0.1
 _CUT: Final = 16
 
@@ -14,13 +14,14 @@ _CUT: Final = 16
 class RecordPace:
     """Bounds batches in bytes by what those before have had.
 
-    Records to come may be far larger: a batch has at most twice as many as one that was read before. A new process
-    begins with a few again, so that nobody dies of the same batch twice. What failed is read by fewer and fewer from
-    each slice that it was of, down to one, and by twice as many each time that this succeeds.
+    Records to come may be far larger: a batch has at most twice as many as one that was read before, and whoever reads
+    more than ``FEWEST`` gives up where they are far larger than was thought, as if it had failed. A new process begins
+    with a few again, so that nobody dies of the same batch twice. What failed is read by fewer and fewer of each slice
+    that it was of, down to one, and by twice as many each time that this succeeds.
     """
 
     def __init__(self, record_bytes: float) -> None:
-        self._record_bytes, self._most = record_bytes, _FEWEST
+        self._record_bytes, self._most = record_bytes, FEWEST
         # Of the slices that a batch was of which failed.
         self._careful: dict[int, int] = {}
 
@@ -43,11 +44,11 @@ class RecordPace:
         self._most = max(self._most, 2 * records)
         for slice_ in shares.keys() & self._careful.keys():
             self._careful[slice_] = max(self._careful[slice_], 2 * shares[slice_])
-            if self._careful[slice_] > _FEWEST:
+            if self._careful[slice_] > FEWEST:
                 del self._careful[slice_]
 
     def failed(self, shares: Mapping[int, int]) -> None:
         """A batch of so many records of each slice could not be read, or not be processed."""
-        self._most = _FEWEST
+        self._most = FEWEST
         for slice_, records in shares.items():
-            self._careful[slice_] = max(min(records, _FEWEST) // _CUT, 1)
+            self._careful[slice_] = max(min(records, FEWEST) // _CUT, 1)

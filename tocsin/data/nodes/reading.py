@@ -22,6 +22,10 @@ __all__ = ["SliceLog", "open_slices"]
 class SliceLog(Protocol):
     """A log that others write. May be used from several threads."""
 
+    @property
+    def most_bytes(self) -> int | None:
+        """How much a slice may have in what was asked for last, if that was not known before."""
+
     def require(self, slices: Iterable[int]) -> None:
         """Raises UnavailableError unless these slices can be read from here."""
 
@@ -67,6 +71,10 @@ class DirectorySlices:
     def __init__(self, address: DirectoryLog, by_executors: bool) -> None:
         self._path = Path(address.path)
         self._read = read_by_tasks if by_executors else read_here
+
+    @property
+    def most_bytes(self) -> None:
+        """It was known: positions are bytes."""
 
     def require(self, slices: Iterable[int]) -> None:
         """Raises UnavailableError unless these slices can be read from here."""
