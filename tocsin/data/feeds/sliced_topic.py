@@ -185,7 +185,7 @@ class SlicedTopic:
         bound = self.pace.bound
         return [(index, waiting[index], begin + bound(index, share)) for (index, begin), share in pairs]
 
-    def took(self) -> None:
+    def took(self, row_bytes: int) -> None:  # noqa: ARG002
         """What was read last is stored: its messages tell what may be read next, whatever became of them."""
         if self._reading is not None:
             records, size = self._reading.offsets, self._reading.size(self.record_bytes)

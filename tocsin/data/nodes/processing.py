@@ -102,6 +102,8 @@ class SliceProcessing:
         self._lake = shared.folder
         self._table = self._lake.below(shared.table)
         self._lake_seen = self._warm = False
+        # Of the last batch, where rows come to this process.
+        self._row_bytes = 0
         self._jobs = f"slices-{shared.feed.name}-{id(self)}"
         self._sorter = RowSorter(shared, self._lake)
         self._function = NodeFunction(shared, self._lake, list(functions)) if shared.feed.processed_by else None
@@ -178,7 +180,7 @@ class SliceProcessing:
         if pace is not None:
             pace.took(self._log.size(ranges), time.monotonic() - began)
         counts = {index: sum(part.counts.get(index, 0) for part in written) for index, _, _ in ranges}
-        self._log.took()
+        self._log.took(self._row_bytes)
         return ProcessedBatch(
             [ProcessedPart(index, begin, end, counts[index]) for index, begin, end in ranges],
             [files.encode(file) for file in [*(f for part in written for f in part.files), *self._matching.finish()]],
@@ -279,6 +281,7 @@ class SliceProcessing:
     def _here(self, rows: DataFrame) -> list[WrittenRows]:
         """Written by this process."""
         found = rows.toArrow()
+        self._row_bytes = found.nbytes
         unseen = self._ids.unseen if self._ids else first_of
         return [self._sorter.write(found, unseen, self._arriving)] if found.num_rows else []
 
