@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.files import DEPLOY, check_command, defaulted, documents, settings_from, targets
+from tests.pages import ROOT
 from tocsin.settings import load
 
 [COMPOSE] = documents(DEPLOY / "compose.yaml")
@@ -123,3 +124,16 @@ def test_what_the_example_of_an_environment_turns_on_are_profiles_and_settings()
     settings = load(overrides=[f"{key}={given[name]}" for name, key in on.items()], environ={})
     assert settings.worker.head == "http://data:8800,http://standby:8800"
     assert settings.nodes.share is True
+
+
+@pytest.mark.parametrize(
+    ("service", "script", "pinned"),
+    [
+        ("s3", "ensure-s3", r"github\.com/versity/versitygw/cmd/versitygw@v(\S+?);"),
+        ("kafka", "ensure-kafka", r"org\.apache\.kafka kafka_2\.13 (\S+)"),
+    ],
+)
+def test_servers_of_others_are_those_that_the_tests_run_on(service: str, script: str, pinned: str) -> None:
+    found = re.search(pinned, (ROOT / "scripts" / script).read_text(encoding="utf-8"))
+    assert found is not None
+    assert SERVICES[service]["image"].rpartition(":")[2].removeprefix("v") == found[1]

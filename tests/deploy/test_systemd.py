@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.files import DEPLOY, check_command, settings_from
+from tests.pages import ROOT
 
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 NAMES = [unit.name for unit in UNITS]
@@ -72,6 +73,25 @@ def test_one_that_stands_by_is_the_data_cluster_but_for_the_option() -> None:
     assert standby.pop("Conflicts") == ["tocsin-data.service"]
     del standby["Description"]
     assert all(data[name] == value for name, value in standby.items())
+
+
+def test_the_user_has_the_same_number_on_all_machines_and_in_the_images() -> None:
+    (line,) = (line for line in (DEPLOY / "systemd/sysusers.conf").read_text("utf-8").splitlines() if line[0] == "u")
+    _, name, number, *_ = line.split()
+    assert f"useradd --uid {number} " in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    assert _said(DEPLOY / "systemd/tocsin-data.service")["User"] == [name]
+
+
+def test_tokens_are_made_with_the_settings_of_the_units() -> None:
+    lines = [
+        line for line in (ROOT / "docs/scaling.md").read_text("utf-8").splitlines() if line.startswith("$ sudo -u")
+    ]
+    for part, line in zip(("coordinator", "data"), lines, strict=True):
+        words = shlex.split(line)[1:]
+        [environment, *_] = _said(DEPLOY / f"systemd/tocsin-{part}.service")["Environment"]
+        assert words[:3] == ["sudo", "-u", "tocsin"]
+        assert words[3:5] == environment.split()
+        check_command(words[5:])
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

@@ -153,6 +153,32 @@ async def test_over_its_bound_a_feed_asks_to_come_again_later(log: Log) -> None:
     assert await made(log, backlog=2000, max_backlog_bytes=2000).publish(record("a"), JSON) == Published(1)
 
 
+async def test_what_the_disk_has_not_taken_yet_counts_as_waiting_whoever_has_gone_away(log: Log) -> None:
+    admission = made(log, backlog=1000, max_backlog_bytes=1024)
+    log.may_write.clear()
+    first, second = publishing(admission, "a" * 10, "b")
+    await until_writing(admission)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    with pytest.raises(BusyError, match=r"has 1,031 bytes waiting"):
+        await admission.publish(record("c"), JSON)
+    log.may_write.set()
+    assert await second == Published(1)
+    assert await admission.publish(record("c"), JSON) == Published(1)
+
+
+async def test_what_was_refused_waits_no_more(log: Log) -> None:
+    admission = made(log, backlog=1000, max_backlog_bytes=1024)
+    log.refusal = StorageError("the disk is full")
+    with pytest.raises(StorageError):
+        await admission.publish(record("a" * 20), JSON)
+    assert (await admission.publish(b'{"id": 7, "why": "this is long enough"}', JSON)).accepted == 0
+    with pytest.raises(InvalidError):
+        await admission.publish(b" " * 100, JSON)
+    log.refusal = None
+    assert await admission.publish(record("b"), JSON) == Published(1)
+
+
 @pytest.mark.parametrize("refusal", [StorageError("the disk is full"), OSError(5, "Input/output error")])
 async def test_a_refusal_of_the_disk_is_told_to_all_of_the_group_and_to_nobody_else(
     log: Log, refusal: Exception

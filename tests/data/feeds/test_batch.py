@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tocsin.data.feeds.batch import bounded_ends, fair_shares
+from tocsin.data.feeds.frame import DIVIDED_BYTES, HEADER_BYTES
 from tocsin.data.feeds.log import FeedLog
 from tocsin.data.feeds.reader import Entry, read
 
@@ -90,3 +92,73 @@ def test_a_frame_larger_than_the_batch_is_taken_whole(open_log: OpenLog, feed: P
     first = log.append({0: [b"x" * 700_000]})
     log.append({0: [b"y" * 700_000]})
     assert bounded_ends(feed, [0], log.ends(), 10) == first
+
+
+def test_however_much_is_appended_at_once_a_batch_is_as_large_as_it_may_be(open_log: OpenLog, feed: Path) -> None:
+    last = open_log().append({0: [b"x" * 1_000] * 20_000})
+    sizes, start = [], 0
+    while start < last[0]:
+        (end,) = bounded_ends(feed, [start], last, 4_000_000)
+        sizes.append(end - start)
+        start = end
+    assert max(sizes) < 4_000_000 + DIVIDED_BYTES + 1_000
+    assert len(sizes) == 5
+
+
+def next_size(log: FeedLog, starts: list[int], most: int = 16 << 20) -> int:
+    """How much the next batch has of all slices, from these positions on."""
+    return sum(log.batch_ends(starts, most, range(len(starts)))) - sum(starts)
+
+
+def test_a_new_process_begins_with_a_mebibyte_and_doubles_it_with_each_batch_that_is_stored(open_log: OpenLog) -> None:
+    log = open_log()
+    for _ in range(200):
+        log.append({0: [b"x" * 1_000] * 200})
+    sizes = []
+    for _ in range(6):
+        sizes.append(next_size(log, [0]))
+        log.took(sizes[-1])
+    frame = 201_000
+    assert 1 << 20 <= sizes[0] < (1 << 20) + frame
+    assert all(later < 2 * before + frame for before, later in pairwise(sizes))
+    assert 16 << 20 <= sizes[-1] < (16 << 20) + frame
+
+
+def test_rows_that_are_many_times_as_large_as_their_text_are_read_by_less(open_log: OpenLog) -> None:
+    log = open_log()
+    log.append({0: [b"x" * 1_000] * 40_000})
+    for _ in range(5):
+        size = next_size(log, [0])
+        log.took(size)
+    assert next_size(log, [0]) > 15 << 20
+    log.took(64 * size)
+    assert next_size(log, [0]) < 6 << 20
+    log.took(next_size(log, [0]))
+    assert next_size(log, [0]) < 8 << 20
+
+
+def test_what_failed_is_read_by_less_of_its_slices_down_to_a_frame_whatever_becomes_of_others(
+    open_log: OpenLog,
+) -> None:
+    log = open_log(slices=2)
+    for _ in range(3_000):
+        log.append({0: [b"x" * 1_000], 1: [b"y" * 1_000]})
+    sizes = []
+    for _ in range(4):
+        first, _ = log.batch_ends([0, 0], 16 << 20, [0])
+        sizes.append(first)
+        log.failed()
+        # The others go on meanwhile, and come to all they may have.
+        _, second = log.batch_ends([0, 0], 16 << 20, [1])
+        log.took(second)
+    assert sizes[0] > 1 << 20
+    assert sizes[1] < 70_000
+    assert sizes[2] < 6_000
+    frame = 1_000 + HEADER_BYTES
+    assert sizes[3] == frame
+    grown = []
+    for _ in range(3):
+        first, _ = log.batch_ends([0, 0], 16 << 20, [0])
+        log.took(first)
+        grown.append(first // frame)
+    assert grown == [1, 3, 7] or grown == [1, 2, 4]

@@ -19,6 +19,7 @@ from tests.data.feeds.ingesting import UNKEYED, Ingesting, Make
 from tests.data.nodes.sharing import FUNCTIONS, Sharing, on_spark
 from tests.kafka import KafkaServer
 from tests.waiting import until
+from tocsin.data.feeds import sliced_topic
 from tocsin.data.feeds.kafka import ForeignLog
 from tocsin.data.feeds.pace import RecordPace
 from tocsin.data.nodes.processing import SliceProcessing
@@ -193,6 +194,46 @@ def test_a_topic_of_large_records_is_read_a_few_at_a_time(others: Others, spark:
     assert sum(sizes) == 900
     assert sizes[0] <= 64
     assert max(sizes[1:-1]) <= 30
+    sharing.log.close()
+
+
+@pytest.fixture
+def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message may have 2 KiB, so that a slice has at most 64 times as much in a batch of more than 64 messages."""
+    monkeypatch.setattr(sliced_topic, "MESSAGE_BYTES", 2 << 10)
+
+
+@pytest.mark.usefixtures("small_bounds")
+def test_large_messages_after_many_small_ones_are_read_a_few_at_a_time(
+    others: Others, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others.produce(*range(500))
+    others.produce(*range(500, 800), name="x" * 1_000)
+    ingesting = make(UNKEYED, slices=2, max_batch_bytes=100_000, retry_after_seconds=600)
+    others.fill(ingesting)
+    batches = ingested_offsets(ingesting, monkeypatch)
+    # Told to be started again it would wait for ten minutes: nothing has gone wrong.
+    assert len(ingesting.rows()) == 800
+    assert batches[:3] == [64, 128, 256]
+    assert 4 in batches
+    assert max(batches[batches.index(4) :]) <= 100
+    assert ingesting.letters() == []
+
+
+@pytest.mark.usefixtures("small_bounds")
+@pytest.mark.parametrize("by_executors", [False, True])
+def test_nodes_read_large_messages_after_many_small_ones_a_few_at_a_time(
+    others: Others, spark: SparkSession, tmp_path: Path, by_executors: bool
+) -> None:
+    others.produce(*range(500))
+    others.produce(*range(500, 800), name="x" * 1_000)
+    sharing = others.share(tmp_path / "shared", max_batch_bytes=100_000)
+    node = SliceProcessing(spark, sharing.shared, tmp_path / "ids", by_executors=by_executors)
+    batches = offsets_of_batches(sharing, node)
+    assert (sum(batches), len(sharing.rows())) == (800, 800)
+    assert max(batches) > 64
+    assert 4 in batches
+    assert max(batches[batches.index(4) :]) <= 100
     sharing.log.close()
 
 

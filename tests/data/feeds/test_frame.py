@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.data.feeds.frame import MAGIC, Flaw, Frame, InvalidSpan, encode, scan, whole_length
+from tocsin.data.feeds.frame import (
+    DIVIDED_BYTES,
+    MAGIC,
+    Flaw,
+    Frame,
+    InvalidSpan,
+    encode,
+    encode_divided,
+    scan,
+    whole_length,
+)
 
 # Lines as they come: text without a raw newline. The magic has no place in UTF-8.
 lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=40).map(str.encode)
@@ -83,3 +93,33 @@ def test_a_torn_tail_is_what_has_no_valid_frame_after_it() -> None:
 def test_what_could_not_be_told_apart_when_read_is_refused(records: list[bytes]) -> None:
     with pytest.raises(ValueError, match="one line of UTF-8"):
         encode(records)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [1],
+        [600_000, 600_000],
+        [1, DIVIDED_BYTES - 1, 1],
+        [DIVIDED_BYTES, DIVIDED_BYTES],
+        [DIVIDED_BYTES + 10, 1, 1],
+        [1000] * 4000,
+    ],
+)
+def test_many_records_are_frames_that_are_no_longer_than_one_need_be(sizes: list[int]) -> None:
+    records = [b"x" * size for size in sizes]
+    found = list(scan(encode_divided(records)))
+    assert [line for frame in found if isinstance(frame, Frame) for line in frame.payload.split(b"\n")] == records
+    assert all(
+        isinstance(frame, Frame) and (frame.records == 1 or len(frame.payload) < DIVIDED_BYTES) for frame in found
+    )
+
+
+def test_a_few_records_are_one_frame() -> None:
+    records = [b"x" * 1000] * 1000
+    assert encode_divided(records) == encode(records)
+
+
+def test_a_frame_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="one or more records"):
+        encode_divided([])

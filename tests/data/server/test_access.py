@@ -15,8 +15,8 @@ from tocsin.model.messages import SHARES
 from tocsin.settings import Settings
 
 MAY: dict[Access, set[str | None]] = {
-    Access.OPEN: {None, "admin", "publisher", "broker"},
-    Access.ANY: {"admin", "publisher", "broker"},
+    Access.OPEN: {None, "admin", "publisher", "broker", "node"},
+    Access.ANY: {"admin", "publisher", "broker", "node"},
     Access.PUBLISHER: {"admin", "publisher", "broker"},
     Access.BROKER: {"admin", "broker"},
     Access.ADMIN: {"admin"},
@@ -35,7 +35,7 @@ async def call(client: httpx.AsyncClient, operation: Operation, token: str | Non
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-@pytest.mark.parametrize("role", [None, "admin", "publisher", "broker"])
+@pytest.mark.parametrize("role", [None, "admin", "publisher", "broker", "node"])
 async def test_a_call_can_be_made_by_those_roles_only_that_it_names(
     client: httpx.AsyncClient, operation: Operation, role: str | None
 ) -> None:

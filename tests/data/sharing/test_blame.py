@@ -14,6 +14,7 @@ from tests.waiting import until_async
 from tocsin.data.lake.unclaimed import OutdatedError
 from tocsin.data.nodes.processing import ProcessedBatch
 from tocsin.data.sharing.head import HeadDriver
+from tocsin.slices import actions, events
 from tocsin.slices.actions import StoreCommits
 from tocsin.slices.messages import Commit, SlicePart
 
@@ -153,3 +154,28 @@ async def test_a_node_whose_files_take_long_to_be_looked_into_waits_by_itself(ba
         await asyncio.gather(*talk, return_exceptions=True)
         await bare.until_stored()
         assert checks.most == 1
+
+
+async def test_what_a_node_offers_of_others_slices_is_no_excuse_for_their_owners(
+    bare: Site, checks: SlowChecks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with working(bare, "n1", "n2"):
+        await settle(bare)
+        head, mine, others = head_of(bare), slices_of(bare, "n1"), slices_of(bare, "n2")
+        checks._slices |= mine | others
+        epochs = {slice_: head.core.ownership[slice_].epoch for slice_ in mine | others}
+        parts = [SlicePart(slice_, epoch, 0, 1, 1) for slice_, epoch in epochs.items()]
+        talk = asyncio.create_task(head.hear(9, "n1", Commit(9, parts, [])))
+        await until_async(lambda: checks.now == 1)
+        seen, handle = list[frozenset[int]](), head.core.handle
+
+        def noted(now: float, event: events.Event) -> list[actions.Action]:
+            if isinstance(event, events.LogReaches):
+                seen.append(event.checking)
+            return handle(now, event)
+
+        monkeypatch.setattr(head.core, "handle", noted)
+        await until_async(lambda: seen, "a look at the log")
+        assert seen[-1] == mine
+        checks.going_on.set()
+        await asyncio.gather(talk, return_exceptions=True)

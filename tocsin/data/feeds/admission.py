@@ -28,9 +28,10 @@ T = TypeVar("T")
 
 @dataclass
 class _Group:
-    """Publications that are written together."""
+    """Publications that are written together, of ``size`` bytes as they came."""
 
     slices: dict[int, list[bytes]] = field(default_factory=dict)
+    size: int = 0
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -56,6 +57,8 @@ class Admission:
         self._assign = None if self._function else assignment(feed.using, max(len(feed.slicing), 1))
         self._records = [0] * feed.slices
         self._group: _Group | None = None
+        # Bytes of publications that are neither in the log nor refused yet: a slow disk must not let them pile up.
+        self._in_hand = 0
         self._writing = asyncio.Lock()
         self._writers: set[asyncio.Task[None]] = set()
         self._gate = threading.Lock()
@@ -117,14 +120,18 @@ class Admission:
         if self._function is not None:
             self._function.require()
         self._refuse_when_full()
-        if len(body) > _LARGE:
-            (batch, more), slices = await asyncio.to_thread(self._decode, decode)
-        else:
-            (batch, more), slices = self._decode(decode)
-        if self._function is not None:
-            batch, slices = await _choose_slices(self._function, batch, listed)
+        self._in_hand += len(body)
+        try:
+            if len(body) > _LARGE:
+                (batch, more), slices = await asyncio.to_thread(self._decode, decode)
+            else:
+                (batch, more), slices = self._decode(decode)
+            if self._function is not None:
+                batch, slices = await _choose_slices(self._function, batch, listed)
+        finally:
+            self._in_hand -= len(body)
         if batch.lines:
-            await self._written(batch, slices)
+            await self._written(batch, slices, len(body))
         return batch, more
 
     def seal(self) -> None:
@@ -154,7 +161,7 @@ class Admission:
         return UnavailableError(f"feed {self._feed.name} is being closed; publish again in a moment")
 
     def _refuse_when_full(self) -> None:
-        waiting = self._backlog()
+        waiting = self._backlog() + self._in_hand
         if waiting > self._settings.max_backlog_bytes:
             raise BusyError(
                 f"feed {self._feed.name} has {waiting:,} bytes waiting for its dataset, over its bound of "
@@ -166,7 +173,7 @@ class Admission:
         decoded, assign, slices = decode(), self._assign, self._feed.slices
         return decoded, [assign(value, slices) for value in decoded[0].slicing] if assign is not None else []
 
-    async def _written(self, batch: Batch, slices: list[int]) -> None:
+    async def _written(self, batch: Batch, slices: list[int], size: int) -> None:
         group = self._group
         if group is None:
             group = self._group = _Group()
@@ -177,6 +184,8 @@ class Admission:
             writer.add_done_callback(self._writers.discard)
         for index, line in zip(slices, batch.lines, strict=True):
             group.slices.setdefault(index, []).append(line)
+        group.size += size
+        self._in_hand += size
         # One of the group that goes away must not take the others' answer with it.
         await asyncio.shield(group.done)
 
@@ -197,6 +206,8 @@ class Admission:
             else:
                 self._refusal = ""
                 group.done.set_result(None)
+            finally:
+                self._in_hand -= group.size
 
     def _refuse(self, reason: str) -> StorageError:
         self._refusal, self._look_again = reason, time.monotonic() + self._settings.retry_after_seconds

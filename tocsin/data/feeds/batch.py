@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tocsin.data.feeds.frame import MAGIC, next_frame
 from tocsin.data.feeds.layout import segments_between
+from tocsin.data.feeds.pace import BytePace
 from tocsin.data.feeds.reader import Chunk, read, read_segment
 
 _WINDOW = 256 * 1024
@@ -27,6 +28,17 @@ def bounded_ends(path: Path, starts: Sequence[int], ends: Sequence[int], max_byt
             zip(starts, lengths, fair_shares(lengths, max_bytes), strict=True)
         )
     ]
+
+
+def paced_ends(
+    path: Path, starts: Sequence[int], ends: Sequence[int], max_bytes: int, pace: BytePace
+) -> tuple[list[int], dict[int, int]]:
+    """The same as far as the pace allows, and how much of each slice that is."""
+    bounded = bounded_ends(path, starts, ends, pace.most(max_bytes))
+    for index, (start, end) in enumerate(zip(starts, bounded, strict=True)):
+        if (most := pace.bound(index, end - start)) < end - start:
+            bounded[index] = _boundary(path, index, start + most, end)
+    return bounded, {i: end - start for i, (start, end) in enumerate(zip(starts, bounded, strict=True)) if end > start}
 
 
 def may_end_at(path: Path, index: int, begin: int, position: int, end: int) -> bool:

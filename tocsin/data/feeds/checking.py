@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from tocsin.data.feeds.metering import bounded
 from tocsin.data.feeds.source import ARROW
 from tocsin.errors import InvalidError
 from tocsin.model.messages import Refusal
@@ -32,15 +33,16 @@ Batches = Iterator[pa.RecordBatch]
 Row = tuple[int, int, str | None, str | None]
 
 
-def check_lines(dataset: Dataset, sliced_by: str) -> Callable[[Batches], Batches]:
+def check_lines(dataset: Dataset, sliced_by: str, most: int | None = None) -> Callable[[Batches], Batches]:
     """What Spark's workers do with the lines of a log: good records in their canonical form, others as damage.
 
     A line is an object, or a list of them, or several lines of objects. What is wrong with it is one row of damage.
+    With ``most``, a task that has lines of more bytes gives up (:func:`tocsin.data.feeds.metering.is_surplus`).
     """
 
     def check(batches: Batches) -> Batches:
         decoder = RecordDecoder(dataset, sliced_by)
-        for batch in batches:
+        for batch in batches if most is None else bounded(batches, most):
             yield from _pieces(row for line in _lines(batch) for row in _check(decoder, *line))
 
     return check

@@ -17,8 +17,12 @@ from typing import Final, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.logs import PublicationLog
+from tocsin.data.feeds.metering import FEWER, is_surplus
 from tocsin.data.reasons import reason_of
+from tocsin.log import get_logger
 from tocsin.slices.failures import FailingSlices
+
+log = get_logger(__name__)
 
 # How long a slice that is left out for a while keeps what comes for others waiting, at most.
 _LOOK_SECONDS: Final = 0.1
@@ -112,7 +116,14 @@ class LogFollowing:
             self._stopping.wait(max(began + self._pause - time.monotonic(), 0.0))
 
     def _read(self, ends: list[int]) -> None:
-        self._take(self._log.batch(self._spark, self._positions, ends))
+        try:
+            self._take(self._log.batch(self._spark, self._positions, ends))
+        except Exception as error:
+            if not is_surplus(error):
+                raise
+            log.info(FEWER, following=self._jobs, reason=reason_of(error))
+            self._log.failed()
+            return
         self._positions = ends
         self._failing.succeed(self._taking, found=True)
 

@@ -15,6 +15,8 @@ from zlib import crc32
 
 MAGIC = b"\xffTF1"
 LARGEST_PAYLOAD = 2**31 - 1
+DIVIDED_BYTES = 1 << 20
+"""What is longer is divided: a batch ends between frames, so that one may be larger than it should by a frame."""
 
 _FIELDS = struct.Struct("<4sII")
 _CHECKSUM = struct.Struct("<I")
@@ -55,6 +57,19 @@ def encode(records: Sequence[bytes]) -> bytes:
         raise ValueError(f"a frame takes at most {LARGEST_PAYLOAD} bytes of records, not {len(payload)}")
     fields = _FIELDS.pack(MAGIC, len(payload), len(records))
     return b"".join((fields, _CHECKSUM.pack(crc32(payload, crc32(fields))), payload))
+
+
+def encode_divided(records: Sequence[bytes]) -> bytes:
+    """One frame after the other: all in one, or as many as it takes that each has one record, or not more bytes than
+    ``DIVIDED_BYTES``."""
+    frames, taken, size = list[bytes](), list[bytes](), 0
+    for record in records:
+        if taken and size + len(record) >= DIVIDED_BYTES:
+            frames.append(encode(taken))
+            taken, size = [], 0
+        taken.append(record)
+        size += len(record) + 1
+    return b"".join([*frames, encode(taken)])
 
 
 def frame_at(data: bytes, start: int) -> Frame | None:

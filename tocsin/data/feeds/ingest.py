@@ -173,7 +173,7 @@ class Ingestion:
                 return
             self._problem = ""
             self._committed()
-            self._log.took()
+            self._log.took(rows.nbytes)
 
     def _patiently(self, attempt: Callable[[], T | None]) -> T | None:
         """What an attempt gives when it gives something at last; None if there is no more time."""

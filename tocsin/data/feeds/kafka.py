@@ -219,10 +219,11 @@ class ForeignLog(FeedTopic):
 
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
         """What lies between these positions, each record checked as a publication is."""
-        return self._check(self.read(spark, ranges_between(starts, ends), ends=True))
+        lines = self.read(spark, ranges_between(starts, ends), ends=True)
+        return self._check(lines, self.most_bytes)
 
-    def _check(self, lines: DataFrame) -> DataFrame:
-        return lines.mapInArrow(check_lines(self._dataset, self.feed.sliced_by), SCHEMA)
+    def _check(self, lines: DataFrame, most: int | None = None) -> DataFrame:
+        return lines.mapInArrow(check_lines(self._dataset, self.feed.sliced_by, most), SCHEMA)
 
 
 class _Outcome:

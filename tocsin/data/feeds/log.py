@@ -17,11 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.disk import make_directory, sync_directory
 from tocsin.data.feeds.addresses import DirectoryLog
-from tocsin.data.feeds.batch import bounded_ends
+from tocsin.data.feeds.batch import paced_ends
 from tocsin.data.feeds.ends import EndsFile, read_ends
-from tocsin.data.feeds.frame import encode
+from tocsin.data.feeds.frame import encode_divided
 from tocsin.data.feeds.layout import settle_slices, slice_directory
 from tocsin.data.feeds.lines import read_here
+from tocsin.data.feeds.pace import BytePace
 from tocsin.data.feeds.source import FORMAT, FeedSource, ranges_between
 from tocsin.data.feeds.writer import SliceWriter
 from tocsin.data.fence import Fence
@@ -78,6 +79,7 @@ class FeedLog:
         # Segments that were read, and that the disk has not let go of so far.
         self._unremoved: list[Path] = []
         self._ends: tuple[int, ...] = ()
+        self._pace, self._asked = BytePace(), dict[int, int]()
 
     def open(self) -> Self:
         """Take the lock and recover; every whole frame found is durable, and seen by readers, afterwards.
@@ -122,7 +124,7 @@ class FeedLog:
             StorageError: the disk refused; nothing was accepted, and the same call may be made again.
             SupersededError: another data cluster has taken over; nothing was accepted, and nothing will be.
         """
-        frames = {index: encode(records) for index, records in batches.items() if records}
+        frames = {index: encode_divided(records) for index, records in batches.items() if records}
         if not all(0 <= index < self._slices for index in frames):
             raise ValueError(f"slices are numbered 0 to {self._slices - 1}, not {sorted(frames)}")
         with self._lock:
@@ -155,17 +157,20 @@ class FeedLog:
         """How far a batch of about so many bytes of some slices goes from these positions."""
         pairs = enumerate(zip(starts, self.ends(), strict=True))
         ends = [end if index in slices else start for index, (start, end) in pairs]
-        return bounded_ends(self.path, starts, ends, max_bytes)
+        ends, self._asked = paced_ends(self.path, starts, ends, max_bytes, self._pace)
+        return ends
 
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
         """What lies between these positions: columns slice, position (after the record), line, damage."""
         return read_here(spark, self.path, ranges_between(starts, ends))
 
-    def took(self) -> None:
-        """Nothing is learnt of it: positions are bytes."""
+    def took(self, row_bytes: int) -> None:
+        """The batch that was asked for last is stored."""
+        self._pace.took(self._asked, row_bytes)
 
     def failed(self) -> None:
-        """The next batch may be as large: positions are bytes."""
+        """It could not be read, or not be stored: what it had is read by less at a time."""
+        self._pace.failed(self._asked)
 
     def backlog(self, positions: Sequence[int]) -> int:
         """How many bytes lie between ``positions`` and the ends."""

@@ -59,8 +59,8 @@ class PublicationLog(Protocol):
     def batch(self, spark: SparkSession, starts: Sequence[int], ends: Sequence[int]) -> DataFrame:
         """What lies between these positions: columns slice, position (after the record), line, damage."""
 
-    def took(self) -> None:
-        """The batch that was asked for last is stored."""
+    def took(self, row_bytes: int) -> None:
+        """The batch that was asked for last is stored, and was so large as rows."""
 
     def failed(self) -> None:
         """A batch could not be read, or not be stored."""

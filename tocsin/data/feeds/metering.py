@@ -1,16 +1,20 @@
-"""How much of a topic a batch reads: counted by Spark on the way, before anything is parsed, checked or dropped."""
+"""How much of a topic a batch reads: counted by Spark on the way, before anything is parsed, checked or dropped; and
+that it ends where it is far too much."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 # Spark tells what it has counted a moment after a query; should that be lost, it would never do.
 _TOLD_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.01
+FEWER: Final = "a batch is far larger than those before; it is read by fewer messages at a time"
 
 
 class MeasuredRead:
@@ -40,3 +44,23 @@ class MeasuredRead:
         while not told.isCompleted() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
         return bool(told.isCompleted())
+
+
+class SurplusError(Exception):
+    """A batch turns out to be far larger than its records were thought to be: nothing is wrong with them, but it is to
+    be read by fewer at a time."""
+
+
+def bounded(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """The lines of a slice, as far as so many bytes; what is more is a SurplusError."""
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > most:
+            raise SurplusError(f"a slice has more than {most:,} bytes in this batch")
+        yield batch
+
+
+def is_surplus(error: BaseException) -> bool:
+    """Whether that is why Spark could not read a batch."""
+    return SurplusError.__name__ in str(error)

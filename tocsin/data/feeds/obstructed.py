@@ -83,7 +83,7 @@ class ObstructedLog:
     def wake(self) -> None:
         """Nobody waits."""
 
-    def took(self) -> None:
+    def took(self, row_bytes: int) -> None:
         """Nothing was."""
 
     def failed(self) -> None:

@@ -1,12 +1,15 @@
-"""How many records a batch may have, where a log tells how many there are, and not how large they are."""
+"""How much of a log a batch may have: so many records where it is not known how large they are, or so many bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-# A quarter of a gigabyte, if each is as large as is taken.
-_FEWEST: Final = 64
+FEWEST: Final = 64
+"""A batch of no more is read whatever is in it: a quarter of a gigabyte, if each is as large as is taken."""
+_FEWEST_BYTES: Final = 1 << 20
+# As rows, a batch may have so many times the bytes that it may have in the log.
+_SWELLING: Final = 4
 _WEIGHT: Final = 0.1
 _CUT: Final = 16
 
@@ -14,13 +17,14 @@ _CUT: Final = 16
 class RecordPace:
     """Bounds batches in bytes by what those before have had.
 
-    Records to come may be far larger: a batch has at most twice as many as one that was read before. A new process
-    begins with a few again, so that nobody dies of the same batch twice. What failed is read by fewer and fewer from
-    each slice that it was of, down to one, and by twice as many each time that this succeeds.
+    Records to come may be far larger: a batch has at most twice as many as one that was read before, and whoever reads
+    more than ``FEWEST`` gives up where they are far larger than was thought, as if it had failed. A new process begins
+    with a few again, so that nobody dies of the same batch twice. What failed is read by fewer and fewer of each slice
+    that it was of, down to one, and by twice as many each time that this succeeds.
     """
 
-    def __init__(self, record_bytes: float) -> None:
-        self._record_bytes, self._most = record_bytes, _FEWEST
+    def __init__(self, record_bytes: float, fewest: int = FEWEST) -> None:
+        self._record_bytes, self._most, self._fewest = record_bytes, fewest, fewest
         # Of the slices that a batch was of which failed.
         self._careful: dict[int, int] = {}
 
@@ -43,11 +47,23 @@ class RecordPace:
         self._most = max(self._most, 2 * records)
         for slice_ in shares.keys() & self._careful.keys():
             self._careful[slice_] = max(self._careful[slice_], 2 * shares[slice_])
-            if self._careful[slice_] > _FEWEST:
+            if self._careful[slice_] > self._fewest:
                 del self._careful[slice_]
 
     def failed(self, shares: Mapping[int, int]) -> None:
         """A batch of so many records of each slice could not be read, or not be processed."""
-        self._most = _FEWEST
+        self._most = self._fewest
         for slice_, records in shares.items():
-            self._careful[slice_] = max(min(records, _FEWEST) // _CUT, 1)
+            self._careful[slice_] = max(min(records, self._fewest) // _CUT, 1)
+
+
+class BytePace(RecordPace):
+    """The same of a log whose positions are bytes, which may be many more as rows: records leave columns out, or have
+    lists of next to nothing. A batch has at most so many bytes that its rows, by those before, are bounded, too."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0, _FEWEST_BYTES)
+
+    def most(self, max_bytes: int) -> int:
+        """The most bytes of a batch."""
+        return min(self._most, max_bytes, max(int(_SWELLING * max_bytes / self._record_bytes), 1))

@@ -24,7 +24,7 @@ from tocsin.data.feeds.access import KafkaAccess
 from tocsin.data.feeds.batch import fair_shares
 from tocsin.data.feeds.checking import LETTER_BYTES, MESSAGE_BYTES, SEVERAL
 from tocsin.data.feeds.metering import MeasuredRead
-from tocsin.data.feeds.pace import RecordPace
+from tocsin.data.feeds.pace import FEWEST, RecordPace
 from tocsin.data.feeds.source import ARROW, LogRange
 from tocsin.data.lake.frames import in_one_piece
 from tocsin.errors import SettingsError, UnavailableError
@@ -49,6 +49,8 @@ READING: Final = ISOLATION | {"fetch.max.wait.ms": "1"}
 # Before anything is known of a feed's records.
 _RECORD_BYTES: Final = 300.0
 _WEIGHT: Final = 0.1
+# So many times what a batch is to have, a single slice of it may have: records differ in size.
+_TIMES: Final = 2
 _NOT_YET: Final = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -101,6 +103,7 @@ class SlicedTopic:
         self._consumer = Consumer({**client, **ISOLATION, "group.id": self._group})
         self.record_bytes = _RECORD_BYTES
         self.pace = RecordPace(_RECORD_BYTES)
+        self._max_bytes = 0
         self.bases: list[int] = []
         self._reading: MeasuredRead | None = None
         # What is read just now, with what was deleted and without, and offsets of messages that have failed alone.
@@ -118,6 +121,13 @@ class SlicedTopic:
             f"the topic {self.topic} has messages that could not be processed though each was read alone: {places}; "
             "they are tried again, and passed by when they are deleted there (kafka-delete-records)"
         )
+
+    @property
+    def most_bytes(self) -> int | None:
+        """How much a slice may have in what was asked for last, if its messages must not be as large as they may be."""
+        if sum(_lengths(self._there).values()) <= FEWEST:
+            return None
+        return max(FEWEST * MESSAGE_BYTES // len(self._there), _TIMES * self._max_bytes, _TIMES * MESSAGE_BYTES)
 
     @property
     def _group(self) -> str:
@@ -165,7 +175,7 @@ class SlicedTopic:
 
     def batch_ranges(self, starts: Mapping[int, int], ends: Mapping[int, int], max_bytes: int) -> list[LogRange]:
         """What a batch of about so many bytes has, in fair shares; what was deleted meanwhile counts for nothing."""
-        self._asked, self._there = [], []
+        self._asked, self._there, self._max_bytes = [], [], max_bytes
         waiting = {index: start for index, start in starts.items() if ends[index] > start}
         first = self._positions(EARLIEST, waiting) if waiting else {}
         begins = {index: min(max(start, first[index]), ends[index]) for index, start in waiting.items()}
@@ -175,7 +185,7 @@ class SlicedTopic:
         bound = self.pace.bound
         return [(index, waiting[index], begin + bound(index, share)) for (index, begin), share in pairs]
 
-    def took(self) -> None:
+    def took(self, row_bytes: int) -> None:  # noqa: ARG002
         """What was read last is stored: its messages tell what may be read next, whatever became of them."""
         if self._reading is not None:
             records, size = self._reading.offsets, self._reading.size(self.record_bytes)

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from tocsin.data.feeds.access import OPEN, KafkaAccess
 from tocsin.data.feeds.checking import check_lines
 from tocsin.data.feeds.ingest import marker
+from tocsin.data.feeds.metering import FEWER, SurplusError, is_surplus
 from tocsin.data.feeds.parsing import expressions
 from tocsin.data.feeds.source import ARROW, SCHEMA, LogRange
 from tocsin.data.lake import frames
@@ -101,6 +102,8 @@ class SliceProcessing:
         self._lake = shared.folder
         self._table = self._lake.below(shared.table)
         self._lake_seen = self._warm = False
+        # Of the last batch, where rows come to this process.
+        self._row_bytes = 0
         self._jobs = f"slices-{shared.feed.name}-{id(self)}"
         self._sorter = RowSorter(shared, self._lake)
         self._function = NodeFunction(shared, self._lake, list(functions)) if shared.feed.processed_by else None
@@ -148,6 +151,13 @@ class SliceProcessing:
         Records that fit are in files of the dataset's, those that do not in files of the dead letters', and those
         whose ids were seen before in none. What channels find in them, if that is known soon, is in files of results.
         """
+        while True:
+            try:
+                return self._process(starts)
+            except SurplusError as error:
+                log.info(FEWER, feed=self.shared.feed.name, reason=str(error))
+
+    def _process(self, starts: Mapping[int, int]) -> ProcessedBatch:
         pace = self._function.pace if self._function is not None else None
         ranges = self._log.ranges(starts, pace.max_bytes if pace is not None else self.shared.max_batch_bytes)
         if not ranges:
@@ -170,7 +180,7 @@ class SliceProcessing:
         if pace is not None:
             pace.took(self._log.size(ranges), time.monotonic() - began)
         counts = {index: sum(part.counts.get(index, 0) for part in written) for index, _, _ in ranges}
-        self._log.took()
+        self._log.took(self._row_bytes)
         return ProcessedBatch(
             [ProcessedPart(index, begin, end, counts[index]) for index, begin, end in ranges],
             [files.encode(file) for file in [*(f for part in written for f in part.files), *self._matching.finish()]],
@@ -247,6 +257,8 @@ class SliceProcessing:
             raise
         except Exception as error:
             reason = reason_of(error)
+            if is_surplus(error):
+                raise SurplusError(reason) from error
             if isinstance(error, OSError) or "No space left" in str(error):
                 raise StorageError(f"feed {self.shared.feed.name}: a batch could not be written ({reason})") from error
             raise UnavailableError(
@@ -257,7 +269,8 @@ class SliceProcessing:
     def _process_lines(self, lines: DataFrame, starts: Mapping[int, int]) -> DataFrame:
         """What comes after ``starts`` in the dataset's columns, as the feed's function has left it."""
         if self.shared.feed.topic:
-            lines = lines.mapInArrow(check_lines(self.shared.dataset, self.shared.feed.sliced_by), SCHEMA)
+            checked = check_lines(self.shared.dataset, self.shared.feed.sliced_by, self._log.most_bytes)
+            lines = lines.mapInArrow(checked, SCHEMA)
         rows = lines.select(*self._parsing)
         return rows if self._function is None else self._function.apply(rows, starts)
 
@@ -268,6 +281,7 @@ class SliceProcessing:
     def _here(self, rows: DataFrame) -> list[WrittenRows]:
         """Written by this process."""
         found = rows.toArrow()
+        self._row_bytes = found.nbytes
         unseen = self._ids.unseen if self._ids else first_of
         return [self._sorter.write(found, unseen, self._arriving)] if found.num_rows else []
 

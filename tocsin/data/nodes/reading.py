@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.data.feeds.access import OPEN, KafkaAccess
 from tocsin.data.feeds.addresses import DirectoryLog, LogAddress
-from tocsin.data.feeds.batch import bounded_ends
+from tocsin.data.feeds.batch import paced_ends
 from tocsin.data.feeds.lines import read_by_tasks, read_here
+from tocsin.data.feeds.pace import BytePace
 from tocsin.data.feeds.reader import durable_ends
 from tocsin.data.feeds.source import LogRange
 from tocsin.errors import SettingsError, UnavailableError
@@ -21,6 +22,10 @@ __all__ = ["SliceLog", "open_slices"]
 
 class SliceLog(Protocol):
     """A log that others write. May be used from several threads."""
+
+    @property
+    def most_bytes(self) -> int | None:
+        """How much a slice may have in what was asked for last, if that was not known before."""
 
     def require(self, slices: Iterable[int]) -> None:
         """Raises UnavailableError unless these slices can be read from here."""
@@ -34,8 +39,8 @@ class SliceLog(Protocol):
     def size(self, ranges: Sequence[LogRange]) -> int:
         """How many bytes these have, about."""
 
-    def took(self) -> None:
-        """The lines that were asked for last are processed."""
+    def took(self, row_bytes: int) -> None:
+        """The lines that were asked for last are processed, and were so large as rows, as far as is known here."""
 
     def failed(self) -> None:
         """A batch could not be processed."""
@@ -67,6 +72,11 @@ class DirectorySlices:
     def __init__(self, address: DirectoryLog, by_executors: bool) -> None:
         self._path = Path(address.path)
         self._read = read_by_tasks if by_executors else read_here
+        self._pace, self._asked = BytePace(), dict[int, int]()
+
+    @property
+    def most_bytes(self) -> None:
+        """It was known: positions are bytes."""
 
     def require(self, slices: Iterable[int]) -> None:
         """Raises UnavailableError unless these slices can be read from here."""
@@ -81,18 +91,20 @@ class DirectorySlices:
         """What a batch of about so many bytes has."""
         ends = self._ends(starts)
         begins = [starts.get(index, end) for index, end in enumerate(ends)]
-        bounded = bounded_ends(self._path, begins, ends, max_bytes)
+        bounded, self._asked = paced_ends(self._path, begins, ends, max_bytes, self._pace)
         return [(i, begin, end) for i, (begin, end) in enumerate(zip(begins, bounded, strict=True)) if end > begin]
 
     def size(self, ranges: Sequence[LogRange]) -> int:
         """How many bytes these have."""
         return sum(end - begin for _, begin, end in ranges)
 
-    def took(self) -> None:
-        """Nothing is learnt of it: positions are bytes."""
+    def took(self, row_bytes: int) -> None:
+        """The lines that were asked for last are processed."""
+        self._pace.took(self._asked, row_bytes)
 
     def failed(self) -> None:
-        """The next batch may be as large: positions are bytes."""
+        """They could not be: they are read by less at a time."""
+        self._pace.failed(self._asked)
 
     def lines(self, spark: SparkSession, ranges: Sequence[LogRange]) -> DataFrame:
         """What is there."""

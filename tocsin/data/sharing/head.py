@@ -113,7 +113,7 @@ class HeadDriver:
             self.declined.pop(node, None)
         if isinstance(message, Commit):
             try:
-                with self._mark_under_check(message):
+                with self._mark_under_check(node, message):
                     await self._check(node, message)
             except (OutdatedError, UnavailableError) as error:
                 # Done again, it may be welcome: when the storage answers, or with files that are new.
@@ -190,9 +190,10 @@ class HeadDriver:
         task.add_done_callback(self._tasks.discard)
 
     @contextmanager
-    def _mark_under_check(self, commit: Commit) -> Iterator[None]:
-        """Slices of which something is being checked do not wait for their owners."""
-        slices = [part.slice for part in commit.parts]
+    def _mark_under_check(self, node: str, commit: Commit) -> Iterator[None]:
+        """Slices of which something is being checked do not wait for their owners, if these have offered it."""
+        owned = self.core.ownership
+        slices = [part.slice for part in commit.parts if owned.is_owner(node, part.slice, part.epoch)]
         self._under_check.update(slices)
         try:
             yield
