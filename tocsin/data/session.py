@@ -55,8 +55,6 @@ _FIXED = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "1000",
     "spark.cleaner.periodicGC.interval": "5min",
-    # What would be larger is written by those who compute it, and never in one process as a whole.
-    "spark.driver.maxResultSize": "256m",
     # A value on which Java recurses deeper than its stack fails a task, and must not end the process: it would do so
     # again after each start. Want of memory still does (_OF_MEMORY): who lacks it may be another than who has it.
     "spark.executor.killOnFatalError.depth": "0",
