@@ -35,6 +35,13 @@ class Close(Action, frozen=True):
     reason: str
 
 
+class ReadLater(Action, frozen=True):
+    """Reads nothing from a connection for so many seconds: it says too much, and what it says waits where it is."""
+
+    session: int
+    seconds: float
+
+
 class ToData(Action, frozen=True):
     """A request for the data cluster."""
 

@@ -308,6 +308,7 @@ class BrokerCore:
             self._sessions.fail(session, Code.FLOOD, "flood", f"more than {rate:g} messages per second; send fewer")
         else:
             self._read(session, data)
+            self._sessions.slow_down(session, len(data))
 
     def _read(self, session: Session, data: bytes) -> None:
         try:

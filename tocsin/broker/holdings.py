@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from tocsin.broker.accounting import DataRate
+from tocsin.broker.pace import SubscriberPace
 from tocsin.coordinator.tokens import Claims
 from tocsin.model.histories import Cursor, Era, incarnation
 from tocsin.model.subscriber import Held
@@ -179,7 +180,8 @@ class Stay:
 
     ``renumbered`` are numbers that its subscriptions had before, and which they have now. ``told`` is how far each was
     when the coordinator last spoke of it: one that is asked for here at that time goes on from there. It is for tokens
-    of one ``registration`` of the name alone. Without a session it is ``expected`` to have one until that time.
+    of one ``registration`` of the name alone. Without a session it is ``expected`` to have one until that time. Its
+    ``pace`` is there from its first login on, and the same for all its sessions.
     """
 
     subscriber: str
@@ -191,6 +193,7 @@ class Stay:
     session: Session | None = None
     registration: int = 0
     expected: float = 0.0
+    pace: SubscriberPace | None = None
 
     @property
     def numbers(self) -> set[int]:
@@ -205,7 +208,8 @@ class Stay:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """A connection; ``waiting`` bytes were sent and not yet taken, and ``notes`` are about to be.
+    """A connection; ``waiting`` bytes were sent and not yet taken, and ``notes`` are about to be. It speaks at its
+    ``pace``.
 
     ``bearer`` is who has logged in, once somebody has.
     ``noted`` bytes of these are of what it had missed, which is bounded as it is collected. ``unread`` bytes of answers
@@ -214,8 +218,7 @@ class Session:
     """
 
     id: int
-    credit: float
-    credited_at: float
+    pace: SubscriberPace
     bearer: Bearer | None = None
     stay: Stay | None = None
     waiting: int = 0

@@ -17,9 +17,11 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
     message_bytes: int = 256 * KIB
     """A larger message closes its connection."""
     messages_per_second: float = 100.0
-    """What a connection may send for long."""
+    """What a subscriber may send for long."""
     message_burst: float = 500.0
-    """What a connection may send at once."""
+    """What a subscriber may send at once."""
+    bytes_per_second: float = 1.0 * MIB
+    """What a subscriber may send for long; who sends more is read more slowly."""
     subscriptions: int = 1000
     """Subscriptions of one subscriber, those being made included."""
     parameter_bytes: int = PARAMETER_BYTES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tocsin.broker.actions import ReadLater
 from tocsin.broker.attachments import Attachments
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.deadlines import Appointments, Deadlines
@@ -11,6 +12,7 @@ from tocsin.broker.demand import Demand
 from tocsin.broker.holdings import Bearer, FrontendSubscription, Holdings, Session, Stay
 from tocsin.broker.limits import BrokerLimits
 from tocsin.broker.outbox import CoordinatorMessages, Outbox
+from tocsin.broker.pace import SubscriberPace
 from tocsin.broker.reports import Reports
 from tocsin.errors import UnauthorizedError
 from tocsin.model.coordination import Arrived
@@ -61,7 +63,7 @@ class Sessions:
 
     def opened(self, id: int) -> None:
         """A new connection."""
-        self._sessions[id] = Session(id, self._limits.message_burst, self._outbox.now)
+        self._sessions[id] = Session(id, SubscriberPace(self._limits, self._outbox.now))
         self._logins.set(self._outbox.now, id)
 
     def closed(self, id: int) -> None:
@@ -81,11 +83,13 @@ class Sessions:
 
     def exceeds_rate(self, session: Session) -> bool:
         """Counts a message; whether there were too many."""
-        now, most = self._outbox.now, self._limits.message_burst
-        earned = (now - session.credited_at) * self._limits.messages_per_second
-        session.credit = min(most, session.credit + earned) - 1
-        session.credited_at = now
-        return session.credit < 0
+        return session.pace.exceeds(self._outbox.now)
+
+    def slow_down(self, session: Session, size: int) -> None:
+        """Counts the bytes of a message; who says too much is read later."""
+        seconds = session.pace.wait(self._outbox.now, size)
+        if seconds and not session.closed:
+            self._outbox.add(ReadLater(session.id, seconds))
 
     def login(self, session: Session, login: Login) -> None:
         """Answered with Welcome; what was missed follows."""
@@ -102,6 +106,9 @@ class Sessions:
         if stay is None or stay.registration != bearer.registration:
             # Where somebody else of this name was removed, the coordinator knows who is who.
             self.fail(session, Code.ELSEWHERE, "elsewhere", "not a subscriber of this broker; ask the coordinator")
+            return
+        if self._exceeds_rate_with(session, stay):
+            self.fail(session, Code.FLOOD, "flood", "too many logins in too short a time; come back later")
             return
         self._logins.drop(session.id)
         session.bearer = bearer
@@ -153,6 +160,14 @@ class Sessions:
         """When something is due."""
         return min(self._logins.soonest, self._ends.soonest)
 
+    def _exceeds_rate_with(self, session: Session, stay: Stay) -> bool:
+        """Has a connection go on at its subscriber's pace; whether that is too fast."""
+        if stay.pace is None:
+            stay.pace = session.pace
+            return False
+        session.pace = stay.pace
+        return self.exceeds_rate(session)
+
     def _welcome(self, session: Session, stay: Stay, cursors: Cursors) -> None:
         if stay.session:
             self.end(stay.session, Code.REPLACED, "the same subscriber has connected again")
@@ -173,6 +188,8 @@ class Sessions:
         for part, more in with_more(parts(held, size)):
             rest = ({}, {}) if more else (_newest(stay), histories)
             self._outbox.reply(session, Welcome(stay.subscriber, self._name, VERSION, part, *rest, more=more))
+            # Whoever has much to be told of cannot be told again and again.
+            session.pace.exceeds(self._outbox.now, int(more))
 
     def _judge(self, subscription: FrontendSubscription, cursor: Cursor | None) -> None:
         """Where a subscription goes on; what its subscriber knows and this broker does not is asked for first."""

@@ -55,7 +55,11 @@ _FIXED = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "1000",
     "spark.cleaner.periodicGC.interval": "5min",
+    # A value on which Java recurses deeper than its stack fails a task, and must not end the process: it would do so
+    # again after each start. Want of memory still does (_OF_MEMORY): who lacks it may be another than who has it.
+    "spark.executor.killOnFatalError.depth": "0",
 }
+_OF_MEMORY: Final = "-XX:+ExitOnOutOfMemoryError"
 _PACKAGES: Final = "spark.jars.packages"
 _CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 _S3_CLASS: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -85,7 +89,8 @@ def start(
         "spark.driver.memory": settings.driver_memory,
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         "spark.local.dir": str(scratch),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} {_OF_MEMORY}",
+        "spark.executor.extraJavaOptions": _OF_MEMORY,
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **{name: value for name, value in lake.items() if name != _PACKAGES},
         **({_PACKAGES: packages} if packages else {}),

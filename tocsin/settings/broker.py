@@ -78,11 +78,22 @@ class BrokerSettings(Section, frozen=True, kw_only=True):
     )
     message_bytes: Annotated[Size, Meta(description="A larger message closes its connection.")] = _LIMITS.message_bytes
     messages_per_second: Annotated[
-        float, Meta(gt=0, le=1_000_000, description="Messages a connection may send for long.")
+        float, Meta(gt=0, le=1_000_000, description="Messages a subscriber may send for long.")
     ] = _LIMITS.messages_per_second
-    message_burst: Annotated[float, Meta(ge=1, le=1_000_000, description="Messages a connection may send at once.")] = (
+    message_burst: Annotated[float, Meta(ge=1, le=1_000_000, description="Messages a subscriber may send at once.")] = (
         _LIMITS.message_burst
     )
+    bytes_per_second: Annotated[
+        float,
+        Meta(
+            ge=65_536,
+            le=1_000_000_000_000.0,
+            description=(
+                "Bytes a subscriber may send in a second for long, and twice as many at once; who sends more is read "
+                "more slowly."
+            ),
+        ),
+    ] = _LIMITS.bytes_per_second
     subscriptions: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Subscriptions that one subscriber may have.")
     ] = _LIMITS.subscriptions

@@ -28,6 +28,14 @@ NUMBERS = """
 CREATE CONTINUOUS CHANNEL Numbers(least INT) AS
 SELECT r.id, CAST(r.etype AS INT) AS n FROM Reports r WHERE r.severity >= least AND is_new(r);
 """
+FORMATS = """
+CREATE CONTINUOUS CHANNEL Formats(event STRING, form STRING) AS
+SELECT r.id, format_string(form, r.severity) AS told FROM Reports r WHERE r.etype = event AND is_new(r);
+"""
+LIKENESS = """
+CREATE CONTINUOUS CHANNEL Likeness(least INT) AS
+SELECT r.id FROM Reports r WHERE r.severity >= least AND r.etype RLIKE '^(a|b)*$' AND is_new(r);
+"""
 
 
 @pytest.fixture
@@ -60,6 +68,27 @@ def test_one_bad_parameter_costs_nobody_else_anything(world: World) -> None:
     assert "DIVIDE_BY_ZERO" in execution.failing[none]
     assert [be for be, _ in letters(world, "Shares")] == [none]
     assert world.shown("CHANNELS")["Shares"]["error"] == ""
+
+
+def test_a_parameter_on_which_java_itself_fails_costs_nobody_else_anything(world: World) -> None:
+    world.apply(FORMATS)
+    good, bad = world.attach("Formats", {"event": "fire", "form": "%d"}, {"event": "fire", "form": "%y"})
+    world.put("Reports", *reports("fire"))
+    world.wait_for("Formats", 1)
+    world.idle()
+    assert ids(world, "Formats") == [(good, "r0")]
+    [execution] = world.executions
+    assert list(execution.failing) == [bad]
+
+
+def test_a_record_on_which_java_runs_out_of_stack_is_left_out_and_spark_goes_on(world: World) -> None:
+    world.apply(LIKENESS)
+    [be] = world.attach("Likeness", {"least": 0})
+    world.put("Reports", *reports("ab" * 100_000, "ab"))
+    world.wait_for("Likeness", 1)
+    world.idle()
+    assert ids(world, "Likeness") == [(be, "r1")]
+    assert [at for at, _ in letters(world, "Likeness")] == [be]
 
 
 def test_a_parameter_that_fails_again_and_again_is_set_aside_also_across_a_restart(world: World) -> None:
@@ -308,6 +337,24 @@ def test_ever_new_parameters_that_fail_make_nobody_else_s_executions_fail(
     world.wait_for("Above", 6)
     assert ids(world, "Above")[4:] == [(good, "r4"), (other, "r4")]
     assert judged.failures == 0
+
+
+def test_who_was_served_before_does_not_wait_until_it_is_known_who_of_many_newcomers_fails(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.apply(ABOVE)
+    [good] = world.attach("Above", {"floor": "0"})
+    world.put("Reports", *reports("fire"))
+    world.wait_for("Above", 1)
+    world.idle()
+    judged = Judged(monkeypatch)
+    many = world.attach("Above", *({"floor": f"x{number}"} for number in range(30)))
+    world.put("Reports", *reports("fire", first=1))
+    world.wait_for("Above", 2)
+    world.idle()
+    assert ids(world, "Above") == [(good, "r0"), (good, "r1")]
+    assert judged.failures == 1
+    assert judged.apart == [many]
 
 
 def test_what_cannot_be_noted_of_who_fails_on_trial_does_not_keep_the_execution_from_being_told(

@@ -235,7 +235,43 @@ REFUSALS = {
         "SELECT id FROM Reports UNION SELECT id FROM Shelters ORDER BY ^length(id)",
         "the result of a UNION or the like is ordered by names of its columns",
     ),
+    "a regular expression that a subscriber chooses": (
+        "pattern STRING",
+        "SELECT r.id FROM Reports r\nWHERE is_new(r) AND r.message ^RLIKE pattern",
+        "a regular expression must be a constant",
+    ),
+    "a regular expression that is made of a parameter, in a subquery": (
+        "word STRING",
+        "SELECT r.id FROM Reports r WHERE EXISTS (SELECT 1 FROM Users u WHERE u.userId = r.id "
+        "AND ^regexp_count(u.city, concat('x', word)) > 1)",
+        "a regular expression must be a constant",
+    ),
+    "a regular expression that a publisher chooses": (
+        "event STRING",
+        "SELECT r.id, ^split(r.message, r.etype) AS parts FROM Reports r WHERE r.etype = event AND is_new(r)",
+        "a regular expression must be a constant",
+    ),
+    "what parts a map's text, chosen by a publisher": (
+        "event STRING",
+        "SELECT r.id, ^str_to_map(r.message, ',', r.id) AS m FROM Reports r WHERE r.etype = event AND is_new(r)",
+        "a regular expression must be a constant",
+    ),
 }
+# Written by the author, whatever the text it is matched with.
+CONSTANT_PATTERNS = [
+    "r.message RLIKE '^a.*' AND r.etype = event",
+    "r.etype LIKE concat(event, '%')",
+    "regexp_replace(r.message, concat('a', '+'), 'b') = event",
+    "split(r.message, ' ')[0] = event",
+]
+
+
+@pytest.mark.parametrize("condition", CONSTANT_PATTERNS)
+def test_a_regular_expression_that_is_constant_is_taken(
+    condition: str, session: SparkSession, datasets: Mapping[str, Dataset], channel: Channels
+) -> None:
+    body = f"SELECT r.id FROM Reports r WHERE is_new(r) AND {condition}"
+    assert check(session, channel("event STRING", body), datasets).columns == (("id", "string"),)
 
 
 @pytest.mark.parametrize("what", REFUSALS)

@@ -71,7 +71,8 @@ class SubscriberConnection(asyncio.Protocol):
     """One connection, from its handshake on.
 
     ``owed`` bytes were written since it was last reported how many wait. ``heard`` and ``idle`` are for whoever looks
-    after silent ones and for floods of frames that are no messages. What can go wrong: frames against the protocol
+    after silent ones and for floods of frames that are no messages. While it is ``_resting``, nothing is read from it.
+    What can go wrong: frames against the protocol
     (closed with 1002, after 1009 for size), messages that are no text (4400), a peer that is gone.
     """
 
@@ -82,6 +83,7 @@ class SubscriberConnection(asyncio.Protocol):
         "_parts",
         "_paused",
         "_protocol",
+        "_resting",
         "_taken",
         "_transport",
         "_written",
@@ -97,6 +99,7 @@ class SubscriberConnection(asyncio.Protocol):
         self._written = self._taken = 0
         self._owner, self._leaving, self._paused = owner, False, False
         self._parts: bytearray | None = None
+        self._resting: asyncio.TimerHandle | None = None
         self._protocol = ServerProtocol(max_size=owner.message_bytes, logger=_quiet)
         self._transport: asyncio.Transport
 
@@ -110,6 +113,7 @@ class SubscriberConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """The end, whoever wanted it."""
         self._leaving = True
+        self._read_on()
         sent = self._protocol.close_sent
         self._owner.left(self, sent.code if sent else LOST)
 
@@ -174,10 +178,24 @@ class SubscriberConnection(asyncio.Protocol):
         """The server stops."""
         self.close(1001, "the broker is going away")
 
+    def read_later(self, seconds: float) -> None:
+        """Reads nothing for so long, from now on: what the peer says waits with it, and it notices."""
+        self._read_on()
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+            self._resting = asyncio.get_running_loop().call_later(seconds, self._read_on)
+
     def waiting(self) -> int:
         """Bytes that the peer has not taken; from here on ``owed`` counts what is added."""
         self.owed = waiting = self._transport.get_write_buffer_size()
         return waiting
+
+    def _read_on(self) -> None:
+        if self._resting:
+            self._resting.cancel()
+            self._resting = None
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
 
     def _write(self, fd: int, frame: bytes) -> None:
         """Straight to the socket, since nothing waits before it; whatever does not fit now is the transport's."""
@@ -273,6 +291,7 @@ class SubscriberConnection(asyncio.Protocol):
     def _leave(self) -> None:
         if not self._leaving:
             self._leaving = True
+            self._read_on()
             self._owner.leaving(self)
 
 

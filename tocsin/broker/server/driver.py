@@ -133,6 +133,9 @@ class BrokerDriver:
             case actions.Close(session, code, reason):
                 if connection := self._connection(session):
                     connection.close(code, reason)
+            case actions.ReadLater(session, seconds):
+                if connection := self._connection(session):
+                    connection.read_later(seconds)
             case actions.ToData(message):
                 self._links["data"].send(message)
             case actions.ToCoordinator(message):

@@ -88,9 +88,10 @@ class _Task:
 class Executor:
     """Runs channels. An execution that fails has changed nothing and can be tried again.
 
-    One that fails because of its data is, at the second time, taken apart: subscriptions and records that cannot be
-    executed are set aside, and all others get what is theirs in the same one commit. Who subscribes to a channel after
-    that is tried by itself first.
+    One that fails because of its data is tried again without those who have come since it last worked, unless they work
+    by themselves, and at the second time taken apart: subscriptions and records that cannot be executed are set aside,
+    and all others get what is theirs in the same one commit. Who subscribes to a channel after that is tried by itself
+    first.
 
     Different channels may run at the same time, one channel only once at a time.
     """
@@ -173,7 +174,11 @@ class Executor:
         try:
             number, rows, failing = self._attempt(task) if arrival is None else self._match(task, arrival)
         except Exception as error:
-            if arrival is not None or not trouble.is_of_data(error) or not self._strikes.failed(name):
+            if arrival is not None or not trouble.is_of_data(error):
+                raise
+            # The next time those who have come since it last worked are tried first: very likely it is them.
+            self._strikes.suspect(name, (), time.monotonic() + self._settings.set_aside_seconds)
+            if not self._strikes.failed(name):
                 raise
             self._apart.add(name)
             ids = task.ids()

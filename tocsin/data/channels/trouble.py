@@ -16,6 +16,17 @@ from tocsin.errors import StorageError, TocsinError
 # Classes of SQLSTATE: too many rows for one value, data exceptions (22: division, overflow, cast, …), keys that are
 # there twice, and what a body raises itself.
 _OF_DATA: Final = ("21", "22", "23", "P0")
+# A pattern of LIKE that ends within an escape is bad syntax to Spark, whoever has written it.
+_OF_PATTERN: Final = "INVALID_FORMAT."
+# What Java throws where it computes a value, and Spark passes on as it is: a pattern or a format that is none, an index
+# that is not there, a recursion that is deeper than the stack.
+_THROWN_BY_DATA: Final = frozenset(
+    {
+        *("java.lang.ArithmeticException", "java.lang.IllegalArgumentException"),
+        *("java.lang.IndexOutOfBoundsException", "java.lang.NegativeArraySizeException"),
+        *("java.lang.StackOverflowError", "java.time.DateTimeException", "org.xml.sax.SAXException"),
+    }
+)
 _OF_MISSING: Final = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 _ADVICE: Final = ' If necessary set "'
 _DEEPEST: Final = 20
@@ -28,7 +39,10 @@ def is_foreseen(error: BaseException) -> bool:
 
 def is_of_data(error: BaseException) -> bool:
     """Whether some record or some parameter makes the query fail, and not the machine that it runs on."""
-    return any(state.startswith(_OF_DATA) for _, state, _ in _spark_errors(error))
+    told = any(
+        state.startswith(_OF_DATA) or condition.startswith(_OF_PATTERN) for condition, state, _ in _spark_errors(error)
+    )
+    return told or _is_thrown_by_data(error)
 
 
 def is_of_disk(error: BaseException) -> bool:
@@ -78,6 +92,19 @@ def _causes(error: BaseException) -> Iterator[Any]:
                 return
             yield cause
             cause = cause.getCause()
+
+
+def _is_thrown_by_data(error: BaseException) -> bool:
+    """Whether what began it all is one of Java's own complaints of a value. Should it have been of something else, the
+    parts into which the execution is taken say so: no part of it is blamed that works."""
+    with suppress(Exception):
+        *_, first = _causes(error)
+        kind = first.getClass()
+        while kind is not None:
+            if str(kind.getName()) in _THROWN_BY_DATA:
+                return True
+            kind = kind.getSuperclass()
+    return False
 
 
 def _innermost(error: BaseException) -> str:

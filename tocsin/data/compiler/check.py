@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.data.compiler import plans, query, refusal, words
+from tocsin.data.compiler import patterns, plans, query, refusal, words
 from tocsin.data.compiler.meaning import Meaning
 from tocsin.data.compiler.order import Key, keys
 from tocsin.data.compiler.parallel import is_parallel
@@ -26,7 +26,7 @@ from tocsin.schema.definitions import Channel, Column, Dataset
 
 # Raised whenever a body that was accepted before might be refused, or more is to be known of it, so that what was
 # accepted is looked at again.
-RULES: Final = 3
+RULES: Final = 4
 
 
 class Compiled(msgspec.Struct, frozen=True):
@@ -72,6 +72,7 @@ class _Check:
         columns = tuple((f.name, f.dataType.simpleString()) for f in single.schema.fields)
         order = keys(self._body, single.columns)
         statement, rewritten = self._for_all(single.columns, order)
+        self._check_patterns(statement, rewritten)
         return Compiled(
             channel=self._channel,
             statement=statement,
@@ -120,6 +121,13 @@ class _Check:
         except (PySparkException, Py4JJavaError) as error:
             start = statement.index(rewritten.sql)
             raise refusal.for_all(error, start, rewritten.rendered, self._body) from None
+
+    def _check_patterns(self, statement: str, rewritten: Rewritten) -> None:
+        """In the statement for all, a parameter is a column, and only what the author has written is constant."""
+        plan = plans.analyse(self._spark, plans.parse(self._spark, statement))
+        for expression in patterns.with_chosen_pattern(plan):
+            at = (plans.offset(expression) or 0) - statement.index(rewritten.sql)
+            raise self._body.source.error(patterns.REFUSAL, rewritten.rendered.origin(max(at, 0)))
 
     def _single(self) -> DataFrame:
         """The body for one subscription, of which Spark knows what it means."""
