@@ -62,7 +62,7 @@ def test_what_does_not_go_together_is_told(url: str | list[str], more: dict[str,
 async def test_who_takes_one_for_the_other_is_told(tmp_path: Path) -> None:
     async with head(tmp_path) as root:
         me = tocsin.connect(root.replace("ws", "http"), "token")
-        with pytest.raises(NotFoundError, match="of an overlay's broker; programs name it by its ws:// URL"):
+        with pytest.raises(NotFoundError, match="an overlay's broker; programs name it by its ws:// URL"):
             await me.__aenter__()
     async with Lively("a") as town, tocsin.connect(town.url.replace("http", "ws")) as other:
         with pytest.raises(UnavailableError, match="is an edge or a head of an overlay there"):

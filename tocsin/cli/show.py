@@ -56,7 +56,7 @@ def _listing(data: RemoteServer, what: str, limit: int, statements: bool) -> Non
         output.print(rows([brief(item) for item in listed.items]))
         for item in listed.items:
             if remarks := _remarks(item):
-                output.print(Text(f"• {item['name']}: {', '.join(remarks)}"))
+                output.print(Text(f"• {item['name']}: {', '.join(remarks)}"), soft_wrap=True)
     if listed.total > len(listed.items):
         messages.print(f"… and {listed.total - len(listed.items)} more; --limit shows more of them")
 

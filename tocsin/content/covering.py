@@ -13,13 +13,11 @@ from itertools import accumulate, groupby
 from typing import Final, TypeVar
 
 from tocsin.content.engine import Engine
-from tocsin.content.filter import Filter, Trait
+from tocsin.content.filter import AT_ONCE, Filter, Trait
 from tocsin.content.poset import CoveringChange
 
 # Comparing two filters takes about a twentieth of the time that it takes to look one up among many.
 _COMPARISONS: Final = 20
-AT_ONCE: Final = 200
-"""Alternatives of filters that are looked up in a slice."""
 
 T = TypeVar("T")
 Slice = Callable[[], list[Filter]]

@@ -16,6 +16,8 @@ from tocsin.errors import InvalidError
 MOST_PREDICATES: Final = 32
 MOST_BOXES: Final = 64
 """Alternatives that a filter may have: ``in`` has one for each value, ``!=`` two, and attributes multiply them."""
+AT_ONCE: Final = 200
+"""Alternatives of filters that are looked up among others before somebody else has a turn."""
 
 Box = tuple[tuple[str, ValueKind | None, Piece | None], ...]
 """One alternative: at most one piece for each attribute. Where there is none, the attribute must only be there."""

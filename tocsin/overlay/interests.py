@@ -6,8 +6,8 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tocsin.content.covering import AT_ONCE, CoveringSet, Slice
-from tocsin.content.filter import Filter
+from tocsin.content.covering import CoveringSet, Slice
+from tocsin.content.filter import AT_ONCE, Filter
 from tocsin.content.filterset import FilterSet
 from tocsin.content.poset import Poset
 from tocsin.content.values import Publication

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.content.covering import AT_ONCE
+from tocsin.content.filter import AT_ONCE
 
 FORGETTING: Final = 60
 """How often it is looked in that time whether there are publishers to be forgotten."""

@@ -7,8 +7,7 @@ from math import inf
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from tocsin.content.covering import AT_ONCE
-from tocsin.content.filter import Filter, quote
+from tocsin.content.filter import AT_ONCE, Filter, quote
 from tocsin.content.language import MOST_CANONICAL_TEXT, parse
 from tocsin.errors import FilterError
 from tocsin.overlay.interests import OWN, Difference, Interests
