@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.overlay.test_sessions import FOUR, accepting, come, local, offloading, publish
+from tests.overlay.bench import FOUR, accepting, come, local, offloading, publish
 from tocsin.overlay import events
 from tocsin.overlay.departures import ArrivalCount, Departures
 from tocsin.overlay.detection import Availability
