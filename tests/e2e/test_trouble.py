@@ -361,7 +361,7 @@ def test_a_second_process_on_a_data_directory_stops_with_one_sentence_and_harms_
     first.apply(REPORTS)
     second.spawn()
     assert second.process.wait(STOP_SECONDS) == 1
-    sentence = f"is being written by process {first.process.pid}: stop that process first"
+    sentence = f"is being written by process {first.process.pid}: stop that process first, or choose another directory"
     [line] = second.tail().splitlines()
     assert line == f"error: the data directory at {first.directory} {sentence}"
     first.wait_ready()
